@@ -1,0 +1,56 @@
+# On a bare machine with git, make, Python 3.10 or 3.11 and the package registry: `make demo` or `make test`.
+
+# A pyenv shim may exist for a Python that does not run, so each candidate has to answer.
+PYTHON ?= $(shell for python in python3.11 python3.10 python3; do \
+	$$python -c 'import ensurepip, sys, venv; assert (3, 10) <= sys.version_info[:2] <= (3, 11); print(sys.executable)' \
+	2>/dev/null && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+step = @printf '\n== %s\n' '$(1)'
+
+.DEFAULT_GOAL := help
+.PHONY: help venv environments lint format types test-fast test demo docs clean
+
+help: ## say what each target does
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
+
+venv: $(STAMP) ## make the tool environment in .venv
+
+$(STAMP): setup.cfg pyproject.toml
+	$(call step,tool environment)
+	@test -n '$(PYTHON)' || { echo 'No Python 3.10 or 3.11 with venv was found; name one: make PYTHON=/path/to/python'; exit 1; }
+	'$(PYTHON)' -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[verify,dev]'
+	@touch $@
+
+environments: venv ## make the TensorFlow environments of the two programs, once, in the user's cache
+	$(call step,TensorFlow environments)
+	@$(BIN)/python -m migrator.harness.environments
+
+lint: venv ## ruff
+	$(call step,lint)
+	@$(BIN)/ruff check .
+
+types: venv ## mypy --strict
+	$(call step,types)
+	@$(BIN)/mypy
+
+test-fast: lint types ## lint, types and all tests that need no TensorFlow
+	$(call step,fast tests)
+	@$(BIN)/pytest -q -m 'not tensorflow'
+
+test: test-fast environments ## everything, the training matrix last
+	$(call step,training matrix)
+	@$(BIN)/pytest -v -m tensorflow
+
+demo: environments ## migrate the multi-worker guide's program and verify it on a local cluster
+	@tools/demo $(BIN)
+
+docs: venv ## write the rule pages to docs/rules and the example into the README
+	$(call step,docs)
+	@$(BIN)/python tools/make_docs.py
+
+clean: ## remove what the other targets made here (not the TensorFlow environments)
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find migrator tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

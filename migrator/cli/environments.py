@@ -1,0 +1,29 @@
+"""``tf-migrate environments``: make the interpreters that ``verify`` runs the two programs with."""
+
+from __future__ import annotations
+
+import click
+
+from migrator.cli.extras import verify_extra
+from migrator.report.outcome import ExitCode
+
+
+@click.command(short_help="Make the two TensorFlow environments that verify needs.")
+def command() -> None:
+    """Make the environments of the original and the migrated program, and print their interpreters.
+
+    What is there already is not made again. They are kept in the user's cache and shared by all runs.
+    TF_MIGRATE_ORIGINAL_PYTHON and TF_MIGRATE_MIGRATED_PYTHON name other interpreters to use instead.
+    """
+    with verify_extra():
+        from migrator.harness.environments import EnvironmentNotReady, migrated_python, original_python
+    try:
+        click.echo(f"original  {original_python(_say)}")
+        click.echo(f"migrated  {migrated_python(_say)}")
+    except EnvironmentNotReady as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(int(ExitCode.FAILED)) from error
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

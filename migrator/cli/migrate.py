@@ -1,0 +1,200 @@
+"""``tf-migrate PATH...``: rewrite programs in place, or only show or judge what would be rewritten."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from migrator.cli.program import DefaultCommand
+from migrator.findings import Finding
+from migrator.report.outcome import ExitCode, FileOutcome, Outcome
+
+if TYPE_CHECKING:
+    from migrator.source.reading import Source
+
+STRATEGIES = ("auto", "one-device", "parameter-server", "multi-worker-mirrored")
+STDIN = Path("<stdin>")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for."""
+
+    strategy: str = "auto"
+    diff: bool = False
+    check: bool = False
+
+    @property
+    def dry(self) -> bool:
+        """Whether files are left alone."""
+        return self.diff or self.check
+
+
+@dataclass(frozen=True)
+class _Rewritten:
+    """A file and its new text, which is the old one when there was nothing to do."""
+
+    source: Source
+    text: str
+    findings: tuple[Finding, ...] = ()
+
+
+@click.command(
+    cls=DefaultCommand,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit code: 0 nothing left to do, or all migrated; 1 --check would change a file, or a program is "
+    "blocked; 2 wrong usage, or a file could not be read or written. A path that is named like a command is "
+    "given as ./verify.",
+)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
+@click.option(
+    "--diff", is_flag=True, help="Show what would change, as a patch on stdout; leave the files alone."
+)
+@click.option("--check", is_flag=True, help="Leave the files alone; exit with 1 if one would change.")
+@click.option(
+    "--strategy",
+    type=click.Choice(STRATEGIES),
+    default="auto",
+    show_default=True,
+    help="The tf.distribute strategy of the new programs; auto takes what TF_CONFIG asks for when they run.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the report.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Report only what stands in the way.")
+@click.option("-v", "--verbose", is_flag=True, help="Report also what was carried over, line by line.")
+def command(
+    paths: tuple[Path, ...], diff: bool, check: bool, strategy: str, form: str, quiet: bool, verbose: bool
+) -> None:
+    """Rewrite the TensorFlow 1 Estimator programs in PATH... as Keras and tf.distribute programs.
+
+    PATH is a file or a folder. Files are rewritten in place, each in one step. A program that cannot be
+    carried over whole is left byte for byte as it was, and the report names the lines that block it. With -
+    for PATH the program is read from stdin and written to stdout, and the report goes to stderr, as it does
+    with --diff.
+    """
+    settings = Settings(strategy, diff, check)
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other")
+    if Path("-") in paths:
+        if len(paths) > 1:
+            raise click.UsageError("- (stdin) cannot be combined with other paths")
+        outcome = _stdin(settings)
+    else:
+        outcome = _files(paths, settings)
+    stdout_taken = diff or (Path("-") in paths and not check)
+    _report(outcome, form, "stderr" if stdout_taken else "stdout", quiet, verbose)
+    raise SystemExit(int(outcome.exit_code))
+
+
+def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
+    from migrator.source.discovery import discover
+    from migrator.source.reading import read
+    from migrator.source.writing import write
+
+    inputs = [read(found.path, strict=found.named) for found in discover(paths)]
+    files: list[FileOutcome] = []
+    for item in _migrated(inputs, settings):
+        if isinstance(item, Finding):
+            files.append(FileOutcome(item.path, changed=False, written=False, findings=(item,)))
+            continue
+        outcome = _judged(item, settings)
+        if outcome.changed and not settings.dry:
+            problem = write(item.source, item.text)
+            findings = (*outcome.findings, *([problem] if problem else []))
+            outcome = FileOutcome(outcome.path, problem is None, problem is None, tuple(sorted(findings)))
+        files.append(outcome)
+    return Outcome(tuple(files), settings.dry, settings.check)
+
+
+def _stdin(settings: Settings) -> Outcome:
+    from migrator.source.reading import decode, encode
+
+    raw = sys.stdin.buffer.read()
+    item = _migrated([decode(STDIN, raw)], settings)[0]
+    if isinstance(item, Finding):
+        file = FileOutcome(item.path, changed=False, written=False, findings=(item,))
+    else:
+        file = _judged(item, settings)
+        if not settings.dry:
+            text = item.text if file.changed else item.source.text
+            sys.stdout.buffer.write(encode(item.source, text))
+            file = FileOutcome(file.path, file.changed, file.changed, file.findings)
+    return Outcome((file,), settings.dry, settings.check)
+
+
+def _judged(result: _Rewritten, settings: Settings) -> FileOutcome:
+    """Shows the patch if that was asked for, and returns the outcome of a text that is not written yet."""
+    from migrator.report.diff import to_diff
+    from migrator.source.writing import check
+
+    path = result.source.path
+    findings = result.findings
+    changed = result.text != result.source.text
+    if changed:
+        new = check(result.source, result.text)
+        if isinstance(new, Finding):
+            changed, findings = False, (*findings, new)
+        elif settings.diff:
+            sys.stdout.buffer.write(to_diff(path, result.source.raw, new))
+    return FileOutcome(str(path), changed, written=False, findings=tuple(sorted(findings)))
+
+
+def _migrated(inputs: Sequence[Source | Finding], settings: Settings) -> list[_Rewritten | Finding]:
+    """Returns the new text for each source, and each finding as it is, in the same order."""
+    from migrator.source.reading import mentions_tensorflow
+
+    sources = [item for item in inputs if not isinstance(item, Finding)]
+    if not any(mentions_tensorflow(source) for source in sources):
+        # Most runs of a pre-commit hook: files that cannot concern the engine, which is slow to load.
+        return [item if isinstance(item, Finding) else _Rewritten(item, item.text) for item in inputs]
+    from migrator.migrate import Options, migrate
+    from migrator.source.newlines import unified, with_newlines_of
+
+    # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
+    unix = [replace(source, text=unified(source.text)) for source in sources]
+    try:
+        results = migrate(unix, Options(strategy=settings.strategy))
+    except Exception as error:
+        if os.environ.get("TF_MIGRATE_TRACEBACK"):
+            traceback.print_exc()
+        raise _InternalError(error) from error
+    new = {
+        source.path: _Rewritten(source, with_newlines_of(source.text, result.text), result.findings)
+        for source, result in zip(sources, results, strict=True)
+    }
+    return [item if isinstance(item, Finding) else new[item.path] for item in inputs]
+
+
+class _InternalError(click.ClickException):
+    exit_code = int(ExitCode.FAILED)
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            f"internal error: {type(error).__name__}: {error}. No file was changed. Please report it, with "
+            "the output of the same command under TF_MIGRATE_TRACEBACK=1."
+        )
+
+
+def _report(outcome: Outcome, form: str, stream: str, quiet: bool, verbose: bool) -> None:
+    out = sys.stdout if stream == "stdout" else sys.stderr
+    if form == "json":
+        from migrator.report.json import to_json
+
+        out.write(to_json(outcome))
+        return
+    from migrator.report.text import print_text
+
+    print_text(outcome, out, quiet=quiet, verbose=verbose)

@@ -1,0 +1,110 @@
+"""``tf-migrate verify ORIGINAL MIGRATED``: run both programs and judge whether they train the same."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from migrator.cli.extras import verify_extra
+from migrator.report.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from migrator.harness.session import Progress
+
+_SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command(
+    short_help="Run two programs and judge whether they train the same.",
+    epilog="Exit code: 0 EQUIVALENT, 1 DIFFERENT, 2 wrong usage, 3 INCONCLUSIVE, 4 a program failed.",
+)
+@click.argument("original", type=_SCRIPT)
+@click.argument("migrated", type=_SCRIPT)
+@click.argument("script_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- SCRIPT ARGUMENTS]")
+@click.option(
+    "--cluster",
+    default="",
+    metavar="TYPE=N,...",
+    help="Tasks to run, chief=1,worker=2,ps=2,evaluator=1 say; one process without TF_CONFIG when left out.",
+)
+@click.option("--steps", type=click.IntRange(min=1), help="End training after so many global steps.")
+@click.option(
+    "--report",
+    "report_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for report.json, report.html and the logs; a new temporary one when left out.",
+)
+@click.option(
+    "--name-map",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON object from variable names of the original to those of the migrated program.",
+)
+def command(
+    original: Path,
+    migrated: Path,
+    script_arguments: tuple[str, ...],
+    cluster: str,
+    steps: int | None,
+    report_dir: Path | None,
+    name_map: Path | None,
+) -> None:
+    """Run ORIGINAL and MIGRATED on a local cluster from the same weights on the same batches, and compare.
+
+    Both scripts run as they are, one process per task of the cluster. What follows -- is passed on to both.
+    """
+    from rich.console import Console
+
+    with verify_extra():
+        from migrator.harness import session
+        from migrator.harness.environments import EnvironmentNotReady
+        from migrator.harness.report import exit_code, terminal, write
+    names = _read_names(name_map) if name_map is not None else {}
+    try:
+        case = session.make_case(
+            original,
+            migrated,
+            cluster=cluster,
+            args=script_arguments,
+            steps=steps,
+            names=names,
+            report_dir=report_dir,
+        )
+        with terminal.LiveProgress(Console(stderr=True)) as live:
+            report = session.verify(case, live if sys.stderr.isatty() else _plain_progress())
+    except session.CaseError as error:
+        raise click.UsageError(str(error)) from error
+    except (EnvironmentNotReady, session.ForkServerError) as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(int(ExitCode.FAILED)) from error
+    folder = report_dir if report_dir is not None else Path(tempfile.mkdtemp(prefix="tf-migrate-report-"))
+    paths = write(report, folder)
+    terminal.show(report, Console(width=None if sys.stdout.isatty() else 120), paths)
+    raise SystemExit(exit_code(report))
+
+
+def _plain_progress() -> Callable[[Progress], None]:
+    """Returns a callback that gives each stage one line, for logs."""
+    seen: set[str] = set()
+
+    def say(progress: Progress) -> None:
+        if progress.stage not in seen:
+            seen.add(progress.stage)
+            click.echo(f"verify: {progress.stage} ({progress.total} runs)", err=True)
+
+    return say
+
+
+def _read_names(path: Path) -> dict[str, str]:
+    try:
+        names = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise click.UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise click.UsageError(f"{path} is not a JSON object from names to names")
+    return names

@@ -1,0 +1,1 @@
+"""New code: text laid out like hand-written code, as libcst nodes."""

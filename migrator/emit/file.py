@@ -1,0 +1,273 @@
+"""One file of a migrated program: replacements applied, everything else rewritten, imports put right."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from migrator.names.imports import ImportMap, canonical, dotted
+from migrator.rules.rewriter import Rewriter
+
+_ON_CLUSTER = "Keras 2 (tf_keras): fit on a cluster fails on Keras 3"
+_ON_ONE_DEVICE = "Keras 2 (tf_keras): with it the numbers are those of TensorFlow 1"
+_REMOVED_CALLS = (
+    "tf.disable_v2_behavior",
+    "tf.disable_eager_execution",
+    "tf.enable_v2_behavior",
+    "tf.enable_eager_execution",
+    "tf.disable_v2_tensorshape",
+    "tf.enable_resource_variables",
+)
+
+
+@dataclass
+class FileChanges:
+    """What is to be replaced in one file, by node of its tree."""
+
+    statements: dict[cst.CSTNode, list[cst.BaseStatement]] = field(default_factory=dict)
+    expressions: dict[cst.CSTNode, cst.BaseExpression] = field(default_factory=dict)
+    helpers: list[str] = field(default_factory=list)
+    helpers_before: cst.CSTNode | None = None
+    needs_os: bool = False
+    legacy_keras: bool = False
+    on_cluster: bool = False
+
+
+class FileRewriter(Rewriter):
+    """A Rewriter that also puts the replacements in, without walking into what they replace."""
+
+    changes: FileChanges
+    module: cst.Module
+
+    def prepare(self, module: cst.Module, changes: FileChanges) -> FileRewriter:
+        """Sets what is to be replaced in `module`; to be called before the walk."""
+        self.module, self.changes = module, changes
+        self._carried: Sequence[cst.EmptyLine] = []
+        self._extra: dict[cst.CSTNode, Sequence[cst.EmptyLine]] = {}
+        return self
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            if self._carried:
+                self._extra[node], self._carried = self._carried, []
+            if self.changes.statements.get(node) == [] or self._is_removed(node):
+                self._carried = [*self._extra.pop(node, ()), *node.leading_lines]
+                return False
+        if node in self.changes.statements or node in self.changes.expressions:
+            return False
+        return super().on_visit(node)
+
+    def _is_removed(self, node: cst.CSTNode) -> bool:
+        """Whether a statement only switched TensorFlow 2 behaviour on or off."""
+        if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 and isinstance(node.body[0], cst.Expr):
+            value = node.body[0].value
+            return isinstance(value, cst.Call) and self.imports.resolve(value.func) in _REMOVED_CALLS
+        return False
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        changes = self.changes
+        if original_node in changes.expressions:
+            return changes.expressions[original_node]
+        if original_node in changes.statements:
+            if not changes.statements[original_node]:
+                return cst.RemoveFromParent()
+            new: Any = _in_place_of(original_node, changes.statements[original_node])
+        elif self._is_removed(original_node):
+            return cst.RemoveFromParent()
+        else:
+            new = super().on_leave(original_node, updated_node)
+        if original_node in self._extra:
+            new = _under(self._extra[original_node], new)
+        if original_node is changes.helpers_before:
+            return self._with_helpers(new)
+        return new
+
+    def _with_helpers(
+        self, anchor: cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]
+    ) -> cst.FlattenSentinel[cst.BaseStatement]:
+        """The helper functions, two blank lines before each, and the statement that they stand before."""
+        config = self.module.config_for_parsing
+        rest = list(anchor) if isinstance(anchor, cst.FlattenSentinel) else [anchor]
+        two = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
+        new: list[cst.BaseStatement] = []
+        for text in self.changes.helpers:
+            for statement in cst.parse_module(text, config=config).body:
+                new.append(statement.with_changes(leading_lines=two))
+        comments = _leading(rest[0])
+        while comments and comments[0].comment is None:
+            comments.pop(0)
+        return cst.FlattenSentinel([*new, rest[0].with_changes(leading_lines=[*two, *comments]), *rest[1:]])
+
+
+def _under(
+    lines: Sequence[cst.EmptyLine], node: cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]
+) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+    """A statement under the comments (and, where it has no space of its own, the blank lines) of removed ones."""
+    first, *rest = list(node) if isinstance(node, cst.FlattenSentinel) else [node]
+    own = _leading(first)
+    above = [line for line in lines if line.comment is not None] if own else list(lines)
+    first = first.with_changes(leading_lines=[*above, *own])
+    return cst.FlattenSentinel([first, *rest]) if rest else first
+
+
+def _in_place_of(old: cst.CSTNode, new: list[cst.BaseStatement]) -> cst.FlattenSentinel[cst.BaseStatement]:
+    """New statements with the comments and blank lines that stood over the old one."""
+    first = new[0]
+    if isinstance(old, cst.SimpleStatementLine | cst.BaseCompoundStatement) and isinstance(
+        first, cst.SimpleStatementLine | cst.BaseCompoundStatement
+    ):
+        first = first.with_changes(leading_lines=[*old.leading_lines, *_own(first)])
+    return cst.FlattenSentinel([first, *new[1:]])
+
+
+def _own(node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> list[cst.EmptyLine]:
+    return [line for line in node.leading_lines if line.comment is not None]
+
+
+def finish_imports(module: cst.Module, imports: ImportMap, changes: FileChanges) -> cst.Module:
+    """Leaves one `import tensorflow as tf`, and adds `os` and the choice of Keras where they are needed."""
+    body: list[cst.BaseStatement] = []
+    placed = False
+    has_os = imports.names.get("os") == "os"
+    pending: list[cst.EmptyLine] = []
+    for statement in module.body:
+        kept, is_tensorflow = _without_tensorflow(statement)
+        if is_tensorflow and not placed:
+            placed = True
+            lines: list[cst.BaseStatement] = []
+            if changes.legacy_keras:
+                before = list(_leading(statement))
+                if not has_os and not _imports_os(body):
+                    _insert_os(body)
+                    has_os = True
+                reason = _ON_CLUSTER if changes.on_cluster else _ON_ONE_DEVICE
+                text = f'os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # {reason}\n'
+                choice = cst.parse_module(text, config=module.config_for_parsing).body[0]
+                if body and not any(line.comment is None for line in before):
+                    before = [cst.EmptyLine(indent=False), *before]
+                assert isinstance(choice, cst.SimpleStatementLine)
+                lines.append(choice.with_changes(leading_lines=before))
+                lines.append(_import_tensorflow(module))
+            else:
+                line = _import_tensorflow(module)
+                assert isinstance(line, cst.SimpleStatementLine)
+                lines.append(line.with_changes(leading_lines=_leading(statement)))
+            body.extend(lines)
+            if kept is not None:
+                body.append(kept)
+            continue
+        if kept is None:
+            pending += [line for line in _leading(statement) if line.comment is not None]
+            continue
+        body.append(kept)
+    module = module.with_changes(body=body)
+    if changes.needs_os and not has_os and not _imports_os(body):
+        inner: list[cst.BaseStatement] = list(module.body)
+        _insert_os(inner)
+        module = module.with_changes(body=inner)
+    return module
+
+
+def _without_tensorflow(
+    statement: cst.BaseStatement | cst.SimpleStatementLine,
+) -> tuple[cst.BaseStatement | None, bool]:
+    """A top-level statement without its imports of TensorFlow, and whether it had any."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return statement, False
+    kept: list[cst.BaseSmallStatement] = []
+    found = False
+    for small in statement.body:
+        if isinstance(small, cst.Import):
+            others = [a for a in small.names if canonical(dotted(a.name) or "").partition(".")[0] != "tf"]
+            if len(others) != len(small.names):
+                found = True
+                if others:
+                    last = others[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+                    kept.append(small.with_changes(names=[*others[:-1], last]))
+                continue
+        elif isinstance(small, cst.ImportFrom) and not small.relative:
+            if canonical(dotted(small.module) or "").partition(".")[0] == "tf":
+                found = True
+                continue
+        kept.append(small)
+    if not found:
+        return statement, False
+    return (statement.with_changes(body=kept, leading_lines=[]) if kept else None), True
+
+
+def _import_tensorflow(module: cst.Module) -> cst.BaseStatement:
+    return cst.parse_module("import tensorflow as tf\n", config=module.config_for_parsing).body[0]
+
+
+def _leading(statement: cst.BaseStatement) -> list[cst.EmptyLine]:
+    if isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+        return list(statement.leading_lines)
+    return []
+
+
+def _imports_os(body: list[cst.BaseStatement]) -> bool:
+    for statement in body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for small in statement.body:
+                if isinstance(small, cst.Import) and any(
+                    dotted(a.name) == "os" and a.asname is None for a in small.names
+                ):
+                    return True
+    return False
+
+
+def _insert_os(body: list[cst.BaseStatement]) -> None:
+    """Puts `import os` where it belongs: after the docstring and __future__ imports, among the plain imports."""
+    at = 0
+    for index, statement in enumerate(body):
+        if isinstance(statement, cst.SimpleStatementLine):
+            small = statement.body[0]
+            if (
+                isinstance(small, cst.Expr)
+                and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
+                and index == 0
+            ):
+                at = 1
+                continue
+            if isinstance(small, cst.ImportFrom) and dotted(small.module) == "__future__":
+                at = index + 1
+                continue
+            if isinstance(small, cst.Import):
+                name = dotted(small.names[0].name) or ""
+                if name < "os" and name.partition(".")[0] in _STANDARD:
+                    at = index + 1
+                    continue
+        break
+    line = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("os"))])])
+    if at < len(body):
+        following = body[at]
+        above = body[at - 1] if at > 0 else None
+        if isinstance(above, cst.SimpleStatementLine) and _is_import(above):
+            body.insert(at, line)
+            return
+        line = line.with_changes(leading_lines=_leading(following))
+        if isinstance(following, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            next_one = following.body[0] if isinstance(following, cst.SimpleStatementLine) else None
+            imports_standard = isinstance(next_one, cst.Import | cst.ImportFrom) and _root(next_one) in _STANDARD
+            gap = [] if imports_standard else [cst.EmptyLine(indent=False)]
+            body[at] = following.with_changes(leading_lines=gap)
+    body.insert(at, line)
+
+
+def _is_import(statement: cst.SimpleStatementLine) -> bool:
+    return isinstance(statement.body[0], cst.Import | cst.ImportFrom)
+
+
+def _root(small: cst.BaseSmallStatement) -> str:
+    if isinstance(small, cst.Import):
+        return (dotted(small.names[0].name) or "").partition(".")[0]
+    if isinstance(small, cst.ImportFrom):
+        return (dotted(small.module) or "").partition(".")[0]
+    return ""
+
+
+_STANDARD = frozenset(sys.stdlib_module_names)

@@ -1,0 +1,523 @@
+"""A ModelFunction as a function that builds and compiles a Keras model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.emit.layout import bracket, call, statements
+from migrator.emit.names import free
+from migrator.names.imports import dotted
+from migrator.program.calls import number, string
+from migrator.program.model_function import ModelFunction, entry, read_parameters
+from migrator.program.modes import ModeNames
+from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.rules import labels
+from migrator.rules.metrics import Metric
+from migrator.rules.rewriter import Rewriter
+
+_LOSS_FUNCTIONS = {
+    "MeanSquaredError": "mean_squared_error",
+    "MeanAbsoluteError": "mean_absolute_error",
+    "Huber": "huber",
+    "CategoricalCrossentropy": "categorical_crossentropy",
+    "SparseCategoricalCrossentropy": "sparse_categorical_crossentropy",
+    "BinaryCrossentropy": "binary_crossentropy",
+}
+
+
+@dataclass(frozen=True)
+class EmittedModel:
+    """The new function, what stood in its way, its partitioners, and remarks (as Blocked: code, node, message)."""
+
+    node: cst.FunctionDef
+    problems: tuple[Blocked, ...]
+    partitioners: tuple[tuple[cst.CSTNode, str], ...]
+    remarks: tuple[Blocked, ...]
+    has_predictor: bool
+
+
+def emit_model_function(function: ModelFunction, wants_predictor: bool) -> EmittedModel:
+    """Builds the Keras function. Raises Blocked for what only shows now (labels in the network, mode left over)."""
+    return _Emitter(function, wants_predictor).emit()
+
+
+_READ_ELSEWHERE = (
+    "tf.losses.",
+    "tf.metrics.",
+    "tf.estimator.",
+    "tf.summary.",
+    "tf.train.",
+    "tf.nn.",
+    "tf.reduce_",
+    "tf.add_n",
+)
+
+
+def other_problems(file: ParsedFile, node: cst.FunctionDef) -> list[Blocked]:
+    """The lines of a refused model_fn that are in the way too, whatever it was refused for."""
+    parameters = read_parameters(node)
+    rewriter = Rewriter(file.imports, file.code, ModeNames(file.imports, parameters.mode, {}))
+    node.body.visit(rewriter)
+    return [
+        p
+        for p in rewriter.problems
+        if not (p.code == "TFM203" and p.message.startswith(tuple(f"`{s}" for s in _READ_ELSEWHERE)))
+    ]
+
+
+class _Emitter:
+    def __init__(self, function: ModelFunction, wants_predictor: bool) -> None:
+        self.function = function
+        self.file = function.file
+        self.indent = function.file.module.default_indent
+        self.labels = function.parameters.labels or "labels"
+        self.rewriter = Rewriter(
+            function.file.imports,
+            function.file.code,
+            function.body.names,
+            function.regularized,
+            lambda name: function.define(name) or function.file.constants.get(name),
+        )
+        if wants_predictor and function.predictions is None:
+            raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")
+        self.predictions = function.predictions if wants_predictor else None
+        self.taken = set(function.file.names)
+        if isinstance(function.output, cst.Name):
+            self.output_name = function.output.value
+        else:
+            self.output_name = free("outputs", self.taken)
+        self.moved: set[int] = set()
+        self.classes: list[str] = []
+        self.remarks: list[Blocked] = []
+
+    def emit(self) -> EmittedModel:
+        function = self.function
+        definitions, loss = self._loss()
+        metrics = self._metrics()
+        optimizer = self.file.code(self._rewritten(function.optimizer)) if function.optimizer_index is None else None
+        if optimizer is None:
+            assert isinstance(function.optimizer, cst.Name)
+            optimizer = function.optimizer.value
+        body, comments = self._network(metrics)
+        inputs = self._inputs(body)
+        model_name = free("model", self.taken)
+        output = self._one_line(self._rewritten(function.output))
+        lines = [*definitions, *self.classes, f"{model_name} = tf.keras.Model({inputs}, {output})"]
+        arguments = [f"optimizer={optimizer}", f"loss={loss}"]
+        if metrics:
+            arguments.append(f"metrics={bracket(metrics, self.indent, 2)}")
+        lines.append(call(f"{model_name}.compile", arguments, self.indent, 1).replace("\n" + self.indent, "\n"))
+        result = model_name
+        if self.predictions is not None:
+            result += f", tf.keras.Model({inputs}, {self._one_line(self._rewritten(self.predictions))})"
+        lines.append(f"return {result}")
+        end = statements("\n".join(lines) + "\n", self.file.module)
+        node = function.node
+        assert isinstance(node.body, cst.IndentedBlock)
+        if self._is_airy():
+            comments = [cst.EmptyLine(indent=False), *comments]
+        end = self._with_comments(end, comments)
+        block = node.body.with_changes(body=[*body, *end])
+        self._remarks()
+        return EmittedModel(
+            node.with_changes(params=self._parameters(), body=block),
+            tuple(self.rewriter.problems),
+            tuple(self.rewriter.partitioners),
+            tuple(self.remarks),
+            self.predictions is not None,
+        )
+
+    # -- signature -------------------------------------------------------------------------------------------------
+
+    def _parameters(self) -> cst.Parameters:
+        roles = self.function.parameters
+        gone = {roles.labels, roles.mode, roles.config} - {None}
+        params = self.function.node.params
+        kept = [p for p in params.params if p.name.value not in gone]
+        if kept:
+            kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        kwonly = [p for p in params.kwonly_params if p.name.value not in gone]
+        return params.with_changes(
+            params=kept, kwonly_params=kwonly, star_arg=params.star_arg if kwonly else cst.MaybeSentinel.DEFAULT
+        )
+
+    def _inputs(self, body: list[cst.BaseStatement]) -> str:
+        """The name of the Keras inputs; a first line keeps them when the body gives their name to something else."""
+        features = self.function.parameters.features
+        if not any(d.name == features for d in self.function.definitions):
+            return features
+        name = free("inputs", self.taken)
+        at = 1 if body and _is_docstring(body[0]) else 0
+        body[at:at] = statements(f"{name} = {features}\n", self.file.module)
+        return name
+
+    # -- loss ------------------------------------------------------------------------------------------------------
+
+    def _loss(self) -> tuple[list[str], str]:
+        """Statements to put before compile (a loss function, when one is needed), and the loss argument."""
+        data = self.function.loss
+        if data.keras is not None and data.labels is not None:
+            inlined = self._label_inlined(data.labels)
+            keras, label = labels.plain(inlined, data.keras, data.arguments, self.file.imports)
+            if isinstance(label, cst.Name) and label.value == self.labels:
+                return [], f"tf.keras.losses.{keras}({', '.join(data.arguments)})"
+        subject = data.labels if data.labels is not None else data.mean_of
+        assert subject is not None
+        name = free("loss_fn", self.taken)
+        lines = [f"def {name}({self.labels}, {self.output_name}):"]
+        column = labels.needs_flat_labels(self._label_inlined(subject), self.labels, self.file.imports)
+        if column:
+            lines.append(
+                f"{self.indent}{self.labels} = tf.reshape({self.labels}, [-1])  # Keras gives them as a column"
+            )
+        for index in self._label_statements(subject):
+            self.moved.add(index)
+            new = self._rewritten(self.function.statements[index].node)
+            text = self.file.module.with_changes(body=[new]).code.strip("\n")
+            lines += [f"{self.indent}{line}" if line else "" for line in text.splitlines()]
+        value = self._one_line(self._rewritten(subject))
+        if data.keras is not None:
+            arguments = [value, self.output_name, *data.arguments]
+            value = f"tf.keras.losses.{_LOSS_FUNCTIONS[data.keras]}({', '.join(arguments)})"
+        lines.append(f"{self.indent}return {value}")
+        return [*lines, ""], name
+
+    def _label_inlined(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """An expression with every name that is computed from the labels replaced by its value."""
+        keep = {d.name for d in self.function.definitions} - self.function.label_names
+        new = node.visit(_Inliner(self.function, keep, lambda name: False, self.file.code))
+        assert isinstance(new, cst.BaseExpression)
+        return new
+
+    def _label_statements(self, subject: cst.BaseExpression) -> list[int]:
+        """The statements that compute `subject` from the labels and the output, in order."""
+        needed: set[int] = set()
+        names = names_in(subject) & self.function.label_names
+        while names:
+            name = names.pop()
+            found = [d for d in self.function.definitions if d.name == name]
+            if name == self.labels and not found:
+                continue
+            if not found and name in self.function.label_names:
+                raise Blocked(
+                    "TFM304", subject, f"`{name}` is computed from the labels in a way that cannot be moved to the loss"
+                )
+            for definition in found:
+                if definition.index not in needed:
+                    needed.add(definition.index)
+                    names |= names_in(self.function.statements[definition.index].node) & self.function.label_names
+                    self._only_output(definition.value)
+        return sorted(needed)
+
+    def _only_output(self, node: cst.BaseExpression) -> None:
+        local = {d.name for d in self.function.definitions} | {self.function.parameters.features}
+        foreign = (names_in(node) & local) - self.function.label_names - {self.output_name}
+        foreign = {name for name in foreign if not self._is_static(name)}
+        if foreign:
+            raise Blocked(
+                "TFM301", node, f"the loss also needs `{sorted(foreign)[0]}`, which is not the model's output"
+            )
+
+    def _is_static(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether a local name does not depend on the features (a number read from params, say)."""
+        local = {d.name for d in self.function.definitions} | self.function.unclear
+        if name in (self.function.parameters.features, self.labels) or name in seen:
+            return False
+        if name not in local:
+            return True
+        value = self.function.define(name)
+        return value is not None and all(self._is_static(n, seen | {name}) for n in names_in(value))
+
+    # -- metrics ---------------------------------------------------------------------------------------------------
+
+    def _metrics(self) -> list[str]:
+        return [self._metric(key, metric) for key, metric in self.function.metrics]
+
+    def _metric(self, key: cst.BaseExpression, metric: Metric) -> str:
+        name = f"name={self.file.code(key)}"
+        signature = f"{self.labels}, {self.output_name}"
+        if metric.values is not None:
+            inlined = self._inline(metric.values, metric)
+            if self.labels in names_in(inlined):
+                raise Blocked(
+                    "TFM503", metric.call, "the mean of something computed from the labels is not carried over yet"
+                )
+            return self._mean(f"lambda {signature}: {self._finish(inlined, metric)}", name)
+        assert metric.labels is not None and metric.predictions is not None
+        given, predictions = self._inline(metric.labels, metric), self._inline(metric.predictions, metric)
+        stripped = labels.plain(given, metric.keras, (), self.file.imports)[1]
+        if metric.function == "accuracy" and self._is_argmax(predictions, self.output_name):
+            stripped = labels.plain(given, "SparseCategoricalCrossentropy", (), self.file.imports)[1]
+        plain = isinstance(stripped, cst.Name) and stripped.value == self.labels
+        if metric.function == "accuracy" and self._is_argmax(predictions, self.output_name):
+            if plain:
+                return f"tf.keras.metrics.SparseCategoricalAccuracy({name})"
+            if self._is_argmax(given, self.labels):
+                return f"tf.keras.metrics.CategoricalAccuracy({name})"
+        if metric.function == "auc" and plain and self._is_sigmoid(predictions):
+            return f"tf.keras.metrics.AUC({', '.join([*metric.arguments, 'from_logits=True', name])})"
+        if plain and self._is_output(predictions):
+            return f"tf.keras.metrics.{metric.keras}({', '.join([*metric.arguments, name])})"
+        return self._derived(metric, name, stripped, predictions, signature)
+
+    def _derived(
+        self, metric: Metric, name: str, given: cst.BaseExpression, predictions: cst.BaseExpression, signature: str
+    ) -> str:
+        """A metric of something computed from labels and output: a subclass that computes it."""
+        if labels.changes_rank(given, self.file.imports):
+            raise Blocked(
+                "TFM305", metric.call, "the metric changes the shape of the labels in a way that Keras would not see"
+            )
+        left, right = self._finish(given, metric), self._finish(predictions, metric)
+        title = free("".join(part.capitalize() for part in metric.function.split("_")), self.taken)
+        self.taken.add(title)
+        self.classes += [
+            f"class {title}(tf.keras.metrics.{metric.keras}):",
+            f"{self.indent}def update_state(self, {signature}, sample_weight=None):",
+            f"{self.indent * 2}return super().update_state({left}, {right}, sample_weight)",
+            "",
+        ]
+        return f"{title}({', '.join([*metric.arguments, name])})"
+
+    def _mean(self, function: str, name: str) -> str:
+        return call("tf.keras.metrics.MeanMetricWrapper", [function, name], self.indent, 3)
+
+    def _finish(self, node: cst.BaseExpression, metric: Metric) -> str:
+        """Rewrites an inlined expression; its problems are reported at the metric."""
+        rewriter = Rewriter(self.file.imports, self.file.code, self.function.body.names)
+        new = node.visit(rewriter)
+        self.rewriter.problems += [Blocked(p.code, metric.call, p.message) for p in rewriter.problems]
+        assert isinstance(new, cst.BaseExpression)
+        return self._one_line(new)
+
+    def _inline(self, node: cst.BaseExpression, metric: Metric) -> cst.BaseExpression:
+        """Replaces local names by their values until only labels, the output and static names are left."""
+        inliner = _Inliner(self.function, {self.output_name}, self._is_static, self.file.code)
+        if not isinstance(self.function.output, cst.Name):
+            inliner.output = (self.file.code(self.function.output), self.output_name)
+        new = node.visit(inliner)
+        assert isinstance(new, cst.BaseExpression)
+        local = {d.name for d in self.function.definitions} | {self.function.parameters.features}
+        left = {n for n in names_in(new) & local if not self._is_static(n)} - {self.output_name, self.labels}
+        if left:
+            raise Blocked(
+                "TFM503", metric.call, f"the metric needs `{sorted(left)[0]}`, which is not the model's output"
+            )
+        return new
+
+    def _is_output(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Name) and node.value == self.output_name
+
+    def _is_argmax(self, node: cst.BaseExpression, of: str) -> bool:
+        if not isinstance(node, cst.Call) or self.file.imports.resolve(node.func) not in (
+            "tf.argmax",
+            "tf.math.argmax",
+        ):
+            return False
+        values = [arg.value for arg in node.args if arg.keyword is None or arg.keyword.value in ("input", "axis")]
+        return (
+            len(values) == 2
+            and isinstance(values[0], cst.Name)
+            and values[0].value == of
+            and number(values[1]) in (1.0, -1.0)
+        )
+
+    def _is_sigmoid(self, node: cst.BaseExpression) -> bool:
+        return (
+            isinstance(node, cst.Call)
+            and self.file.imports.resolve(node.func) in ("tf.sigmoid", "tf.nn.sigmoid", "tf.math.sigmoid")
+            and len(node.args) == 1
+            and self._is_output(node.args[0].value)
+        )
+
+    # -- network ---------------------------------------------------------------------------------------------------
+
+    def _network(self, metrics: Iterable[str]) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
+        """The forward statements that the model needs, rewritten, and the comments that are left for its end."""
+        live = self._roots(metrics)
+        keep: list[int] = []
+        new: dict[int, cst.BaseStatement] = {}
+        skipped = set(self.function.consumed) | self.moved
+        for index in range(len(self.function.statements) - 1, -1, -1):
+            statement = self.function.statements[index]
+            if index in skipped and index != self.function.optimizer_index:
+                continue
+            names = names_in(statement.node)
+            if names & self.function.label_names and index not in skipped:
+                if any(d.index == index for d in self.function.definitions):
+                    continue  # computed from the labels for metrics only, which compute it themselves
+                raise Blocked("TFM304", statement.node, "the network reads the labels")
+            defined = {d.name for d in self.function.definitions if d.index == index}
+            if defined and not defined & live:
+                continue
+            keep.append(index)
+            new[index] = self._rewritten(statement.node)
+            live |= names_in(new[index])
+        kept = set(keep)
+        body: list[cst.BaseStatement] = []
+        comments: list[cst.EmptyLine] = []
+        for index, statement in enumerate(self.function.statements):
+            comments += statement.comments
+            node = statement.node
+            if index in kept:
+                self._no_mode(new[index], node)
+                body += self._with_comments([new[index]], comments)
+                comments = []
+            elif index in skipped and index not in self.moved:
+                if any(line.comment is not None for line in _leading(node)):
+                    comments += _leading(node)
+        comments += self.function.body.trailing_comments
+        return body, comments
+
+    def _roots(self, metrics: Iterable[str]) -> set[str]:
+        roots = names_in(self.function.output) | names_in(self.function.optimizer)
+        if self.predictions is not None:
+            roots |= names_in(self.predictions)
+        for text in metrics:
+            roots |= names_in(cst.parse_expression(text))
+        for index in self.moved:
+            roots |= names_in(self.function.statements[index].node)
+        return roots
+
+    def _no_mode(self, new: cst.CSTNode, original: cst.CSTNode) -> None:
+        names = self.function.body.names
+        left = names_in(new) & ({names.mode, *names.flags} - {None})
+        if left:
+            raise Blocked(
+                "TFM106", original, f"`{sorted(str(n) for n in left)[0]}` is used for more than a branch or `training=`"
+            )
+        config = self.function.parameters.config
+        if config is not None and config in names_in(new):
+            raise Blocked("TFM105", original, "the model_fn reads its `config`")
+
+    # -- helpers ---------------------------------------------------------------------------------------------------
+
+    def _rewritten(self, node: cst.CSTNode) -> cst.BaseStatement:
+        return node.visit(self.rewriter)  # type: ignore[return-value]
+
+    def _one_line(self, node: cst.CSTNode) -> str:
+        return self.file.code(node)
+
+    def _with_comments(
+        self, nodes: Sequence[cst.BaseStatement], comments: Sequence[cst.EmptyLine]
+    ) -> list[cst.BaseStatement]:
+        first = nodes[0]
+        if comments and isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            first = first.with_changes(leading_lines=_tidy([*comments, *first.leading_lines]))
+        return [first, *nodes[1:]]
+
+    def _is_airy(self) -> bool:
+        """Whether the user sets off the parts of this function with blank lines."""
+        return any(line.comment is None for s in self.function.body.statements for line in _leading(s.node)) or any(
+            line.comment is None for spec in self.function.body.specs for line in _leading(spec.statement)
+        )
+
+    def _remarks(self) -> None:
+        for node in self.function.summaries:
+            self.remarks.append(
+                Blocked(
+                    "TFM801", node, "the summary is left out: Keras writes loss and metrics with a TensorBoard callback"
+                )
+            )
+        for node in self.rewriter.dropped_regularizers:
+            self.remarks.append(
+                Blocked("TFM206", node, "the regularizer is left out: the model_fn never added it to its loss")
+            )
+        if self.function.predictions is not None and self.predictions is None:
+            self.remarks.append(
+                Blocked(
+                    "TFM111", self.function.predictions, "nothing in the program predicts: the predictions are left out"
+                )
+            )
+
+
+class _Inliner(cst.CSTTransformer):
+    """Replaces names by what they stand for, and `predictions["k"]` by the entry of the dict."""
+
+    def __init__(self, function: ModelFunction, stop: set[str], static: object, code: object) -> None:
+        super().__init__()
+        self.function = function
+        self.stop = stop
+        self.static = static
+        self.code = code
+        self.output: tuple[str, str] | None = None
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, (cst.Arg, cst.Attribute)):
+            return True
+        return super().on_visit(node)
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        if self.output is not None and isinstance(original_node, cst.BaseExpression):
+            if self.code(original_node) == self.output[0]:  # type: ignore[operator]
+                return cst.Name(self.output[1])
+        return super().on_leave(original_node, updated_node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return dotted(node) is None
+
+    def visit_Arg_keyword(self, node: cst.Arg) -> None:
+        return None
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        element = original_node.slice[0].slice if len(original_node.slice) == 1 else None
+        if (
+            isinstance(original_node.value, cst.Name)
+            and isinstance(element, cst.Index)
+            and string(element.value) is not None
+        ):
+            value = self.function.define(original_node.value.value)
+            found = entry(value, element.value) if value is not None else None
+            if found is not None:
+                return self._substitute(original_node.value.value, found)
+        return updated_node
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        name = original_node.value
+        if name in self.stop or self.static(name):  # type: ignore[operator]
+            return updated_node
+        value = self.function.define(name)
+        if value is None:
+            return updated_node
+        return self._substitute(name, value)
+
+    def _substitute(self, name: str, value: cst.BaseExpression) -> cst.BaseExpression:
+        inner = _Inliner(self.function, self.stop | {name}, self.static, self.code)
+        inner.output = self.output
+        new = value.visit(inner)
+        assert isinstance(new, cst.BaseExpression)
+        if (
+            isinstance(
+                new, cst.BinaryOperation | cst.BooleanOperation | cst.Comparison | cst.UnaryOperation | cst.IfExp
+            )
+            and not new.lpar
+        ):
+            new = new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return new
+
+
+def _leading(node: cst.CSTNode) -> Sequence[cst.EmptyLine]:
+    return node.leading_lines if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement) else ()
+
+
+def _tidy(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """Without a second blank line after a first."""
+    return [
+        line
+        for index, line in enumerate(lines)
+        if line.comment is not None or index == 0 or lines[index - 1].comment is not None
+    ]
+
+
+def _is_docstring(node: cst.CSTNode) -> bool:
+    return (
+        isinstance(node, cst.SimpleStatementLine)
+        and isinstance(node.body[0], cst.Expr)
+        and isinstance(node.body[0].value, cst.SimpleString | cst.ConcatenatedString)
+    )

@@ -1,0 +1,48 @@
+"""From texts to texts: the codemod as one pure function over a project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from migrator.findings import Finding
+
+if TYPE_CHECKING:
+    from migrator.source.reading import Source
+
+_WORD = "tensorflow"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose: the strategy (auto, one-device, parameter-server, multi-worker-mirrored)."""
+
+    strategy: str = "auto"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One file afterwards. `text` equals `source.text` when nothing changed."""
+
+    source: Source
+    text: str
+    findings: tuple[Finding, ...]
+
+
+def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
+    """Migrates the Estimator programs in a project.
+
+    Returns one result per source, in order. All files of a program change together or not at all; where one of its
+    constructs cannot be carried over, its files stay as they are and each blocking line has a MANUAL finding.
+    """
+    relevant = [source for source in sources if _WORD in source.text]
+    if not any("estimator" in source.text or "Estimator" in source.text for source in relevant):
+        return [Result(source, source.text, ()) for source in sources]
+    from migrator.migration import migrate_project
+
+    texts, findings = migrate_project({source.path: source.text for source in sources}, options.strategy)
+    return [
+        Result(source, texts.get(source.path, source.text), tuple(sorted(findings.get(source.path, ()))))
+        for source in sources
+    ]

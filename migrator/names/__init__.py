@@ -1,0 +1,1 @@
+"""What a dotted name in a TensorFlow 1 program means."""

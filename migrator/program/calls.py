@@ -1,0 +1,63 @@
+"""Calls as data: arguments bound to the parameter names of the TensorFlow 1 signature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from migrator.program.parsed import Blocked
+
+
+def bind(call: cst.Call, parameters: Sequence[str], what: str, code: str) -> dict[str, cst.BaseExpression]:
+    """Binds the arguments of `call` to `parameters` in order.
+
+    Raises Blocked(code) for star arguments, unknown keywords and too many positional arguments.
+    """
+    bound: dict[str, cst.BaseExpression] = {}
+    for index, arg in enumerate(call.args):
+        if arg.star:
+            raise Blocked(code, arg, f"`{what}` is called with * or ** arguments: write them out")
+        if arg.keyword is not None:
+            name = arg.keyword.value
+            if name not in parameters:
+                raise Blocked(code, arg, f"`{what}` is called with `{name}`, which tf-migrate does not know")
+        elif index < len(parameters):
+            name = parameters[index]
+        else:
+            raise Blocked(code, arg, f"`{what}` is called with more positional arguments than it has parameters")
+        bound[name] = arg.value
+    return bound
+
+
+def is_none(node: cst.BaseExpression | None) -> bool:
+    """Whether an argument is missing or None."""
+    return node is None or (isinstance(node, cst.Name) and node.value == "None")
+
+
+def is_true(node: cst.BaseExpression | None) -> bool:
+    """Whether an argument is the literal True."""
+    return isinstance(node, cst.Name) and node.value == "True"
+
+
+def is_false(node: cst.BaseExpression | None) -> bool:
+    """Whether an argument is the literal False."""
+    return isinstance(node, cst.Name) and node.value == "False"
+
+
+def number(node: cst.BaseExpression | None) -> float | None:
+    """The value of a numeric literal (with an optional minus sign), else None."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        value = number(node.expression)
+        return None if value is None else -value
+    if isinstance(node, cst.Integer | cst.Float):
+        return float(node.evaluated_value)
+    return None
+
+
+def string(node: cst.BaseExpression | None) -> str | None:
+    """The value of a string literal, else None."""
+    if isinstance(node, cst.SimpleString):
+        value = node.evaluated_value
+        return value if isinstance(value, str) else None
+    return None

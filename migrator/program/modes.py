@@ -1,0 +1,235 @@
+"""Which of TRAIN, EVAL and PREDICT a piece of a model_fn runs in.
+
+A model_fn branches on `mode`. Here its body becomes one straight list of statements, each with the set of modes
+that reach it, and the EstimatorSpecs that it returns, each with the modes that return it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.names.imports import ImportMap
+from migrator.program.parsed import Blocked, names_in
+
+TRAIN, EVAL, PREDICT = "train", "eval", "infer"
+ALL = frozenset((TRAIN, EVAL, PREDICT))
+Modes = frozenset[str]
+
+_KEYS = {
+    "tf.estimator.ModeKeys.TRAIN": TRAIN,
+    "tf.estimator.ModeKeys.EVAL": EVAL,
+    "tf.estimator.ModeKeys.PREDICT": PREDICT,
+    "tf.contrib.learn.ModeKeys.TRAIN": TRAIN,
+    "tf.contrib.learn.ModeKeys.EVAL": EVAL,
+    "tf.contrib.learn.ModeKeys.INFER": PREDICT,
+}
+
+
+@dataclass(frozen=True)
+class ModeNames:
+    """The parameter called mode, and flags such as `is_training = mode == TRAIN`."""
+
+    imports: ImportMap
+    mode: str | None
+    flags: dict[str, Modes]
+
+    def when(self, test: cst.BaseExpression) -> Modes | None:
+        """The modes in which a condition holds; None when it does not depend on the mode alone."""
+        if isinstance(test, cst.Name):
+            if test.value in ("True", "False"):
+                return ALL if test.value == "True" else frozenset()
+            return self.flags.get(test.value)
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            inner = self.when(test.expression)
+            return None if inner is None else ALL - inner
+        if isinstance(test, cst.BooleanOperation):
+            left, right = self.when(test.left), self.when(test.right)
+            if left is None or right is None:
+                return None
+            return left & right if isinstance(test.operator, cst.And) else left | right
+        if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+            return self._comparison(test.left, test.comparisons[0])
+        return None
+
+    def _comparison(self, left: cst.BaseExpression, target: cst.ComparisonTarget) -> Modes | None:
+        operator, right = target.operator, target.comparator
+        if not self._is_mode(left):
+            left, right = right, left
+        if not self._is_mode(left):
+            return None
+        if isinstance(operator, cst.In | cst.NotIn):
+            if not isinstance(right, cst.Tuple | cst.List | cst.Set):
+                return None
+            keys = [self._key(element.value) for element in right.elements]
+        else:
+            keys = [self._key(right)]
+        if any(key is None for key in keys):
+            return None
+        modes = frozenset(key for key in keys if key is not None)
+        if isinstance(operator, cst.Equal | cst.Is | cst.In):
+            return modes
+        if isinstance(operator, cst.NotEqual | cst.IsNot | cst.NotIn):
+            return ALL - modes
+        return None
+
+    def _is_mode(self, node: cst.BaseExpression) -> bool:
+        return self.mode is not None and isinstance(node, cst.Name) and node.value == self.mode
+
+    def _key(self, node: cst.BaseExpression) -> str | None:
+        if isinstance(node, cst.SimpleString):
+            value = node.evaluated_value
+            return value if isinstance(value, str) and value in ALL else None
+        return _KEYS.get(self.imports.resolve(node) or "")
+
+
+@dataclass(frozen=True)
+class ModalStatement:
+    """A statement of the model_fn and the modes that run it."""
+
+    node: cst.BaseStatement
+    modes: Modes
+    comments: tuple[cst.EmptyLine, ...] = ()  # of the mode branches dissolved just before it
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An `EstimatorSpec(...)` call, the statement that holds it, and the modes that return it."""
+
+    call: cst.Call
+    modes: Modes
+    statement: cst.BaseStatement
+
+
+@dataclass(frozen=True)
+class StraightBody:
+    """A model_fn without its mode branches."""
+
+    statements: tuple[ModalStatement, ...]
+    specs: tuple[Spec, ...]
+    names: ModeNames
+    trailing_comments: tuple[cst.EmptyLine, ...]
+
+
+def straighten(body: Sequence[cst.BaseStatement], imports: ImportMap, mode: str | None) -> StraightBody:
+    """Resolves the mode branches of a function body. Raises Blocked (TFM105, TFM106)."""
+    walker = _Walker(ModeNames(imports, mode, {}))
+    left = walker.block(body, ALL)
+    if left & {TRAIN, EVAL}:
+        raise Blocked("TFM105", None, "the model_fn can end without returning an EstimatorSpec")
+    return StraightBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried))
+
+
+class _Walker:
+    def __init__(self, names: ModeNames) -> None:
+        self.names = names
+        self.statements: list[ModalStatement] = []
+        self.specs: list[Spec] = []
+        self.carried: list[cst.EmptyLine] = []
+        self._pending: dict[str, tuple[cst.Call, cst.BaseStatement]] = {}
+
+    def block(self, body: Sequence[cst.BaseStatement], modes: Modes) -> Modes:
+        """Walks a block that `modes` enter; returns the modes that fall out of its end."""
+        for statement in body:
+            if not modes:
+                break
+            modes = self._statement(statement, modes)
+        return modes
+
+    def _statement(self, statement: cst.BaseStatement, modes: Modes) -> Modes:
+        if isinstance(statement, cst.If):
+            when = self.names.when(statement.test)
+            if when is not None:
+                return self._branch(statement, modes, when)
+            self._no_spec_inside(statement)
+        elif isinstance(statement, cst.SimpleStatementLine):
+            if len(statement.body) == 1:
+                done = self._simple(statement, statement.body[0], modes)
+                if done is not None:
+                    self._carry(statement.leading_lines)
+                    return done
+        else:
+            self._no_spec_inside(statement)
+        self.statements.append(ModalStatement(statement, modes, tuple(self.carried)))
+        self.carried = []
+        return modes
+
+    def _carry(self, lines: Sequence[cst.EmptyLine]) -> None:
+        if any(line.comment is not None for line in lines):
+            self.carried.extend(lines)
+
+    def _branch(self, statement: cst.If, modes: Modes, when: Modes) -> Modes:
+        self._carry(statement.leading_lines)
+        out = self.block(_body(statement.body), modes & when) if modes & when else frozenset()
+        rest = modes - when
+        if statement.orelse is None or not rest:
+            return out | rest
+        if isinstance(statement.orelse, cst.If):
+            return out | self._statement(statement.orelse, rest)
+        return out | self.block(_body(statement.orelse.body), rest)
+
+    def _simple(self, statement: cst.SimpleStatementLine, small: cst.BaseSmallStatement, modes: Modes) -> Modes | None:
+        """Handles returns, asserts about the mode, mode flags and specs; None for anything else."""
+        if isinstance(small, cst.Return):
+            call = self._spec_call(small.value)
+            if call is None and isinstance(small.value, cst.Name) and small.value.value in self._pending:
+                call, _ = self._pending[small.value.value]
+            if call is None:
+                raise Blocked("TFM105", small, "the model_fn returns something other than an EstimatorSpec")
+            self.specs.append(Spec(call, modes, statement))
+            return frozenset()
+        if isinstance(small, cst.Raise):
+            return frozenset()
+        if isinstance(small, cst.Assert) and self.names.when(small.test) is not None:
+            return modes
+        if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
+            name = small.targets[0].target.value
+            call = self._spec_call(small.value)
+            if call is not None:
+                self._pending[name] = (call, statement)
+                return modes
+            when = self.names.when(small.value)
+            if when is not None and not isinstance(small.value, cst.Name):
+                self.names = ModeNames(self.names.imports, self.names.mode, {**self.names.flags, name: when})
+                return modes
+        return None
+
+    def _spec_call(self, node: cst.BaseExpression | None) -> cst.Call | None:
+        if isinstance(node, cst.Call) and self.names.imports.resolve(node.func) == "tf.estimator.EstimatorSpec":
+            return node
+        return None
+
+    def _no_spec_inside(self, statement: cst.BaseStatement) -> None:
+        finder = _Returns()
+        statement.visit(finder)
+        if finder.found is not None and not isinstance(statement, cst.FunctionDef | cst.ClassDef):
+            raise Blocked(
+                "TFM105", finder.found, "the model_fn returns from inside a block that tf-migrate cannot resolve"
+            )
+        if (
+            self.names.mode is not None
+            and isinstance(statement, cst.If)
+            and self.names.mode in names_in(statement.test)
+        ):
+            raise Blocked("TFM106", statement.test, "this condition mixes `mode` with something else")
+
+
+class _Returns(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: cst.CSTNode | None = None
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.found = self.found or node
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+
+def _body(block: cst.BaseSuite) -> Sequence[cst.BaseStatement]:
+    if isinstance(block, cst.IndentedBlock):
+        return block.body
+    assert isinstance(block, cst.SimpleStatementSuite)
+    return [cst.SimpleStatementLine(block.body)]

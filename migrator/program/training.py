@@ -1,0 +1,332 @@
+"""A training program: the Estimator, what it is made of, and how it is driven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.program.calls import bind, is_none
+from migrator.program.parsed import Blocked, ParsedFile, Project
+
+_ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
+_RUN_CONFIG = (
+    "model_dir",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "session_config",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "train_distribute",
+    "device_fn",
+    "protocol",
+    "eval_distribute",
+    "experimental_distribute",
+    "experimental_max_worker_delay_secs",
+    "session_creation_timeout_secs",
+    "checkpoint_save_graph_def",
+)
+_TRAIN_SPEC = ("input_fn", "max_steps", "hooks", "saving_listeners")
+_EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs")
+_TRAIN = ("input_fn", "hooks", "steps", "max_steps", "saving_listeners")
+_EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
+_PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
+_METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT}
+_NO_EFFECT = (
+    "save_summary_steps",
+    "log_step_count_steps",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "save_checkpoints_secs",
+    "experimental_max_worker_delay_secs",
+    "session_creation_timeout_secs",
+    "checkpoint_save_graph_def",
+)
+
+Arguments = dict[str, cst.BaseExpression]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A call, the statement line that holds it, and the function (None: the module) around it."""
+
+    name: str
+    call: cst.Call
+    statement: cst.SimpleStatementLine | None
+    function: cst.FunctionDef | None
+
+
+@dataclass(frozen=True)
+class Use:
+    """`estimator.train(...)` and the like: the method, the call and its arguments."""
+
+    method: str
+    place: Place
+    arguments: Arguments
+
+
+@dataclass(frozen=True)
+class TrainAndEvaluate:
+    """`tf.estimator.train_and_evaluate(...)` with the arguments of its two specs."""
+
+    place: Place
+    train: Arguments
+    evaluate: Arguments
+
+
+@dataclass(frozen=True)
+class TrainingProgram:
+    """One Estimator and everything that is done with it in one scope of one file.
+
+    `removed` are the statements of RunConfig, TrainSpec and EvalSpec, whose values are given elsewhere afterwards.
+    """
+
+    file: ParsedFile
+    place: Place
+    variable: str
+    model_file: ParsedFile
+    model_fn: cst.FunctionDef
+    model_fn_reference: cst.BaseExpression
+    params: cst.BaseExpression | None
+    model_dir: cst.BaseExpression | None
+    config: Arguments
+    uses: tuple[Use, ...]
+    train_and_evaluate: TrainAndEvaluate | None
+    removed: tuple[cst.SimpleStatementLine, ...]
+    remarks: tuple[Blocked, ...]
+
+
+def find_places(file: ParsedFile) -> list[Place]:
+    """Every call of a `tf.estimator` symbol in a file."""
+    finder = _Finder(file)
+    file.module.visit(finder)
+    return finder.places
+
+
+def read_program(project: Project, file: ParsedFile, place: Place, places: Sequence[Place]) -> TrainingProgram:
+    """Reads the program around an Estimator. Raises Blocked for the first construct that cannot be carried over."""
+    return _ProgramReader(project, file, place, places).read()
+
+
+class _ProgramReader:
+    def __init__(self, project: Project, file: ParsedFile, place: Place, places: Sequence[Place]) -> None:
+        self.project = project
+        self.file = file
+        self.place = place
+        self.places = places
+        self.removed: list[cst.SimpleStatementLine] = []
+        self.remarks: list[Blocked] = []
+        self.scope: cst.CSTNode = place.function if place.function is not None else file.module
+
+    def read(self) -> TrainingProgram:
+        bound = bind(self.place.call, _ESTIMATOR, "tf.estimator.Estimator", "TFM104")
+        if not is_none(bound.get("warm_start_from")):
+            raise Blocked("TFM107", bound["warm_start_from"], "`warm_start_from` is not carried over yet")
+        variable = self._assigned_name(self.place, "TFM103")
+        reference = bound.get("model_fn")
+        found = self.project.function(self.file, reference) if reference is not None else None
+        if found is None or reference is None:
+            raise Blocked("TFM104", reference or self.place.call, "the model_fn is not a function of the given files")
+        config = self._config(bound.get("config"))
+        model_dir = bound.get("model_dir")
+        if is_none(model_dir):
+            model_dir = config.get("model_dir")
+        uses, both = self._uses(variable)
+        params = bound.get("params")
+        return TrainingProgram(
+            file=self.file,
+            place=self.place,
+            variable=variable,
+            model_file=found[0],
+            model_fn=found[1],
+            model_fn_reference=reference,
+            params=None if is_none(params) else params,
+            model_dir=None if is_none(model_dir) else model_dir,
+            config=config,
+            uses=uses,
+            train_and_evaluate=both,
+            removed=tuple(self.removed),
+            remarks=tuple(self.remarks),
+        )
+
+    def _assigned_name(self, place: Place, code: str) -> str:
+        """The name that a call's result is given to."""
+        if place.statement is not None and len(place.statement.body) == 1:
+            small = place.statement.body[0]
+            if isinstance(small, cst.Assign) and small.value is place.call and len(small.targets) == 1:
+                target = small.targets[0].target
+                if isinstance(target, cst.Name):
+                    return target.value
+        raise Blocked(code, place.call, "the result of this call is not simply given to a name")
+
+    def _config(self, node: cst.BaseExpression | None) -> Arguments:
+        if is_none(node):
+            return {}
+        assert node is not None
+        bound = self._spec(node, "tf.estimator.RunConfig", _RUN_CONFIG, "TFM108")
+        for key in ("session_config", "device_fn", "protocol", "eval_distribute", "experimental_distribute"):
+            if not is_none(bound.get(key)):
+                raise Blocked("TFM108", bound[key], f"RunConfig's `{key}` is not carried over yet")
+        for key in _NO_EFFECT:
+            if key in bound:
+                self.remarks.append(
+                    Blocked("TFM107", bound[key], f"RunConfig's `{key}` is left out: fit has no such setting")
+                )
+        return {key: value for key, value in bound.items() if not is_none(value)}
+
+    def _spec(self, node: cst.BaseExpression, name: str, parameters: Sequence[str], code: str) -> Arguments:
+        """The arguments of a RunConfig, TrainSpec or EvalSpec, given in place or by the name of one."""
+        if isinstance(node, cst.Call) and self.file.imports.resolve(node.func) == name:
+            return bind(node, parameters, name, code)
+        if isinstance(node, cst.Name):
+            made = [
+                p
+                for p in self.places
+                if p.name == name and p.function is self.place.function and self._gives(p, node.value)
+            ]
+            if len(made) == 1 and made[0].statement is not None:
+                references = _references(self.scope, node.value)
+                if len(references) == 2:
+                    self.removed.append(made[0].statement)
+                    return bind(made[0].call, parameters, name, code)
+                raise Blocked(code, references[-1], f"`{node.value}` is used for more than one call")
+        raise Blocked(code, node, f"this is not a `{name}` made beside the Estimator")
+
+    def _gives(self, place: Place, variable: str) -> bool:
+        try:
+            return self._assigned_name(place, "TFM103") == variable
+        except Blocked:
+            return False
+
+    def _uses(self, variable: str) -> tuple[tuple[Use, ...], TrainAndEvaluate | None]:
+        finder = _MethodCalls(variable, self.place.function)
+        self.scope.visit(finder)
+        uses: list[Use] = []
+        both: TrainAndEvaluate | None = None
+        explained: set[cst.CSTNode] = set()
+        for call, receiver, method, statement in finder.found:
+            if method not in _METHODS:
+                raise Blocked("TFM103", call, f"`{variable}.{method}` is not carried over yet")
+            arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
+            for key in ("hooks", "saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
+                if not is_none(arguments.get(key)):
+                    raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet")
+            uses.append(Use(method, Place(method, call, statement, self.place.function), arguments))
+            explained.add(receiver)
+        for place in self.places:
+            if place.name == "tf.estimator.train_and_evaluate" and place.function is self.place.function:
+                arguments = bind(place.call, ("estimator", "train_spec", "eval_spec"), place.name, "TFM103")
+                given = arguments.get("estimator")
+                if isinstance(given, cst.Name) and given.value == variable:
+                    if both is not None:
+                        raise Blocked("TFM103", place.call, "train_and_evaluate is called twice for one Estimator")
+                    explained.add(given)
+                    both = self._train_and_evaluate(place, arguments)
+        assert self.place.statement is not None
+        for name in _references(self.scope, variable):
+            if name not in explained and not _is_target(self.place.statement, name):
+                raise Blocked("TFM103", name, f"`{variable}` is also used in a way that is not carried over")
+        if not uses and both is None:
+            raise Blocked("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
+        return tuple(uses), both
+
+    def _train_and_evaluate(self, place: Place, arguments: Arguments) -> TrainAndEvaluate:
+        if place.statement is None or not isinstance(place.statement.body[0], cst.Expr):
+            raise Blocked("TFM103", place.call, "the result of train_and_evaluate is used")
+        if "train_spec" not in arguments or "eval_spec" not in arguments:
+            raise Blocked("TFM103", place.call, "train_and_evaluate is called without both specs")
+        train = self._spec(arguments["train_spec"], "tf.estimator.TrainSpec", _TRAIN_SPEC, "TFM109")
+        evaluate = self._spec(arguments["eval_spec"], "tf.estimator.EvalSpec", _EVAL_SPEC, "TFM109")
+        for spec in (train, evaluate):
+            for key in ("hooks", "saving_listeners", "exporters"):
+                if not is_none(spec.get(key)):
+                    raise Blocked("TFM110", spec[key], f"`{key}` is not carried over yet")
+        return TrainAndEvaluate(place, train, evaluate)
+
+
+class _Finder(cst.CSTVisitor):
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.places: list[Place] = []
+        self._functions: list[cst.FunctionDef] = []
+        self._lines: list[cst.SimpleStatementLine] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._functions.append(node)
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._functions.pop()
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self._lines.append(node)
+
+    def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine) -> None:
+        self._lines.pop()
+
+    def visit_Call(self, node: cst.Call) -> None:
+        name = self.file.imports.resolve(node.func)
+        if name is not None and name.startswith(("tf.estimator.", "tf.contrib.learn.", "tf.contrib.tpu.")):
+            line = self._lines[-1] if self._lines else None
+            function = self._functions[-1] if self._functions else None
+            self.places.append(Place(name, node, line, function))
+
+
+class _MethodCalls(cst.CSTVisitor):
+    """Calls `variable.method(...)` in a scope."""
+
+    def __init__(self, variable: str, function: cst.FunctionDef | None) -> None:
+        super().__init__()
+        self.variable = variable
+        self.function = function
+        self.found: list[tuple[cst.Call, cst.Name, str, cst.SimpleStatementLine | None]] = []
+        self._lines: list[cst.SimpleStatementLine] = []
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self._lines.append(node)
+
+    def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine) -> None:
+        self._lines.pop()
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Name):
+            if node.func.value.value == self.variable:
+                line = self._lines[-1] if self._lines else None
+                self.found.append((node, node.func.value, node.func.attr.value, line))
+
+
+class _References(cst.CSTVisitor):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.Name] = []
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        return False
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value == self.name:
+            self.found.append(node)
+
+
+def _references(scope: cst.CSTNode, name: str) -> list[cst.Name]:
+    collector = _References(name)
+    scope.visit(collector)
+    return collector.found
+
+
+def _is_target(statement: cst.SimpleStatementLine, name: cst.Name) -> bool:
+    small = statement.body[0]
+    return isinstance(small, cst.Assign) and any(target.target is name for target in small.targets)

@@ -1,0 +1,72 @@
+"""TensorFlow 1 initializers to Keras ones, with the TensorFlow 1 defaults written out."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.program.parsed import Blocked
+from migrator.rules.rule import Example, Rule
+from migrator.rules.site import CallRule, Site, call_text, expression
+
+RULES = (
+    Rule(
+        "TFM205",
+        "initializers become Keras initializers",
+        Severity.MIGRATED,
+        """
+The defaults changed: `tf.truncated_normal_initializer()` has a standard deviation of 1, Keras' TruncatedNormal one of
+0.05, so the TensorFlow 1 values are written out. The random numbers themselves differ between the two versions even
+with one seed; `tf-migrate verify` therefore carries the initial values over.
+""",
+        (
+            Example(
+                "tf.truncated_normal_initializer(stddev=0.1)",
+                "tf.keras.initializers.TruncatedNormal(mean=0.0, stddev=0.1)",
+            ),
+            Example("tf.zeros_initializer()", "tf.keras.initializers.Zeros()"),
+            Example("tf.constant_initializer(0.1)", "tf.keras.initializers.Constant(value=0.1)"),
+            Example("tf.glorot_uniform_initializer(seed=1)", "tf.keras.initializers.GlorotUniform(seed=1)"),
+        ),
+    ),
+)
+
+# TensorFlow 1 name -> Keras class, its parameters in TensorFlow 1 order, and the defaults to write out
+# (source: tensorflow/python/ops/init_ops.py of 1.15).
+_TABLE: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "zeros": ("Zeros", (), {}),
+    "ones": ("Ones", (), {}),
+    "constant": ("Constant", ("value",), {"value": "0"}),
+    "random_uniform": ("RandomUniform", ("minval", "maxval", "seed"), {"minval": "0.0", "maxval": "1.0"}),
+    "random_normal": ("RandomNormal", ("mean", "stddev", "seed"), {"mean": "0.0", "stddev": "1.0"}),
+    "truncated_normal": ("TruncatedNormal", ("mean", "stddev", "seed"), {"mean": "0.0", "stddev": "1.0"}),
+    "variance_scaling": (
+        "VarianceScaling",
+        ("scale", "mode", "distribution", "seed"),
+        {"scale": "1.0", "mode": '"fan_in"', "distribution": '"truncated_normal"'},
+    ),
+    "glorot_uniform": ("GlorotUniform", ("seed",), {}),
+    "glorot_normal": ("GlorotNormal", ("seed",), {}),
+}
+
+
+def _initializer(site: Site) -> cst.BaseExpression:
+    key = site.name.rpartition(".")[2].removesuffix("_initializer")
+    keras, parameters, defaults = _TABLE[key]
+    bound = site.arguments((*parameters, "dtype"), "TFM205")
+    bound.pop("dtype", None)
+    texts = {**defaults, **{name: site.code(value) for name, value in bound.items()}}
+    if key == "random_uniform" and texts["maxval"] == "None":
+        raise Blocked("TFM205", site.original, "`maxval=None`: write the upper bound")
+    ordered = [f"{name}={texts[name]}" for name in parameters if name in texts]
+    return expression(call_text(f"tf.keras.initializers.{keras}", ordered))
+
+
+CALLS: dict[str, CallRule] = {
+    **{f"tf.{name}_initializer": _initializer for name in _TABLE},
+    **{f"tf.initializers.{name}": _initializer for name in _TABLE},
+    **{f"tf.keras.initializers.{name}": _initializer for name in ("glorot_uniform", "glorot_normal")},
+}
+REFERENCES = {
+    name: f"tf.keras.initializers.{_TABLE[name.rpartition('.')[2].removesuffix('_initializer')][0]}()" for name in CALLS
+}

@@ -1,0 +1,111 @@
+"""Labels on their way to a Keras loss or metric.
+
+Keras 2 hands labels of one number per example over as a column when the model's output has two axes
+(`match_dtype_and_rank` in keras/engine/compile_utils.py), and its losses cast and squeeze labels by themselves. So a
+model_fn's `tf.expand_dims(labels, 1)` or `tf.cast(labels, tf.int32)` is not needed any more, and `tf.one_hot(labels)`
+must be given the labels without their column.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.names.imports import ImportMap
+from migrator.program.calls import number
+from migrator.program.parsed import Blocked
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM305",
+        "the labels are reshaped in a way that Keras would not see",
+        Severity.MANUAL,
+        """
+Keras hands labels of one number per example over as a column. `tf.expand_dims(labels, 1)`,
+`tf.reshape(labels, [-1, 1])`, `tf.squeeze`, casts and `tf.one_hot` are understood; other changes of the labels' shape
+would see another shape than in TensorFlow 1. Do them in the input function, with `dataset.map`.
+""",
+    ),
+)
+
+_INTEGERS = ("tf.int32", "tf.int64", "tf.uint8")
+_FLOATS = ("tf.float32",)
+_RANK = (
+    "tf.one_hot",
+    "tf.expand_dims",
+    "tf.squeeze",
+    "tf.argmax",
+    "tf.gather",
+    "tf.stack",
+    "tf.concat",
+    "tf.tile",
+    "tf.transpose",
+)
+
+
+def plain(
+    node: cst.BaseExpression, keras: str, arguments: tuple[str, ...], imports: ImportMap
+) -> tuple[str, cst.BaseExpression]:
+    """The labels without what the Keras loss or metric `keras` does by itself, and the loss for what is left.
+
+    A categorical cross entropy of one-hot labels becomes a sparse one of the labels.
+    """
+    sparse = keras == "SparseCategoricalCrossentropy"
+    while isinstance(node, cst.Call) and node.args:
+        name = imports.resolve(node.func)
+        first = node.args[0].value
+        rest = [arg.value for arg in node.args[1:]]
+        if (
+            (name == "tf.expand_dims" and len(rest) == 1 and number(rest[0]) in (1.0, -1.0))
+            or (name == "tf.reshape" and len(rest) == 1 and _shape(rest[0]) == "-1,1")
+            or (sparse and name == "tf.reshape" and len(rest) == 1 and _shape(rest[0]) == "-1")
+            or (sparse and name in ("tf.squeeze", "tf.to_int32", "tf.to_int64"))
+            or (name == "tf.cast" and len(rest) == 1 and imports.resolve(rest[0]) in (_INTEGERS if sparse else _FLOATS))
+            or (name == "tf.to_float" and not sparse)
+        ):
+            node = first
+        elif (
+            name == "tf.one_hot"
+            and keras == "CategoricalCrossentropy"
+            and len(rest) == 1
+            and arguments == ("from_logits=True",)
+        ):
+            node, keras, sparse = first, "SparseCategoricalCrossentropy", True
+        else:
+            break
+    return keras, node
+
+
+def _shape(node: cst.BaseExpression) -> str:
+    return cst.Module([]).code_for_node(node).strip("[]() ").replace(" ", "")
+
+
+def changes_rank(node: cst.BaseExpression, imports: ImportMap) -> bool:
+    """Whether an expression holds an operation that changes the number of axes."""
+    finder = _Calls(imports)
+    node.visit(finder)
+    return any(name in _RANK for name in finder.found)
+
+
+def needs_flat_labels(node: cst.BaseExpression, label: str, imports: ImportMap) -> bool:
+    """Whether a loss takes one-hot rows of the labels, which must not be a column then.
+
+    Raises Blocked (TFM305) for any other change of the number of axes.
+    """
+    finder = _Calls(imports)
+    node.visit(finder)
+    changing = [name for name in finder.found if name in _RANK]
+    if any(name != "tf.one_hot" for name in changing):
+        raise Blocked("TFM305", node, "the loss changes the shape of the labels in a way that Keras would not see")
+    return bool(changing)
+
+
+class _Calls(cst.CSTVisitor):
+    def __init__(self, imports: ImportMap) -> None:
+        super().__init__()
+        self.imports = imports
+        self.found: list[str] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.found.append(self.imports.resolve(node.func) or "")

@@ -1,0 +1,148 @@
+"""Rules about whole programs: the Estimator, how it is driven, and where it runs. The code is in program/ and emit/."""
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM101",
+        "an Estimator program becomes a Keras program",
+        Severity.MIGRATED,
+        """
+The model_fn becomes a function that builds and compiles a Keras functional model; RunConfig, TrainSpec and EvalSpec
+give their values to `Model.fit` and `Model.evaluate`. With `train_and_evaluate` the cluster in TF_CONFIG decides when
+the program starts: parameter servers, mirrored workers, or one device.
+""",
+    ),
+    Rule(
+        "TFM102",
+        "an Estimator that is not carried over",
+        Severity.MANUAL,
+        """
+`tf.estimator` was deleted in TensorFlow 2.16. tf-migrate carries over programs around `tf.estimator.Estimator` with a
+model_fn of their own. Canned estimators, TPUEstimator and `model_to_estimator` are not carried over yet.
+""",
+    ),
+    Rule(
+        "TFM103",
+        "the Estimator is used in a way that is not carried over",
+        Severity.MANUAL,
+        """
+Understood: `estimator = tf.estimator.Estimator(...)`, and in the same function `estimator.train`, `evaluate`, `predict`
+or `tf.estimator.train_and_evaluate(estimator, ...)`. An Estimator that is returned, passed on, exported or asked for
+its variables is left, and with it the whole program.
+""",
+    ),
+    Rule(
+        "TFM104",
+        "the model_fn was not found",
+        Severity.MANUAL,
+        """
+The model_fn must be a top-level function of one of the files given to tf-migrate: of the same file, or imported from a
+module beside it. Give the folder instead of the file when it lives in another module. Functions that return a
+model_fn, methods, lambdas and functools.partial are not carried over yet.
+""",
+    ),
+    Rule(
+        "TFM105",
+        "the shape of the model_fn is not understood",
+        Severity.MANUAL,
+        """
+A model_fn takes `features, labels, mode` (and `params`, `config`) and returns an EstimatorSpec from every branch over
+the mode. What it returns from inside a loop or from a condition on something else cannot be resolved.
+""",
+    ),
+    Rule(
+        "TFM106",
+        "the mode is used for more than branches",
+        Severity.MANUAL,
+        """
+`mode` may be tested (`mode == tf.estimator.ModeKeys.TRAIN`, `in`, `not`, a flag like `is_training = ...`) and passed as
+`training=` of a layer. Passing it on to other functions, or giving a name different values in different modes, is not
+carried over yet.
+""",
+    ),
+    Rule(
+        "TFM107",
+        "a setting without effect on the numbers is left out",
+        Severity.REVIEW,
+        """
+Settings of logging, summaries and of the number of checkpoints kept have no counterpart in `Model.fit`. Use a
+TensorBoard callback or `tf.train.CheckpointManager` where you need them.
+""",
+    ),
+    Rule(
+        "TFM108",
+        "a RunConfig setting that is not carried over",
+        Severity.MANUAL,
+        """
+`session_config`, `device_fn`, `protocol`, `eval_distribute` and `experimental_distribute` change where the program
+runs. Remove the setting, or set its TensorFlow 2 counterpart (`tf.config...`) by hand.
+""",
+    ),
+    Rule(
+        "TFM109",
+        "when checkpoints are written and evaluated",
+        Severity.REVIEW,
+        """
+An Estimator writes checkpoints by steps or by seconds and evaluates what it finds, at most every `throttle_secs`.
+Where `save_checkpoints_steps` divides `max_steps`, each period becomes an epoch with a checkpoint and an evaluation.
+Otherwise both come once, at the end of the training.
+""",
+    ),
+    Rule(
+        "TFM110",
+        "hooks, listeners and exporters",
+        Severity.MANUAL,
+        """
+Session hooks, saving listeners, exporters and scaffolds are not carried over yet. Keras callbacks take their place
+(`on_train_batch_end` and the like); remove them from the program and write the callback by hand.
+""",
+    ),
+    Rule(
+        "TFM111",
+        "predictions",
+        Severity.REVIEW,
+        """
+The predictions of the EstimatorSpec become a second Keras model over the same layers where the program calls
+`predict`. Where it does not, they are left out.
+""",
+    ),
+    Rule(
+        "TFM703",
+        "a partitioner on one device",
+        Severity.REVIEW,
+        """
+The program uses a partitioner, but was migrated for a strategy without parameter servers, where variables are not
+split. The partitioner is left out; the numbers do not change.
+""",
+    ),
+    Rule(
+        "TFM704",
+        "a distribution strategy that is not carried over",
+        Severity.MANUAL,
+        """
+`RunConfig(train_distribute=...)` may be MultiWorkerMirroredStrategy (or contrib's CollectiveAllReduceStrategy) without
+arguments. The other strategies are not carried over yet.
+""",
+    ),
+    Rule(
+        "TFM706",
+        "the coordinator does not train",
+        Severity.REVIEW,
+        """
+In a TensorFlow 1 parameter server cluster the chief trains like a worker. In TensorFlow 2 it only coordinates: with
+the same cluster one process fewer trains. Give the cluster one worker more for the same throughput. The number of
+steps is global in both.
+""",
+    ),
+    Rule(
+        "TFM801",
+        "summaries",
+        Severity.REVIEW,
+        """
+`tf.summary` calls in a model_fn are left out. `Model.fit` reports loss and metrics to callbacks;
+`tf.keras.callbacks.TensorBoard` writes them.
+""",
+    ),
+)

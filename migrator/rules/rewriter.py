@@ -1,0 +1,268 @@
+"""One walk that carries every TensorFlow 1 reference of a tree over to TensorFlow 2.
+
+Calls with a rule of their own (layers, initializers, optimizers, ...) are rewritten by it, symbols that live on are
+renamed, and what has no home is a problem, to be reported at its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.names.imports import ImportMap, dotted
+from migrator.names.symbols import Home, home, is_namespace
+from migrator.program.modes import ModeNames
+from migrator.program.parsed import Blocked
+from migrator.rules import initializers, layers, optimizers, partitioners, regularizers
+from migrator.rules.rule import Example, Rule
+from migrator.rules.scopes import read_scope
+from migrator.rules.site import CallRule, Site
+
+RULES = (
+    Rule(
+        "TFM203",
+        "a TensorFlow 1 symbol that has no home in TensorFlow 2",
+        Severity.MANUAL,
+        """
+The program uses a symbol that tf-migrate cannot carry over: it is gone from TensorFlow 2, lives on only in
+`tf.compat.v1`, or is not covered yet. The whole program is left as it was. Replace the line by hand (or remove it) and
+run tf-migrate again.
+""",
+        (Example("tf.placeholder(tf.float32)", None), Example('tf.get_variable("w", [3])', None)),
+    ),
+    Rule(
+        "TFM204",
+        "a call whose arguments changed between the versions",
+        Severity.MANUAL,
+        """
+The symbol lives on, but an argument of this call was renamed, removed or moved (`keep_dims`, `dimension`,
+`squeeze_dims`). Write the call with the arguments that both versions share.
+""",
+        (Example("tf.reduce_mean(x, keep_dims=True)", None),),
+    ),
+    Rule(
+        "TFM208",
+        "symbols that moved",
+        Severity.MIGRATED,
+        """
+The same Python object under another name (compared object by object in TensorFlow 2.21), or a function that means the
+same for the arguments given.
+""",
+        (
+            Example("tf.log(x)", "tf.math.log(x)"),
+            Example("tf.to_float(x)", "tf.cast(x, tf.float32)"),
+            Example("tf.random_uniform([2])", "tf.random.uniform([2])"),
+            Example("tf.argmax(logits, 1)", "tf.argmax(logits, 1)"),
+            Example("tf.logging.set_verbosity(tf.logging.INFO)", 'tf.get_logger().setLevel("INFO")'),
+        ),
+    ),
+)
+
+_CASTS = {"tf.to_float": "float32", "tf.to_double": "float64", "tf.to_int32": "int32", "tf.to_int64": "int64"}
+_LOG_CALLS = {"debug": "debug", "info": "info", "warn": "warning", "warning": "warning", "error": "error"}
+
+
+def _cast(site: Site) -> cst.BaseExpression:
+    value = site.arguments(("x", "name"), "TFM204")["x"]
+    return cst.parse_expression(f"tf.cast({site.code(value)}, tf.{_CASTS[site.name]})")
+
+
+def _verbosity(site: Site) -> cst.BaseExpression:
+    level = site.originals(("v",), "TFM204")["v"]
+    name = dotted(level)
+    if name is None or not name.rpartition(".")[2].isupper():
+        raise Blocked("TFM204", site.original, "the level is not one of `tf.logging.INFO` and the like")
+    return cst.parse_expression(f'tf.get_logger().setLevel("{name.rpartition(".")[2]}")')
+
+
+def _log(site: Site) -> cst.BaseExpression:
+    method = _LOG_CALLS[site.name.rpartition(".")[2]]
+    return site.call.with_changes(func=cst.parse_expression(f"tf.get_logger().{method}"))
+
+
+_CALLS: dict[str, CallRule] = {
+    **layers.CALLS,
+    **initializers.CALLS,
+    **regularizers.CALLS,
+    **optimizers.CALLS,
+    **partitioners.CALLS,
+    **dict.fromkeys(_CASTS, _cast),
+    "tf.logging.set_verbosity": _verbosity,
+    **{f"tf.logging.{name}": _log for name in _LOG_CALLS},
+}
+
+
+class Rewriter(cst.CSTTransformer):
+    """Rewrites every TensorFlow reference below a node.
+
+    `problems` collects what could not be carried over, `partitioners` the partitioners of variable scopes (as text,
+    with the node that gave each). Visit only nodes of the file's own tree, so that problems have places.
+    """
+
+    def __init__(
+        self,
+        imports: ImportMap,
+        code: Callable[[cst.CSTNode], str],
+        modes: ModeNames | None = None,
+        keep_regularizers: bool = True,
+        definition: Callable[[str], cst.BaseExpression | None] = lambda name: None,
+    ) -> None:
+        super().__init__()
+        self.imports = imports
+        self.code = code
+        self.modes = modes
+        self.keep_regularizers = keep_regularizers
+        self.definition = definition
+        self.problems: list[Blocked] = []
+        self.partitioners: list[tuple[cst.CSTNode, str]] = []
+        self.dropped_regularizers: list[cst.CSTNode] = []
+        self._consumed: set[cst.CSTNode] = set()
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def visit_Comparison(self, node: cst.Comparison) -> bool:
+        return self.modes is None or self.modes.when(node) is None
+
+    def visit_Param(self, node: cst.Param) -> bool:
+        return node.default is not None
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        if node.keyword is not None:
+            self._consumed.add(node.keyword)
+        return True
+
+    def visit_With(self, node: cst.With) -> bool:
+        try:
+            scope = read_scope(node, self.imports)
+        except Blocked as problem:
+            self.problems.append(problem)
+            return True
+        if scope is not None:
+            self._consumed.add(node.items[0])
+            if scope.partitioner is not None:
+                self._collect_partitioner(scope.partitioner)
+        return True
+
+    def visit_WithItem(self, node: cst.WithItem) -> bool:
+        return node not in self._consumed
+
+    def leave_With(
+        self, original_node: cst.With, updated_node: cst.With
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        if original_node.items[0] not in self._consumed:
+            return updated_node
+        scope = read_scope(original_node, self.imports)
+        assert scope is not None
+        if scope.name is None:
+            assert isinstance(updated_node.body, cst.IndentedBlock)
+            first, *rest = updated_node.body.body
+            if isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                first = first.with_changes(leading_lines=[*original_node.leading_lines, *first.leading_lines])
+            return cst.FlattenSentinel([first, *rest])
+        call = cst.Call(cst.parse_expression("tf.name_scope"), [cst.Arg(scope.name)])
+        return updated_node.with_changes(items=[cst.WithItem(call)])
+
+    def _collect_partitioner(self, node: cst.BaseExpression) -> None:
+        value: cst.BaseExpression | None = node
+        if isinstance(node, cst.Name):
+            value = self.definition(node.value)
+        if not isinstance(value, cst.Call) or self.imports.resolve(value.func) not in partitioners.CALLS:
+            self.problems.append(
+                Blocked("TFM701", node, "this partitioner is not one of the three that can be carried over")
+            )
+            return
+        text = self.code(value.visit(self))  # type: ignore[arg-type]
+        self.partitioners.append((node, text))
+
+    def visit_Call(self, node: cst.Call) -> bool:
+        name = self.imports.tensorflow(node.func)
+        if name is not None and (name in _CALLS or name == "tf.logging.set_verbosity"):
+            self._consumed.add(node.func)
+        if name in ("tf.logging.set_verbosity",):
+            self._consumed.update(arg.value for arg in node.args)
+        if name is not None and name in layers.CALLS:
+            self._skip_training(node)
+        return True
+
+    def _skip_training(self, node: cst.Call) -> None:
+        for index, arg in enumerate(node.args):
+            if (arg.keyword is not None and arg.keyword.value == "training") or index == 4:
+                if self.modes is not None and self.modes.when(arg.value) is not None:
+                    self._consumed.add(arg.value)
+            if arg.keyword is not None and arg.keyword.value.endswith("_regularizer") and not self.keep_regularizers:
+                self._consumed.add(arg.value)
+                self.dropped_regularizers.append(arg)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        name = self.imports.tensorflow(original_node.func)
+        if name is None:
+            return updated_node
+        try:
+            if name in _CALLS:
+                site = Site(name, original_node, updated_node, self.modes, self.keep_regularizers, self.code)
+                return _CALLS[name](site)
+            found = home(name)
+            if found is not None:
+                self._check_arguments(name, found, original_node)
+        except Blocked as problem:
+            # The rule sees rewritten arguments, which have no place in the file: report at the call.
+            self.problems.append(Blocked(problem.code, original_node, problem.message))
+        return updated_node
+
+    def _check_arguments(self, name: str, found: Home, call: cst.Call) -> None:
+        for index, arg in enumerate(call.args):
+            if arg.keyword is None:
+                if found.positional is not None and index >= found.positional and not arg.star:
+                    raise Blocked(
+                        "TFM204", call, f"argument {index + 1} of `{name}` has another meaning in TensorFlow 2"
+                    )
+            elif found.keywords is not None and arg.keyword.value not in found.keywords:
+                raise Blocked("TFM204", call, f"`{name}` has no argument `{arg.keyword.value}` in TensorFlow 2")
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        self._consumed.add(node.attr)
+        if node in self._consumed:
+            return False
+        return self.imports.tensorflow(node) is None
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if original_node in self._consumed:
+            return updated_node
+        name = self.imports.tensorflow(original_node)
+        if name is None:
+            return updated_node
+        return self._reference(name, original_node, updated_node)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        if original_node in self._consumed or original_node.value not in self.imports.names:
+            return updated_node
+        name = self.imports.tensorflow(original_node)
+        if name is None or name == "tf":
+            return updated_node
+        return self._reference(name, original_node, updated_node)
+
+    def _reference(self, name: str, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        """A TensorFlow symbol that is not the function of a call with a rule."""
+        if name in initializers.REFERENCES:
+            return cst.parse_expression(initializers.REFERENCES[name])
+        found, rest = home(name), ""
+        shorter = name
+        while found is None and shorter.count(".") > 1:
+            shorter, _, last = shorter.rpartition(".")
+            rest = f".{last}{rest}"
+            if is_namespace(shorter):
+                break
+            found = home(shorter)
+        if found is None:
+            self.problems.append(
+                Blocked("TFM203", original, f"`{name}` has no home in TensorFlow 2 that tf-migrate knows")
+            )
+            return updated
+        text = found.name + rest
+        return updated if dotted(updated) == text else cst.parse_expression(text)

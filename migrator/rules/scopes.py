@@ -1,0 +1,67 @@
+"""`tf.variable_scope` to `tf.name_scope`; its partitioner goes to the strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.names.imports import ImportMap
+from migrator.program.calls import bind, is_false, is_none
+from migrator.program.parsed import Blocked
+
+_PARAMETERS = (
+    "name_or_scope",
+    "default_name",
+    "values",
+    "initializer",
+    "regularizer",
+    "caching_device",
+    "partitioner",
+    "custom_getter",
+    "reuse",
+    "dtype",
+    "use_resource",
+    "constraint",
+    "auxiliary_name_scope",
+)
+_HARMLESS = ("values", "caching_device", "use_resource", "auxiliary_name_scope")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A `with tf.variable_scope(...)`: its name (None: the enclosing scope, so nothing) and its partitioner."""
+
+    name: cst.BaseExpression | None
+    partitioner: cst.BaseExpression | None
+
+
+def read_scope(node: cst.With, imports: ImportMap) -> Scope | None:
+    """Reads a variable scope; None for any other with statement. Raises Blocked (TFM705)."""
+    if not any(_is_scope(item, imports) for item in node.items):
+        return None
+    if len(node.items) != 1:
+        raise Blocked("TFM705", node, "a variable scope shares its with statement with something else")
+    item = node.items[0]
+    if item.asname is not None:
+        raise Blocked("TFM705", node, "the variable scope is given a name with `as`")
+    assert isinstance(item.item, cst.Call)
+    bound = bind(item.item, _PARAMETERS, "tf.variable_scope", "TFM705")
+    for key, value in bound.items():
+        if key in ("name_or_scope", "default_name", "partitioner", *_HARMLESS):
+            continue
+        if not is_none(value) and not (key == "reuse" and is_false(value)):
+            raise Blocked("TFM705", value, f"the variable scope sets `{key}`: give it to the layers inside")
+    name = bound.get("name_or_scope")
+    if is_none(name):
+        name = bound.get("default_name")
+    if isinstance(name, cst.Call):
+        if imports.resolve(name.func) != "tf.get_variable_scope":
+            raise Blocked("TFM705", name, "the name of the variable scope is computed by a call")
+        name = None
+    partitioner = bound.get("partitioner")
+    return Scope(name, None if is_none(partitioner) else partitioner)
+
+
+def _is_scope(item: cst.WithItem, imports: ImportMap) -> bool:
+    return isinstance(item.item, cst.Call) and imports.resolve(item.item.func) == "tf.variable_scope"

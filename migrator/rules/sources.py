@@ -1,0 +1,35 @@
+"""Rules about files that cannot be read or written. The code is in source/."""
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM901",
+        "the file cannot be decoded",
+        Severity.ERROR,
+        "The bytes are not text in the encoding that the file declares (UTF-8 when it declares none). Add a PEP 263"
+        " line such as `# -*- coding: latin-1 -*-`, or convert the file.",
+    ),
+    Rule(
+        "TFM902",
+        "the file cannot be parsed",
+        Severity.ERROR,
+        "The file is not Python 3. Python 2 code can be converted first: `2to3 -w FILE` (Python 3.12 and older) or"
+        " `python -m modernize -w FILE`. The file is left as it is.",
+    ),
+    Rule(
+        "TFM903",
+        "the file cannot be written",
+        Severity.ERROR,
+        "The new text could not be put in place; the file is as it was. Check permissions and free space of its"
+        " folder.",
+    ),
+    Rule(
+        "TFM904",
+        "the migrated text did not parse",
+        Severity.ERROR,
+        "This is a mistake of tf-migrate, not of yours: what it wrote is not Python. The file is left as it was. Please"
+        " report it with the file.",
+    ),
+)

@@ -1,0 +1,133 @@
+"""Which files a list of paths stands for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SKIPPED_FOLDERS = frozenset({"venv", "site-packages", "node_modules", "__pycache__", "__pypackages__"})
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file to look at."""
+
+    path: Path
+    """As the user would write it: relative when the path given was relative."""
+    named: bool
+    """Whether the user named this very file, rather than a folder above it."""
+
+
+def discover(paths: Sequence[Path]) -> list[Found]:
+    """Returns the files that ``paths`` stand for, each once, in the order of the paths and sorted within a
+    folder.
+
+    A path that is not a folder is taken as it is, whatever its name and whether it exists or not: the user
+    asked for it, so reading it has to answer. A folder stands for its ``*.py`` files. In a git tree these are
+    the tracked ones and the untracked ones that git does not ignore; elsewhere, or in a folder that git
+    ignores as a whole, all of them. Hidden files and folders, virtual environments, ``site-packages``,
+    ``node_modules``, ``__pycache__`` and ``*.egg-info`` are left out, and so is a symbolic link that leads
+    out of the folder.
+    """
+    found: list[Found] = []
+    for path in paths:
+        if path.is_dir():
+            found.extend(Found(file, named=False) for file in _files_in(path))
+        else:
+            found.append(Found(path, named=True))
+    return _each_once(found)
+
+
+def _each_once(found: Iterable[Found]) -> list[Found]:
+    kept: dict[Path, Found] = {}
+    for file in found:
+        real = _resolve(file.path)
+        known = kept.get(real)
+        # A file that was also named keeps the strict treatment of named files.
+        if known is None or (file.named and not known.named):
+            kept[real] = file
+    return list(kept.values())
+
+
+def _files_in(folder: Path) -> list[Path]:
+    listed = _git_files(folder)
+    relative = listed if listed is not None else _walk(folder)
+    root = _resolve(folder)
+    environments: dict[Path, bool] = {}
+    files = [
+        folder / file
+        for file in relative
+        if file.suffix == ".py"
+        and not _is_skipped(folder, file, environments)
+        and (folder / file).is_file()
+        and _resolve(folder / file).is_relative_to(root)
+    ]
+    # Real files before links to them, so that a finding names the real one.
+    files.sort(key=lambda file: (file.is_symlink(), file))
+    return sorted(file.path for file in _each_once(Found(file, named=False) for file in files))
+
+
+def _resolve(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a loop of symbolic links
+        return path.absolute()
+
+
+def _is_skipped(folder: Path, file: Path, environments: dict[Path, bool]) -> bool:
+    if file.name.startswith("."):
+        return True
+    for parent in file.parents:
+        name = parent.name
+        if name and (name.startswith(".") or name in SKIPPED_FOLDERS or name.endswith(".egg-info")):
+            return True
+        if parent not in environments:
+            environments[parent] = bool(name) and (folder / parent / "pyvenv.cfg").exists()
+        if environments[parent]:
+            return True
+    return False
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    environments: dict[Path, bool] = {}
+    for parent, folders, files in os.walk(folder):
+        here = Path(parent).relative_to(folder)
+        # Judging a made-up file in each folder prunes the walk by the one rule that also filters git's
+        # answer.
+        folders[:] = [name for name in folders if not _is_skipped(folder, here / name / "x.py", environments)]
+        yield from (here / name for name in files)
+
+
+def _git_files(folder: Path) -> list[Path] | None:
+    """Returns what git sees below ``folder``, relative to it, or None when git has no say there."""
+    # `check-ignore` answers 0 for an ignored folder, 1 for one that git looks after, 128 outside a git tree.
+    if _git(folder, "check-ignore", "--quiet", ".") != (1, b""):
+        return None
+    status, output = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if status != 0:
+        return None
+    files: list[Path] = []
+    for raw in filter(None, output.split(b"\0")):
+        file = Path(os.fsdecode(raw))
+        if (folder / file).is_dir() and not (folder / file).is_symlink():
+            # A git tree in a git tree (a submodule, say) is one entry of the outer one.
+            inner = _git_files(folder / file)
+            files.extend(file / name for name in (_walk(folder / file) if inner is None else inner))
+        else:
+            files.append(file)
+    return files
+
+
+def _git(folder: Path, *arguments: str) -> tuple[int, bytes]:
+    # Inside a git hook, GIT_DIR and its like would point every call at the repository of the hook.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "-C", os.fspath(folder), *arguments], capture_output=True, env=environment, check=False
+        )
+    except OSError:
+        return 128, b""
+    return done.returncode, done.stdout

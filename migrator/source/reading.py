@@ -1,0 +1,181 @@
+"""From bytes to text, without losing one of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tokenize
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrator.findings import Finding, Severity
+
+CANNOT_DECODE = "TFM901"
+CANNOT_PARSE = "TFM902"
+
+_BOM = b"\xef\xbb\xbf"
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+
+# What Python 2 allows and Python 3 does not, as it shows in the one line that the parser stumbles over.
+_PYTHON_2 = re.compile(
+    r"""
+      ^\s*print\b(?!\s*[(=.,:)\]])                  # print statement
+    | ^\s*exec\s+[^\s=.(]                                   # exec statement
+    | ^\s*except\s+[^:]+,\s*\w+\s*:                         # except E, e:
+    | ^\s*raise\s+[\w.]+\s*,                                # raise E, "message"
+    | <> | `                                                # <>, backquotes
+    | \b(?:0[0-7]+|0[xX][0-9a-fA-F]+|\d+)[lL]\b | \b0\d+\b  # 10L, 0777
+    | \b[uU][rR]["']                                        # ur""
+    | ^\s*def\s+\w+\s*\(.*\(.*\).*\)\s*:                    # def f(a, (b, c)):
+    """,
+    re.VERBOSE,
+)
+_PYTHON_2_MESSAGES = (
+    "Missing parentheses in call to",
+    "inconsistent use of tabs",
+    "multiple exception types must be",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A decoded file. ``encode(source, source.text) == source.raw`` always holds."""
+
+    path: Path
+    raw: bytes
+    text: str
+    """Without the byte order mark, with the newlines of the file."""
+    encoding: str
+    """Name of the codec, never one that adds a byte order mark by itself."""
+    bom: bool
+
+
+def read(path: Path, *, strict: bool = True) -> Source | Finding:
+    """Reads and decodes a file; see `decode`. A file that cannot be opened gives a TFM901 finding."""
+    if path.suffix == ".ipynb":
+        return _error(
+            path, CANNOT_DECODE, "notebooks are not migrated; export it first: jupyter nbconvert --to script"
+        )
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        return _error(path, CANNOT_DECODE, f"cannot read the file: {error.strerror or error}")
+    except ValueError as error:  # a path with a null character
+        return _error(path, CANNOT_DECODE, f"cannot read the file: {error}")
+    return decode(path, raw, strict=strict)
+
+
+def decode(path: Path, raw: bytes, *, strict: bool = True) -> Source | Finding:
+    """Returns the text of a Python file, or the one ERROR finding that says why there is none.
+
+    The encoding is the file's own (byte order mark, PEP 263 declaration, else UTF-8). TFM901: the bytes are
+    not in that encoding, or would not come back the same. TFM902: the text is not Python 3. A file that does
+    not mention TensorFlow holds nothing to migrate, so whether it parses is looked at only when ``strict``.
+    """
+    try:
+        encoding, bom = declared_encoding(raw)
+    except SyntaxError as error:
+        return _error(
+            path, CANNOT_DECODE, f"{error.msg}; correct the coding line or convert the file to UTF-8"
+        )
+    body = raw[len(_BOM) :] if bom else raw
+    try:
+        text = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        line, column = _place(body[: error.start].decode("latin-1"))
+        message = (
+            f"byte 0x{body[error.start]:02x} is not valid {encoding}; declare the real encoding in the first "
+            "line (# -*- coding: latin-1 -*-, say) or convert the file to UTF-8"
+        )
+        return _error(path, CANNOT_DECODE, message, line, column)
+    except (UnicodeError, LookupError, ValueError) as error:
+        return _error(path, CANNOT_DECODE, f"cannot decode as {encoding}: {error}; convert the file to UTF-8")
+    source = Source(path, raw, text, encoding, bom)
+    if not _survives(source):
+        message = f"the bytes would not come back the same from {encoding}; convert the file to UTF-8"
+        return _error(path, CANNOT_DECODE, message)
+    if strict or mentions_tensorflow(source):
+        return check_syntax(source) or source
+    return source
+
+
+def encode(source: Source, text: str) -> bytes:
+    """Returns the bytes of ``text`` in the encoding of ``source``; UnicodeEncodeError for what it lacks."""
+    return (_BOM if source.bom else b"") + text.encode(source.encoding)
+
+
+def mentions_tensorflow(source: Source) -> bool:
+    """Tells whether a file can hold anything to migrate at all; costs next to nothing."""
+    return b"tensorflow" in source.raw
+
+
+def check_syntax(source: Source) -> Finding | None:
+    """Returns a TFM902 finding when the text is not Python that this interpreter can parse."""
+    error = syntax_error(source.text)
+    if error is None:
+        return None
+    line = error.lineno or 1
+    lines = _NEWLINE.split(source.text)
+    content = lines[line - 1] if line <= len(lines) else ""
+    reason = error.msg.split(". Did you mean")[0]
+    if error.msg.startswith(_PYTHON_2_MESSAGES) or _PYTHON_2.search(content):
+        todo = f"it looks like Python 2; convert it first: 2to3 -w -n {source.path}"
+    else:
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        todo = f"correct it, or run tf-migrate under the Python it is written for (this is {version})"
+    return _error(
+        source.path, CANNOT_PARSE, f"cannot parse: {reason}; {todo}", line, max(1, error.offset or 1)
+    )
+
+
+def syntax_error(text: str) -> SyntaxError | None:
+    """Returns why ``text`` is not Python, or None when it is."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape is the user's, and not ours to print
+            ast.parse(text)
+    except SyntaxError as error:
+        return error
+    except (ValueError, RecursionError, MemoryError) as error:
+        return SyntaxError(str(error) or "nested too deeply")
+    return None
+
+
+def declared_encoding(raw: bytes) -> tuple[str, bool]:
+    """Returns the encoding a file declares and whether it has a byte order mark; SyntaxError if unknown."""
+    # The first two lines as Python counts them: `tokenize` by itself does not end a line at a lone CR.
+    head = re.split(rb"\r\n|\r|\n", raw, maxsplit=2)[:2]
+    try:
+        encoding = _detect(head)
+    except SyntaxError as error:
+        if "invalid or missing encoding declaration" not in str(error):
+            raise
+        # Bytes in the first two lines that are not UTF-8: the decoder can say which.
+        encoding = "utf-8-sig" if raw.startswith(_BOM) else "utf-8"
+    if encoding == "utf-8-sig":
+        return "utf-8", True
+    return encoding, False
+
+
+def _detect(lines: Iterable[bytes]) -> str:
+    rest = iter(lines)
+    return tokenize.detect_encoding(lambda: next(rest) + b"\n")[0]
+
+
+def _survives(source: Source) -> bool:
+    try:
+        return encode(source, source.text) == source.raw
+    except UnicodeError:
+        return False
+
+
+def _place(before: str) -> tuple[int, int]:
+    lines = _NEWLINE.split(before)
+    return len(lines), len(lines[-1]) + 1
+
+
+def _error(path: Path, code: str, message: str, line: int = 1, column: int = 1) -> Finding:
+    return Finding(str(path), line, column, code, Severity.ERROR, message)

@@ -1,0 +1,90 @@
+"""A cluster in TF_CONFIG: parameter servers or mirrored workers, with an evaluator task."""
+
+from __future__ import annotations
+
+from migrator.emit.layout import call
+from migrator.targets.plan import TrainingPlan, checkpoint_callback, restore
+from migrator.targets.setup import Strategy
+
+_PER_REPLICA = "# Every worker draws batches of its own: the batch size is per replica, as an Estimator's is."
+
+
+def train_and_evaluate(plan: TrainingPlan) -> str:
+    """The statements that replace train_and_evaluate, as source text at depth 0."""
+    if plan.model_dir is None:
+        return "\n".join([*_train(plan, 0), *_evaluate_locally(plan, 0)]) + "\n"
+    lines = [f'if {plan.resolver}.task_type == "evaluator":']
+    lines += [plan.indent + line for line in _evaluator(plan)]
+    lines.append("else:")
+    lines += [plan.indent + line for line in restore(plan)]
+    lines += [plan.indent + line for line in _train(plan, 1)]
+    lines += [plan.indent + line for line in _evaluate_locally(plan, 1)]
+    return "\n".join(lines) + "\n"
+
+
+def _train(plan: TrainingPlan, depth: int) -> list[str]:
+    if plan.period is not None:
+        return [call(f"{plan.model}.fit", _periods(plan), plan.indent, depth)]
+    repeat, lines = "", []
+    if plan.max_steps is None:
+        # fit on a cluster must know its steps, and a worker that is quicker than others needs more than one pass.
+        repeat = ".repeat()"
+        spec = f"{plan.resolver}.cluster_spec()"
+        lines.append(f"{plan.steps} = sum(1 for _ in {plan.train_dataset})")
+        if plan.strategy is Strategy.AUTO:
+            lines.append(f'if "ps" in {spec}.jobs:')
+            lines.append(f'{plan.indent}{plan.steps} *= {spec}.num_tasks("worker")  # each passes over the data once')
+        elif plan.strategy is Strategy.PARAMETER_SERVER:
+            lines.append(f"if {spec}.jobs:")
+            lines.append(f'{plan.indent}{plan.steps} *= {spec}.num_tasks("worker")  # each passes over the data once')
+    elif plan.model_dir is not None:
+        lines.append(f"{plan.steps} = {plan.max_steps} - {plan.model}.optimizer.iterations.numpy()")
+    guarded = plan.max_steps is not None and plan.model_dir is not None
+    inner = depth + 1 if guarded else depth
+    steps = plan.max_steps if plan.max_steps is not None and not guarded else plan.steps
+    arguments = [*_dataset(plan, repeat, inner), f"steps_per_epoch={steps}"]
+    if plan.model_dir is not None:
+        arguments.append(checkpoint_callback(plan, "ckpt", inner))
+    train = call(f"{plan.model}.fit", arguments, plan.indent, inner)
+    return [*lines, f"if {plan.steps} > 0:", plan.indent + train] if guarded else [*lines, train]
+
+
+def _dataset(plan: TrainingPlan, repeat: str, depth: int) -> list[str]:
+    comment = f"{_PER_REPLICA}\n{plan.indent * (depth + 1)}"
+    return [f"{comment}tf.keras.utils.experimental.DatasetCreator(lambda context: {plan.train_dataset}{repeat})"]
+
+
+def _periods(plan: TrainingPlan) -> list[str]:
+    depth = 0 if plan.model_dir is None else 1
+    arguments = [*_dataset(plan, "", depth), f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
+    if plan.model_dir is not None:
+        arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
+        arguments.append(checkpoint_callback(plan, "ckpt-{epoch}", depth))
+    arguments.append(f"validation_data=None if {plan.resolver}.cluster_spec().jobs else {plan.eval_dataset}")
+    return arguments
+
+
+def _evaluate_locally(plan: TrainingPlan, depth: int) -> list[str]:
+    """Without a cluster the one process evaluates; in a cluster the evaluator does."""
+    if plan.period is not None:
+        return []
+    return [
+        f"if not {plan.resolver}.cluster_spec().jobs:",
+        f"{plan.indent}{plan.model}.evaluate({plan.eval_dataset})",
+    ]
+
+
+def _evaluator(plan: TrainingPlan) -> list[str]:
+    """Evaluates every new checkpoint until the last one."""
+    indent = plan.indent
+    lines = [
+        f"for {plan.checkpoint} in tf.train.checkpoints_iterator({plan.model_dir}):",
+        f"{indent}{plan.model}.load_weights({plan.checkpoint}).expect_partial()",
+        f"{indent}{plan.model}.evaluate({plan.eval_dataset})",
+    ]
+    if plan.max_steps is not None:
+        lines += [
+            f"{indent}if {plan.model}.optimizer.iterations.numpy() >= {plan.max_steps}:",
+            f"{indent * 2}break",
+        ]
+    return lines

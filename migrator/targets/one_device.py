@@ -1,0 +1,44 @@
+"""One device, no TF_CONFIG: fit on the user's own dataset."""
+
+from __future__ import annotations
+
+from migrator.emit.layout import call
+from migrator.targets.plan import TrainingPlan, checkpoint_callback, restore
+
+
+def train_and_evaluate(plan: TrainingPlan) -> str:
+    """The statements that replace train_and_evaluate, as source text at depth 0."""
+    lines = restore(plan) if plan.model_dir is not None else []
+    if plan.period is not None:
+        lines.append(call(f"{plan.model}.fit", _periods(plan), plan.indent, 0))
+        return "\n".join(lines) + "\n"
+    lines += fit(plan, plan.train_dataset, plan.max_steps, absolute=True)
+    lines.append(f"{plan.model}.evaluate({plan.eval_dataset})")
+    return "\n".join(lines) + "\n"
+
+
+def _periods(plan: TrainingPlan, depth: int = 0) -> list[str]:
+    arguments = [plan.train_dataset, f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
+    if plan.model_dir is not None:
+        arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
+        arguments.append(checkpoint_callback(plan, "ckpt-{epoch}", depth))
+    arguments.append(f"validation_data={plan.eval_dataset}")
+    return arguments
+
+
+def fit(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -> list[str]:
+    """Lines that train on `steps` batches (None: all). Absolute steps count those of a restored checkpoint."""
+    guarded = steps is not None and absolute and plan.model_dir is not None
+    depth = 1 if guarded else 0
+    limit = plan.steps if guarded else steps
+    arguments = [dataset if limit is None else f"{dataset}.take({limit})"]
+    if plan.model_dir is not None:
+        arguments.append(checkpoint_callback(plan, "ckpt", depth))
+    train = call(f"{plan.model}.fit", arguments, plan.indent, depth)
+    if not guarded:
+        return [train]
+    return [
+        f"{plan.steps} = {steps} - {plan.model}.optimizer.iterations.numpy()",
+        f"if {plan.steps} > 0:",
+        plan.indent + train,
+    ]

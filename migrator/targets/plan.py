@@ -1,0 +1,47 @@
+"""What the training statements of a migrated program need to know, as source text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrator.emit.layout import bracket, call
+from migrator.targets.setup import Strategy
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """The driver of one program. All fields that are not names of the new code are text of the user's expressions.
+
+    `period` is save_checkpoints_steps where it divides `max_steps`: then every period is one epoch, with a checkpoint
+    and an evaluation after it, as the Estimator had.
+    """
+
+    strategy: Strategy
+    model: str
+    resolver: str
+    strategy_name: str
+    checkpoint: str
+    steps: str
+    indent: str
+    train_dataset: str
+    eval_dataset: str
+    max_steps: str | None
+    period: str | None
+    epochs: str | None
+    model_dir: str | None
+
+
+def checkpoint_callback(plan: TrainingPlan, name: str, depth: int) -> str:
+    """The argument for a callback that saves the weights and the optimizer after every epoch."""
+    arguments = [f'os.path.join({plan.model_dir}, "{name}")', "save_weights_only=True"]
+    callback = call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2)
+    return f"callbacks={bracket([callback], plan.indent, depth + 1)}"
+
+
+def restore(plan: TrainingPlan) -> list[str]:
+    """Lines that go on from the newest checkpoint, as an Estimator with a model_dir does."""
+    return [
+        f"{plan.checkpoint} = tf.train.latest_checkpoint({plan.model_dir})",
+        f"if {plan.checkpoint}:",
+        f"{plan.indent}{plan.model}.load_weights({plan.checkpoint})",
+    ]

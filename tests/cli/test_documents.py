@@ -1,0 +1,34 @@
+"""What the documents show is what is in the tree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+def test_before_and_after_in_the_readme_are_the_fixture() -> None:
+    before, after = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    fixture = ROOT / "fixtures/multi_worker_guide"
+    assert before in (fixture / "original.py").read_text(encoding="utf-8")
+    assert after in (fixture / "migrated.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8")):
+        assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_finding_codes_exist(document: Path) -> None:
+    from migrator.rules import all_rules
+
+    codes = {rule.code for rule in all_rules()}
+    assert set(re.findall(r"TFM\d{3}", document.read_text(encoding="utf-8"))) <= codes

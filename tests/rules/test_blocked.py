@@ -1,0 +1,115 @@
+"""What cannot be carried over: one coded finding at its line, and not a byte changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import program, run, run_project
+
+# construct -> (the program, the finding's code, a text that must stand in the finding's line)
+BLOCKED: dict[str, tuple[str, str, str]] = {
+    "placeholder": (program(network="net = tf.placeholder(tf.float32)"), "TFM203", "tf.placeholder"),
+    "get_variable": (program(network='w = tf.get_variable("w", [1])\nnet = net * w'), "TFM203", "tf.get_variable"),
+    "keep_dims": (program(network="net = tf.reduce_mean(net, keep_dims=True)"), "TFM204", "keep_dims"),
+    "layer reuse": (program(network="net = tf.layers.dense(net, 2, reuse=True)"), "TFM202", "reuse"),
+    "batch norm": (program(network="net = tf.layers.batch_normalization(net)"), "TFM203", "batch_normalization"),
+    "star arguments": (program(network="net = tf.layers.dense(*net)"), "TFM202", "*net"),
+    "scope initializer": (
+        program(network='with tf.variable_scope("s", initializer=tf.zeros_initializer()):\n    net = tf.nn.relu(net)'),
+        "TFM705",
+        "initializer",
+    ),
+    "partitioner axis": (
+        program(network='with tf.variable_scope("s", partitioner=tf.fixed_size_partitioner(2, 1)):\n    net = net + 1'),
+        "TFM701",
+        "fixed_size",
+    ),
+    "two partitioners": (
+        program(
+            network=(
+                'with tf.variable_scope("a", partitioner=tf.fixed_size_partitioner(2)):\n    net = net + 1\n'
+                'with tf.variable_scope("b", partitioner=tf.fixed_size_partitioner(3)):\n    net = net + 2'
+            )
+        ),
+        "TFM702",
+        "fixed_size_partitioner(3)",
+    ),
+    "weighted loss": (
+        program(loss="loss = tf.losses.mean_squared_error(labels, logits, weights=features)"),
+        "TFM302",
+        "weights",
+    ),
+    "unknown loss": (program(loss="loss = tf.losses.cosine_distance(labels, logits, 1)"), "TFM301", "cosine"),
+    "scaled loss": (program(loss="loss = 0.5 * tf.losses.mean_squared_error(labels, logits)"), "TFM301", "0.5"),
+    "unknown optimizer": (program(optimizer="tf.train.RMSPropOptimizer(0.1)"), "TFM203", "RMSProp"),
+    "schedule": (
+        program(optimizer="tf.train.GradientDescentOptimizer(tf.train.exponential_decay(0.1, 1, 1, 1))"),
+        "TFM402",
+        "exponential_decay",
+    ),
+    "hooks in the spec": (program(spec=", training_hooks=[hook]"), "TFM110", "training_hooks"),
+    "labels in the network": (program(network="net = tf.concat([net, labels], 1)"), "TFM304", "concat"),
+    "mode passed on": (program(network="net = helper(net, mode)"), "TFM106", "helper"),
+    "unknown method": (program(driver="print(estimator.get_variable_names())"), "TFM103", "get_variable_names"),
+    "estimator passed on": (program(driver="estimator.train(input_fn)\nkeep(estimator)"), "TFM103", "keep"),
+    "hooks": (program(driver="estimator.train(input_fn, hooks=[h])"), "TFM110", "hooks"),
+    "input with parameters": (program(driver="estimator.train(lambda n: input_fn())"), "TFM602", "lambda n"),
+    "unknown metric": (
+        program(spec=', eval_metric_ops={"f": tf.metrics.false_positives(labels, logits)}'),
+        "TFM501",
+        "false_positives",
+    ),
+    "metric of a hidden tensor": (
+        program(spec=', eval_metric_ops={"m": tf.metrics.mean(net)}'),
+        "TFM503",
+        "metrics.mean",
+    ),
+    "session": (program(driver="estimator.train(input_fn)\nsession = tf.Session()"), "TFM203", "Session"),
+    "missing model_fn": (
+        "import tensorflow as tf\nfrom elsewhere import model_fn\ne = tf.estimator.Estimator(model_fn)\ne.train(f)\n",
+        "TFM104",
+        "Estimator",
+    ),
+    "canned": (
+        "import tensorflow as tf\ne = tf.estimator.DNNClassifier([3], [])\ne.train(f)\n",
+        "TFM102",
+        "DNNClassifier",
+    ),
+    "initializable iterator": (
+        program(driver="estimator.train(input_fn)").replace(".batch(1)", ".batch(1).make_initializable_iterator()"),
+        "TFM601",
+        "make_initializable_iterator",
+    ),
+}
+
+
+@pytest.mark.parametrize("construct", BLOCKED)
+def test_blocked(construct: str) -> None:
+    text, code, part = BLOCKED[construct]
+    new, findings = run(text)
+    assert new == text
+    manual = [f for f in findings if f.severity is Severity.MANUAL]
+    assert code in [f.code for f in manual], findings
+    line = next(f.line for f in manual if f.code == code)
+    assert part in text.splitlines()[line - 1]
+
+
+def test_a_blocked_model_leaves_the_driver_alone() -> None:
+    whole = program(network="net = tf.placeholder(tf.float32)")
+    head, _, tail = whole.partition("def model_fn")
+    model_fn, _, driver = tail.partition("\n\n\nestimator")
+    files = {
+        "model.py": "import tensorflow as tf\n\n\ndef model_fn" + model_fn + "\n",
+        "train.py": head.replace("tf\n", "tf\nfrom model import model_fn\n", 1) + "estimator" + driver,
+    }
+    results = run_project(files)
+    assert {path: text for path, (text, _) in results.items()} == files
+    assert [f.code for f in results["model.py"][1]] == ["TFM203"]
+
+
+def test_one_blocked_program_does_not_stop_another() -> None:
+    files = {"good.py": program(), "bad.py": program(optimizer="tf.train.RMSPropOptimizer(0.1)")}
+    results = run_project(files)
+    assert results["bad.py"][0] == files["bad.py"]
+    assert "tf.keras.Model" in results["good.py"][0]

@@ -1,0 +1,52 @@
+"""The examples on the rule pages are true."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from migrator.findings import Severity
+from migrator.names.imports import read_imports
+from migrator.program.modes import ModeNames
+from migrator.rules import Example, all_rules
+from migrator.rules.rewriter import Rewriter
+from tests.rules.programs import program, run
+
+EXPRESSIONS = [
+    (rule.code, example) for rule in all_rules() for example in rule.examples if not rule.code.startswith("TFM30")
+]
+LOSSES = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code.startswith("TFM30")]
+
+
+@pytest.mark.parametrize(("code", "example"), EXPRESSIONS, ids=lambda value: getattr(value, "before", value))
+def test_expression(code: str, example: Example) -> None:
+    module = cst.parse_module(f"import tensorflow as tf\nresult = {example.before}\n")
+    line = module.body[1]
+    assert isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], cst.Assign)
+    imports = read_imports(module)
+    rewriter = Rewriter(imports, module.code_for_node, ModeNames(imports, "mode", {}))
+    new = line.body[0].value.visit(rewriter)
+    if example.after is None:
+        assert [problem.code for problem in rewriter.problems] == [code]
+    else:
+        assert not rewriter.problems
+        assert module.code_for_node(new) == example.after
+
+
+@pytest.mark.parametrize(("code", "example"), LOSSES, ids=lambda value: getattr(value, "before", value))
+def test_loss(code: str, example: Example) -> None:
+    text = program(loss=f"loss = {example.before}")
+    new, findings = run(text)
+    if example.after is None:
+        assert new == text
+        assert [f.code for f in findings if f.severity is Severity.MANUAL] == [code]
+    else:
+        assert f"loss={example.after}" in new
+
+
+def test_codes_are_unique_and_pages_say_something() -> None:
+    rules = all_rules()
+    assert len({rule.code for rule in rules}) == len(rules)
+    for rule in rules:
+        assert len(rule.text.strip()) > 60, rule.code
+        assert rule.page().startswith(f"# {rule.code}: ")
