@@ -42,10 +42,12 @@ def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path
     findings: dict[Path, list[Finding]] = {}
     files = []
     for path, text in texts.items():
+        if "tensorflow" not in text:
+            continue
         try:
             files.append(ParsedFile.parse(path, text))
         except cst.ParserSyntaxError as error:
-            message = f"cannot be parsed: {error.message} (Python 2? convert it first: 2to3 -w {path})"
+            message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
             finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
             findings.setdefault(path, []).append(finding)
     project = Project.of(files)
@@ -189,6 +191,7 @@ class _GroupMigration:
         self.changes[file.path].statements[program.model_fn] = [emitted.node]
         self.problems[file.path] += emitted.problems
         self.remarks[file.path] += emitted.remarks
+        self.changes[file.path].needs |= emitted.needs
         of_dicts = isinstance(function.predictions, cst.Dict) or (
             isinstance(function.predictions, cst.Name)
             and isinstance(function.define(function.predictions.value), cst.Dict | cst.Call)
@@ -228,7 +231,7 @@ class _GroupMigration:
                 changes.helpers.append(helper)
         if changes.helpers_before is None:
             changes.helpers_before = _top_level(file.module, program.place.call)
-        changes.needs_os |= driver.needs_os
+        changes.needs |= driver.needs
         for changes_of_file in self.changes.values():
             changes_of_file.legacy_keras = True  # whichever module is imported first must choose
             changes_of_file.on_cluster |= strategy.cluster
@@ -254,7 +257,9 @@ class _GroupMigration:
     def _finish(self, file: ParsedFile) -> str:
         module = file.module.visit(self.rewriters[file.path])
         assert isinstance(module, cst.Module)
-        return finish_imports(module, file.imports, self.changes[file.path]).code
+        changes = self.changes[file.path]
+        changes.needs |= self.rewriters[file.path].needs
+        return finish_imports(module, changes).code
 
     def _findings(self, refused: bool) -> dict[Path, list[Finding]]:
         found: dict[Path, list[Finding]] = {}

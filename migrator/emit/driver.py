@@ -35,7 +35,7 @@ class EmittedDriver:
     statements: dict[cst.CSTNode, list[cst.BaseStatement]]
     expressions: dict[cst.CSTNode, cst.BaseExpression]
     helpers: tuple[str, ...]
-    needs_os: bool
+    needs: frozenset[str]
     remarks: tuple[Blocked, ...]
     strategy: Strategy
 
@@ -144,7 +144,7 @@ class _Emitter:
             replaced,
             expressions,
             tuple(self._helpers()),
-            plan.model_dir is not None,
+            frozenset(("os",)) if plan.model_dir is not None else frozenset(),
             tuple(self.remarks),
             self.strategy,
         )

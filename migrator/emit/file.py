@@ -9,11 +9,11 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.names.imports import ImportMap, canonical, dotted
+from migrator.names.imports import canonical, dotted
 from migrator.rules.rewriter import Rewriter
 
-_ON_CLUSTER = "Keras 2 (tf_keras): fit on a cluster fails on Keras 3"
-_ON_ONE_DEVICE = "Keras 2 (tf_keras): with it the numbers are those of TensorFlow 1"
+_ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
+_ON_ONE_DEVICE = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer: the numbers were matched on it."
 _REMOVED_CALLS = (
     "tf.disable_v2_behavior",
     "tf.disable_eager_execution",
@@ -32,7 +32,7 @@ class FileChanges:
     expressions: dict[cst.CSTNode, cst.BaseExpression] = field(default_factory=dict)
     helpers: list[str] = field(default_factory=list)
     helpers_before: cst.CSTNode | None = None
-    needs_os: bool = False
+    needs: set[str] = field(default_factory=set)
     legacy_keras: bool = False
     on_cluster: bool = False
 
@@ -128,11 +128,10 @@ def _own(node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> list[cst.
     return [line for line in node.leading_lines if line.comment is not None]
 
 
-def finish_imports(module: cst.Module, imports: ImportMap, changes: FileChanges) -> cst.Module:
+def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
     """Leaves one `import tensorflow as tf`, and adds `os` and the choice of Keras where they are needed."""
     body: list[cst.BaseStatement] = []
     placed = False
-    has_os = imports.names.get("os") == "os"
     pending: list[cst.EmptyLine] = []
     for statement in module.body:
         kept, is_tensorflow = _without_tensorflow(statement)
@@ -141,16 +140,18 @@ def finish_imports(module: cst.Module, imports: ImportMap, changes: FileChanges)
             lines: list[cst.BaseStatement] = []
             if changes.legacy_keras:
                 before = list(_leading(statement))
-                if not has_os and not _imports_os(body):
-                    _insert_os(body)
-                    has_os = True
+                for module_name in ("os", "importlib.util"):
+                    _insert_import(body, module_name)
                 reason = _ON_CLUSTER if changes.on_cluster else _ON_ONE_DEVICE
-                text = f'os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # {reason}\n'
+                text = (
+                    'if importlib.util.find_spec("tf_keras"):\n'
+                    f'{module.default_indent}os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")\n'
+                )
                 choice = cst.parse_module(text, config=module.config_for_parsing).body[0]
                 if body and not any(line.comment is None for line in before):
                     before = [cst.EmptyLine(indent=False), *before]
-                assert isinstance(choice, cst.SimpleStatementLine)
-                lines.append(choice.with_changes(leading_lines=before))
+                assert isinstance(choice, cst.If)
+                lines.append(choice.with_changes(leading_lines=[*before, cst.EmptyLine(comment=cst.Comment(reason))]))
                 lines.append(_import_tensorflow(module))
             else:
                 line = _import_tensorflow(module)
@@ -165,9 +166,9 @@ def finish_imports(module: cst.Module, imports: ImportMap, changes: FileChanges)
             continue
         body.append(kept)
     module = module.with_changes(body=body)
-    if changes.needs_os and not has_os and not _imports_os(body):
+    for wanted in sorted(changes.needs):
         inner: list[cst.BaseStatement] = list(module.body)
-        _insert_os(inner)
+        _insert_import(inner, wanted)
         module = module.with_changes(body=inner)
     return module
 
@@ -209,19 +210,27 @@ def _leading(statement: cst.BaseStatement) -> list[cst.EmptyLine]:
     return []
 
 
-def _imports_os(body: list[cst.BaseStatement]) -> bool:
+def _imports(body: list[cst.BaseStatement], name: str) -> bool:
     for statement in body:
         if isinstance(statement, cst.SimpleStatementLine):
             for small in statement.body:
                 if isinstance(small, cst.Import) and any(
-                    dotted(a.name) == "os" and a.asname is None for a in small.names
+                    dotted(a.name) == name and a.asname is None for a in small.names
                 ):
                     return True
     return False
 
 
-def _insert_os(body: list[cst.BaseStatement]) -> None:
-    """Puts `import os` where it belongs: after the docstring and __future__ imports, among the plain imports."""
+def _insert_import(body: list[cst.BaseStatement], wanted: str) -> None:
+    """Adds `import wanted` after the docstring and __future__ imports, among the plain imports of standard modules.
+
+    A module that is not standard goes just before TensorFlow and what chooses its Keras.
+    """
+    if _imports(body, wanted):
+        return
+    if wanted.partition(".")[0] not in _STANDARD:
+        _insert_before_tensorflow(body, wanted)
+        return
     at = 0
     for index, statement in enumerate(body):
         if isinstance(statement, cst.SimpleStatementLine):
@@ -238,11 +247,13 @@ def _insert_os(body: list[cst.BaseStatement]) -> None:
                 continue
             if isinstance(small, cst.Import):
                 name = dotted(small.names[0].name) or ""
-                if name < "os" and name.partition(".")[0] in _STANDARD:
+                if name < wanted and name.partition(".")[0] in _STANDARD:
                     at = index + 1
                     continue
         break
-    line = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("os"))])])
+    parsed = cst.parse_module(f"import {wanted}\n").body[0]
+    assert isinstance(parsed, cst.SimpleStatementLine)
+    line = parsed
     if at < len(body):
         following = body[at]
         above = body[at - 1] if at > 0 else None
@@ -256,6 +267,21 @@ def _insert_os(body: list[cst.BaseStatement]) -> None:
             gap = [] if imports_standard else [cst.EmptyLine(indent=False)]
             body[at] = following.with_changes(leading_lines=gap)
     body.insert(at, line)
+
+
+def _insert_before_tensorflow(body: list[cst.BaseStatement], wanted: str) -> None:
+    for index, statement in enumerate(body):
+        first = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        chooses = isinstance(statement, cst.If) and "tf_keras" in cst.Module([]).code_for_node(statement.test)
+        if chooses or (isinstance(first, cst.Import | cst.ImportFrom) and _root(first) == "tensorflow"):
+            above = body[index - 1] if index else None
+            follows = isinstance(above, cst.SimpleStatementLine) and _is_import(above)
+            third_party = follows and _root(above.body[0]) not in _STANDARD  # type: ignore[union-attr]
+            gap = [] if third_party or not chooses else [cst.EmptyLine(indent=False)]
+            line = cst.parse_module(f"import {wanted}\n").body[0]
+            assert isinstance(line, cst.SimpleStatementLine)
+            body.insert(index, line.with_changes(leading_lines=gap))
+            return
 
 
 def _is_import(statement: cst.SimpleStatementLine) -> bool:

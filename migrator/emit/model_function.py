@@ -37,6 +37,7 @@ class EmittedModel:
     partitioners: tuple[tuple[cst.CSTNode, str], ...]
     remarks: tuple[Blocked, ...]
     has_predictor: bool
+    needs: frozenset[str]
 
 
 def emit_model_function(function: ModelFunction, wants_predictor: bool) -> EmittedModel:
@@ -128,6 +129,7 @@ class _Emitter:
             tuple(self.rewriter.partitioners),
             tuple(self.remarks),
             self.predictions is not None,
+            frozenset(self.rewriter.needs),
         )
 
     # -- signature -------------------------------------------------------------------------------------------------

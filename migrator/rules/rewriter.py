@@ -55,6 +55,8 @@ same for the arguments given.
             Example("tf.to_float(x)", "tf.cast(x, tf.float32)"),
             Example("tf.random_uniform([2])", "tf.random.uniform([2])"),
             Example("tf.argmax(logits, 1)", "tf.argmax(logits, 1)"),
+            Example("tf.app.run()", "absl.app.run(main)"),
+            Example('tf.flags.DEFINE_string("data", "", "Folder.")', 'absl.flags.DEFINE_string("data", "", "Folder.")'),
             Example("tf.logging.set_verbosity(tf.logging.INFO)", 'tf.get_logger().setLevel("INFO")'),
         ),
     ),
@@ -82,7 +84,15 @@ def _log(site: Site) -> cst.BaseExpression:
     return site.call.with_changes(func=cst.parse_expression(f"tf.get_logger().{method}"))
 
 
+def _app_run(site: Site) -> cst.BaseExpression:
+    args = site.call.args or [cst.Arg(cst.Name("main"))]
+    return site.call.with_changes(func=cst.parse_expression("absl.app.run"), args=args)
+
+
+_FLAGS = ("tf.flags", "tf.app.flags")
+_NEEDS = {"tf.app.run": "absl.app"}
 _CALLS: dict[str, CallRule] = {
+    "tf.app.run": _app_run,
     **layers.CALLS,
     **initializers.CALLS,
     **regularizers.CALLS,
@@ -118,6 +128,7 @@ class Rewriter(cst.CSTTransformer):
         self.problems: list[Blocked] = []
         self.partitioners: list[tuple[cst.CSTNode, str]] = []
         self.dropped_regularizers: list[cst.CSTNode] = []
+        self.needs: set[str] = set()
         self._consumed: set[cst.CSTNode] = set()
 
     def visit_Import(self, node: cst.Import) -> bool:
@@ -206,6 +217,8 @@ class Rewriter(cst.CSTTransformer):
         try:
             if name in _CALLS:
                 site = Site(name, original_node, updated_node, self.modes, self.keep_regularizers, self.code)
+                if name in _NEEDS:
+                    self.needs.add(_NEEDS[name])
                 return _CALLS[name](site)
             found = home(name)
             if found is not None:
@@ -251,6 +264,10 @@ class Rewriter(cst.CSTTransformer):
         """A TensorFlow symbol that is not the function of a call with a rule."""
         if name in initializers.REFERENCES:
             return cst.parse_expression(initializers.REFERENCES[name])
+        for prefix in _FLAGS:
+            if name == prefix or name.startswith(prefix + "."):
+                self.needs.add("absl.flags")
+                return cst.parse_expression("absl.flags" + name[len(prefix) :])
         found, rest = home(name), ""
         shorter = name
         while found is None and shorter.count(".") > 1:

@@ -1,0 +1,5 @@
+"""Lets ``python -m migrator`` stand for ``tf-migrate``."""
+
+from migrator.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The judge: runs the original and the migrated program and compares what they did."""

@@ -1,0 +1,248 @@
+"""The interpreters that run the user's programs: made once with uv, cached, shared by all projects.
+
+`python -m migrator.harness.environments` makes both and prints where they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Both programs and the tool may share an interpreter of these versions; other tools get the last one from
+#: uv.
+_SUPPORTED_PYTHONS = ((3, 10), (3, 11))
+# What is made differently from here on must not be mistaken for what was made before.
+_LAYOUT = 1
+_SHOWN_LINES = 15
+
+Say = Callable[[str], None]
+
+
+class EnvironmentNotReady(Exception):
+    """An environment is missing and cannot be made. The message says why and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What an environment consists of: name, variable that overrides it, pip requirements, code to try it.
+
+    `without` names packages that the requirements ask for but that must not be installed.
+    """
+
+    name: str
+    variable: str
+    requirements: tuple[str, ...]
+    without: tuple[str, ...]
+    trial: str
+    environment: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The folder's name in the cache; changes with everything that changes the environment."""
+        python = ".".join(map(str, python_version()))
+        facts = (_LAYOUT, *self.requirements, *self.without, python, platform.system(), platform.machine())
+        return f"{self.name}-python{python}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:10]}"
+
+
+def tensorflow_package(system: str = platform.system(), machine: str = platform.machine()) -> str:
+    """The distribution that carries TensorFlow on this platform.
+
+    tensorflow-cpu is the same code as tensorflow without the GPU kernels, a third of the download; it exists
+    for x86-64 only.
+    """
+    return "tensorflow-cpu" if system == "Linux" and machine == "x86_64" else "tensorflow"
+
+
+def original_specification() -> Specification:
+    """TensorFlow 2.15.1, the last one with Estimator: original programs see its v1 API."""
+    return Specification(
+        name="original",
+        variable="TF_MIGRATE_ORIGINAL_PYTHON",
+        requirements=(f"{tensorflow_package()}==2.15.1",),
+        without=(),
+        trial="import tensorflow.compat.v1 as tf; tf.estimator.Estimator",
+    )
+
+
+def migrated_specification() -> Specification:
+    """TensorFlow 2.21 with Keras 2 (tf-keras), where migrated programs run."""
+    package = tensorflow_package()
+    return Specification(
+        name="migrated",
+        variable="TF_MIGRATE_MIGRATED_PYTHON",
+        requirements=(f"{package}==2.21.*", "tf-keras==2.21.*"),
+        # tf-keras asks for the distribution called tensorflow, which would be written over tensorflow-cpu's
+        # files.
+        without=() if package == "tensorflow" else ("tensorflow",),
+        trial="import tensorflow as tf; tf.keras.layers.Dense",
+        environment=(("TF_USE_LEGACY_KERAS", "1"),),
+    )
+
+
+def original_python(say: Say | None = None) -> Path:
+    """The interpreter for original programs, made if need be (a download of about 400 MB).
+
+    `say` gets a line when something slow begins. EnvironmentNotReady if there is none and none can be made.
+    """
+    return python_of(original_specification(), say)
+
+
+def migrated_python(say: Say | None = None) -> Path:
+    """The interpreter for migrated programs, made if need be. See `original_python`."""
+    return python_of(migrated_specification(), say)
+
+
+def python_of(specification: Specification, say: Say | None = None) -> Path:
+    """The interpreter of an environment: the one its variable names, the cached one, or a new one."""
+    override = os.environ.get(specification.variable)
+    if override:
+        return _checked_override(Path(override).expanduser(), specification.variable)
+    root = cache_folder()
+    folder = root / specification.key
+    python = folder / "bin" / "python"
+    # Environments appear by a rename, so one that is there is complete; only its base interpreter may be
+    # gone since.
+    if python.exists():
+        return python
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with _locked(root / f"{specification.key}.lock", say):
+            if not python.exists():
+                _make(specification, folder, say or (lambda _: None))
+    except OSError as error:
+        raise EnvironmentNotReady(
+            f"The {specification.name} environment cannot be made in {root}: {error.strerror or error}.\n"
+            "Free some space or set XDG_CACHE_HOME to a folder that can be written, "
+            f"or name a ready interpreter in {specification.variable}."
+        ) from None
+    return python
+
+
+def cache_folder() -> Path:
+    """Where all environments are: $XDG_CACHE_HOME (or ~/.cache)/tf-migrate/environments."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    cache = configured if configured.is_absolute() else Path.home() / ".cache"
+    return cache / "tf-migrate" / "environments"
+
+
+def python_version() -> tuple[int, int]:
+    """Major and minor version of the interpreters to make."""
+    own = sys.version_info[:2]
+    return own if own in _SUPPORTED_PYTHONS else _SUPPORTED_PYTHONS[-1]
+
+
+def uv_program() -> str:
+    """The path of uv: the one installed with the tool, else one on PATH."""
+    with contextlib.suppress(ImportError, FileNotFoundError):
+        import uv
+
+        return str(uv.find_uv_bin())
+    found = shutil.which("uv")
+    if found is None:
+        raise EnvironmentNotReady(
+            "uv is needed to make TensorFlow environments and is not installed.\n"
+            f"Run: {sys.executable} -m pip install 'tf-migrate[verify]'"
+        )
+    return found
+
+
+def _checked_override(python: Path, variable: str) -> Path:
+    if not (python.is_file() and os.access(python, os.X_OK)):
+        raise EnvironmentNotReady(
+            f"{variable} is {python}, which is no program that can be run.\n"
+            f"Set it to the python of an environment with TensorFlow, or unset it to have one made."
+        )
+    return python.absolute()
+
+
+@contextlib.contextmanager
+def _locked(path: Path, say: Say | None) -> Iterator[None]:
+    # The kernel drops the lock with its holder, so a killed maker blocks nobody.
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if say is not None:
+                say(f"waiting for another tf-migrate that makes the same environment ({path})")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(specification: Specification, folder: Path, say: Say) -> None:
+    uv = uv_program()
+    say(f"making the {specification.name} environment, once: {folder}")
+    say(f"  {', '.join(specification.requirements)}")
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        shutil.rmtree(left, ignore_errors=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        python = partial / "environment" / "bin" / "python"
+        version = python_version()
+        base = sys.executable if sys.version_info[:2] == version else ".".join(map(str, version))
+        _run(specification, [uv, "venv", "--relocatable", "--python", base, str(partial / "environment")])
+        excluded = partial / "excluded.txt"
+        excluded.write_text("".join(f"{name} ; python_version < '0'\n" for name in specification.without))
+        install = [uv, "pip", "install", "--python", str(python), "--overrides", str(excluded)]
+        _run(specification, [*install, *specification.requirements])
+        environment = {
+            "CUDA_VISIBLE_DEVICES": "-1",
+            "TF_CPP_MIN_LOG_LEVEL": "1",
+            **dict(specification.environment),
+        }
+        _run(specification, [str(python), "-c", specification.trial], environment)
+        # What is there now is what somebody else deleted the interpreter of.
+        shutil.rmtree(folder, ignore_errors=True)
+        (partial / "environment").rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _run(specification: Specification, command: list[str], environment: dict[str, str] | None = None) -> None:
+    # The tool's own settings would change what is installed or what the trial finds.
+    foreign = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "TF_USE_LEGACY_KERAS")
+    clean = {name: value for name, value in os.environ.items() if name not in foreign}
+    done = subprocess.run(
+        command,
+        env=clean | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode == 0:
+        return
+    said = done.stdout.decode("utf-8", "replace").splitlines()[-_SHOWN_LINES:]
+    shown = "\n".join(f"    {line}" for line in said)
+    raise EnvironmentNotReady(
+        f"The {specification.name} environment ({', '.join(specification.requirements)}) could not be made.\n"
+        f"  {' '.join(command)}\n{shown}\n"
+        "Check the network and the free disk space and try again, or make an environment with these packages "
+        f"yourself and name its interpreter in {specification.variable}."
+    )
+
+
+def main() -> int:
+    """Make both environments, print the paths of their interpreters; 0 if all went well."""
+    try:
+        for make in (original_python, migrated_python):
+            print(make(lambda line: print(line, file=sys.stderr)), flush=True)
+    except EnvironmentNotReady as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Batches on disk: a vector of serialized tensors whose first element is a JSON header.
+
+The same form is written by a hook (original), by ops inside a train step (migrated, also on remote workers)
+and read by ops of an input pipeline.
+"""
+
+import importlib
+import json
+import os
+
+ROOTS = ("features", "labels", "weights")
+
+
+def _walk(tf, path, value):
+    """(path, tensor or spec) pairs in the order of tf.nest.flatten with composites expanded."""
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        items = [(key, value[key]) for key in sorted(value)]
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        items = list(zip(value._fields, value))
+    elif isinstance(value, (list, tuple)):
+        items = list(enumerate(value))
+    else:
+        flat = tf.nest.flatten(value, expand_composites=True)
+        if len(flat) == 1:
+            return [(path, flat[0])]
+        return [("%s/%d" % (path, place), leaf) for place, leaf in enumerate(flat)]
+    return [pair for key, item in items for pair in _walk(tf, "%s/%s" % (path, key), item)]
+
+
+def leaves(tf, data):
+    """(path, tensor) pairs of a batch (features[, labels[, weights]]); paths such as "features/x"."""
+    data = data if isinstance(data, tuple) and not hasattr(data, "_fields") else (data,)
+    return [pair for root, value in zip(ROOTS, data) for pair in _walk(tf, root, value)]
+
+
+def pack(tf, header, tensors):
+    """A scalar string tensor that holds a JSON-able header and the tensors."""
+    text = tf.constant(json.dumps(header, sort_keys=True))
+    return tf.io.serialize_tensor(tf.stack([text] + [tf.io.serialize_tensor(tensor) for tensor in tensors]))
+
+
+def pack_batch(tf, data):
+    """A batch as one string tensor."""
+    pairs = [(path, tf.convert_to_tensor(leaf)) for path, leaf in leaves(tf, data)]
+    header = {"paths": [path for path, _ in pairs], "dtypes": [leaf.dtype.name for _, leaf in pairs]}
+    return pack(tf, header, [leaf for _, leaf in pairs])
+
+
+def _read(path):
+    """Header and shapes of a batch file."""
+    tensor_pb2 = importlib.import_module("tensorflow.core.framework.tensor_pb2")
+    with open(path, "rb") as stream:
+        vector = tensor_pb2.TensorProto.FromString(stream.read()).string_val
+    shapes = []
+    for serialized in vector[1:]:
+        proto = tensor_pb2.TensorProto.FromString(serialized)
+        shapes.append([dimension.size for dimension in proto.tensor_shape.dim])
+    return json.loads(vector[0].decode("utf-8")), shapes
+
+
+def count(folder):
+    """How many batches a recorded task has."""
+    return len([name for name in os.listdir(folder) if name.isdigit()])
+
+
+def _match(header, wanted):
+    """For each wanted leaf the place of the recorded component; RuntimeError when the two batches are not
+    alike.
+    """
+    recorded = header["paths"]
+    if len(recorded) != len(wanted):
+        raise RuntimeError(
+            "cannot replay: the recorded batch has components %s, this program's has %s"
+            % (recorded, [path for path, _ in wanted])
+        )
+    names = [path for path, _ in wanted]
+    places = (
+        [recorded.index(path) for path in names]
+        if sorted(names) == sorted(recorded)
+        else list(range(len(names)))
+    )
+    for (path, leaf), place in zip(wanted, places):
+        if leaf.dtype.base_dtype.name != header["dtypes"][place]:
+            raise RuntimeError(
+                "cannot replay: component %s has dtype %s here and %s in the recording"
+                % (path, leaf.dtype.base_dtype.name, header["dtypes"][place])
+            )
+    return places
+
+
+def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=False):
+    """A dataset of the recorded batches of one task, in order, with the element structure ``spec``.
+
+    ``folder`` is looked at now, ``read_from`` (default the same) is read when the pipeline runs, perhaps in
+    another process. A static size of the first axis is kept only where every recorded batch has it.
+    """
+    names = sorted(name for name in os.listdir(folder) if name.isdigit())
+    contents = [_read(os.path.join(folder, name)) for name in names]
+    header = contents[0][0]
+    wanted = leaves(tf, spec)
+    places = _match(header, wanted)
+    shapes = []
+    for (path, leaf), place in zip(wanted, places):
+        recorded = [one[place] for _, one in contents]
+        shape = tf.TensorShape(leaf.shape)
+        if shape.ndims is not None:
+            dims = shape.as_list()
+            if dims and any(not one or one[0] != dims[0] for one in recorded):
+                dims[0] = None
+            shape = tf.TensorShape(dims)
+        for one in recorded:
+            if not shape.is_compatible_with(one):
+                raise RuntimeError(
+                    "cannot replay: component %s has shape %s here and %s in the recording"
+                    % (path, leaf.shape, one)
+                )
+        shapes.append(shape)
+
+    def parse(name):
+        vector = tf.io.parse_tensor(tf.io.read_file(name), tf.string)
+        flat = []
+        for (_, leaf), place, shape in zip(wanted, places, shapes):
+            tensor = tf.io.parse_tensor(vector[1 + place], leaf.dtype.base_dtype)
+            tensor.set_shape(shape)
+            flat.append(tensor)
+        return tf.nest.pack_sequence_as(spec, flat, expand_composites=True)
+
+    files = tf.data.Dataset.list_files((read_from or folder) + "/*[0-9]", shuffle=False)
+    if skip:
+        files = files.skip(skip)
+    if take is not None:
+        files = files.take(take)
+    dataset = files.map(parse)
+    return dataset.repeat() if repeat else dataset

@@ -1,0 +1,187 @@
+"""One task of a run: the half of a fork that becomes the user's program.
+
+It runs in the user's interpreter (Python 3.7 or newer, no migrator package), straight after the fork.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import faulthandler
+import json
+import os
+import random
+import runpy
+import signal
+import sys
+import threading
+import time
+import traceback
+from types import TracebackType
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+INSIDE = os.path.dirname(os.path.abspath(__file__))
+
+
+def die_with_parent(signal_number: int) -> None:
+    """Ask the kernel for a signal when the parent dies. Without effect where there is no prctl."""
+    prctl(PR_SET_PDEATHSIG, signal_number)
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an option of this process (Linux; nothing happens elsewhere)."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def run(job: dict[str, Any]) -> None:
+    """Become the task that `job` describes, run its script to the end, leave the process."""
+    die_with_parent(signal.SIGKILL)
+    if os.getppid() != job["parent"]:
+        os._exit(1)
+    os.setsid()
+    _restore_signals()
+    _redirect(job["stdout"], job["stderr"])
+    os.environ.update(job["environment"])
+    faulthandler.enable(file=2)
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
+    _reseed()
+    code = 1
+    try:
+        os.chdir(job["cwd"])
+        if job["plan"].get("record"):
+            _install_recorder(job["plan"])
+        if job["program"] == "original" and "tensorflow" in sys.modules:
+            _install_shim()
+        code = _run_script(job)
+    except BaseException as error:  # the preparation itself failed: still worth an error.json and a traceback
+        _write_error(job, error, error.__traceback__)
+        traceback.print_exc()
+    _leave(code)
+
+
+def _restore_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _redirect(stdout: str, stderr: str) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    for path, target in ((os.devnull, 0), (stdout, 1), (stderr, 2)):
+        descriptor = os.open(path, os.O_RDONLY if target == 0 else flags, 0o644)
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        # The launcher may end this process at any moment: what was printed must be in the file by then.
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+
+
+def _reseed() -> None:
+    # A fork copies the generators' states, but real processes start from different ones.
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+def _install_recorder(plan: dict[str, Any]) -> None:
+    sys.path.insert(0, INSIDE)
+    try:
+        import recorder
+
+        recorder.install(plan)
+    finally:
+        # The recorder has loaded all of its modules. What the user calls by such a name is the user's.
+        sys.path.remove(INSIDE)
+        sys.modules.pop("recorder", None)
+
+
+def _install_shim() -> None:
+    tensorflow = sys.modules["tensorflow"]
+    if not str(tensorflow.__version__).startswith("1."):
+        _SHIM.install(tensorflow)
+
+
+def _run_script(job: dict[str, Any]) -> int:
+    script = job["script"]
+    sys.argv = [script, *list(job["args"])]
+    sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        code = _exit_code(end.code)
+        if code != 0:
+            _write_error(job, end, end.__traceback__)
+        return code
+    except BaseException as error:
+        trace = _from_script(error.__traceback__, script)
+        _write_error(job, error, trace)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return 1
+    return 0
+
+
+def _exit_code(value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value & 0xFF
+    print(value, file=sys.stderr)
+    return 1
+
+
+def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:
+    """The traceback without the frames above the script's own, which are not the user's business."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    return trace
+
+
+def _write_error(job: dict[str, Any], error: BaseException, trace: TracebackType | None) -> None:
+    lines: list[str] = traceback.format_exception(type(error), error, trace)
+    content = {
+        "task": job["task"],
+        "pid": os.getpid(),
+        "time": time.time(),
+        "type": type(error).__name__,
+        "message": str(error),
+        "trace": "".join(lines),
+    }
+    partial = job["error"] + ".part"
+    with open(partial, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    os.replace(partial, job["error"])
+
+
+def _leave(code: int) -> None:
+    """End as the interpreter does, without C++ destructors: they may wait for threads lost in the fork."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _load_shim() -> Any:
+    # By path and under a private name: a user's own module called `shim` must not meet ours.
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("_tf_migrate_shim", os.path.join(INSIDE, "shim.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_SHIM = _load_shim()

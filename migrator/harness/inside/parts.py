@@ -1,0 +1,135 @@
+"""Variables that live in parts: description, joining, cutting, the one-ulp move; arrays on disk."""
+
+import io
+import os
+import threading
+import zipfile
+import zlib
+
+import numpy as np
+
+
+def atomic_write(path, data):
+    """Writes bytes so that a reader sees all or nothing."""
+    temporary = "%s.%d.%d.tmp" % (path, os.getpid(), threading.get_ident())
+    with open(temporary, "wb") as stream:
+        stream.write(data)
+    os.rename(temporary, path)
+
+
+def write_arrays(path, arrays):
+    """Writes a dict name -> array as an npz file, atomically; names may hold any character."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(arrays):
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.asarray(arrays[name]), allow_pickle=False)
+            archive.writestr(name + ".npy", member.getvalue())
+    atomic_write(path, buffer.getvalue())
+
+
+class Part(object):
+    """One stored piece of a model variable; an unpartitioned variable is one part at offset zero.
+
+    ``name`` is that of the whole variable, ``offset`` the first element along every axis, ``whole`` the
+    whole shape.
+    """
+
+    def __init__(self, name, variable, offset, shape, whole, dtype, trainable):
+        self.name = name
+        self.variable = variable
+        self.offset = tuple(int(n) for n in offset)
+        self.shape = tuple(int(n) for n in shape)
+        self.whole = tuple(int(n) for n in whole)
+        self.dtype = dtype
+        self.trainable = bool(trainable)
+
+    def slices(self):
+        return tuple(slice(start, start + size) for start, size in zip(self.offset, self.shape))
+
+
+def describe(parts):
+    """The JSON description of the variables in ``parts``, in their order."""
+    table = {}
+    for part in parts:
+        entry = table.setdefault(
+            part.name,
+            {
+                "name": part.name,
+                "shape": list(part.whole),
+                "dtype": part.dtype,
+                "trainable": part.trainable,
+                "order": len(table),
+                "shards": 0,
+            },
+        )
+        entry["shards"] += 1
+    return list(table.values())
+
+
+def join(parts, values):
+    """Whole arrays by variable name, from one array per part."""
+    whole = {}
+    for part, value in zip(parts, values):
+        value = np.asarray(value)
+        if part.shape == part.whole:
+            whole[part.name] = value
+        else:
+            if part.name not in whole:
+                whole[part.name] = np.zeros(part.whole, value.dtype)
+            whole[part.name][part.slices()] = value
+    return whole
+
+
+def cut(parts, arrays):
+    """One array per part from whole arrays; KeyError or ValueError (a readable one) when they do not fit."""
+    pieces = []
+    for part in parts:
+        if part.name not in arrays:
+            raise KeyError("no initial value for variable %r" % part.name)
+        value = np.asarray(arrays[part.name])
+        if tuple(value.shape) != part.whole:
+            raise ValueError(
+                "the initial value of %r has shape %s, the variable %s" % (part.name, value.shape, part.whole)
+            )
+        pieces.append(value[part.slices()].astype(part.dtype))
+    return pieces
+
+
+def moved_one_ulp(arrays, seed):
+    """Every element of every float array moved to its neighbour above or below, at random; depends on seed
+    and name only.
+    """
+    moved = {}
+    for name, value in arrays.items():
+        value = np.asarray(value)
+        if not np.issubdtype(value.dtype, np.floating):
+            moved[name] = value
+            continue
+        random = np.random.RandomState([int(seed) & 0x7FFFFFFF, zlib.crc32(name.encode("utf-8"))])
+        up = random.randint(0, 2, size=value.shape).astype(bool)
+        infinity = value.dtype.type(np.inf)
+        moved[name] = np.where(up, np.nextafter(value, infinity), np.nextafter(value, -infinity)).astype(
+            value.dtype
+        )
+    return moved
+
+
+def initial_values(plan, current):
+    """The values to start from, or None when the program's own stay. ``current`` returns them as whole
+    arrays.
+    """
+    values = None
+    if plan.get("initial"):
+        with np.load(plan["initial"]) as archive:
+            values = {name: archive[name] for name in archive.files}
+    if plan.get("ulp_seed") is not None:
+        values = moved_one_ulp(current() if values is None else values, plan["ulp_seed"])
+    return values
+
+
+def float32(value):
+    """A number as float32 sees it; None, booleans and strings pass."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    return float(np.float32(value))

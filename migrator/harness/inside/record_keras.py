@@ -1,0 +1,587 @@
+"""Records a Keras 2 program (tf_keras, or tf.keras of TensorFlow 2.15) by patches on Keras' own classes.
+
+What a step computes (loss, batch, gradients) is written by ops inside the traced train step, so that it
+also works where the step runs in another process. What lies between steps (weights, slots) is read by the
+process that calls ``fit``.
+"""
+
+import contextlib
+import functools
+import importlib
+import inspect
+import threading
+import time
+
+import batches
+import numpy as np
+import parts
+from folder import OWN_DESCRIPTOR, REPLAY_DESCRIPTOR
+from redirect import Redirect, patch_argument, patch_checkpoint_functions
+
+STOCK = ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "Adadelta", "Ftrl", "Adamax", "Nadam")
+SETTINGS = {
+    "SGD": ("learning_rate", "momentum", "nesterov"),
+    "Adagrad": ("learning_rate", "initial_accumulator_value", "epsilon"),
+    "Adam": ("learning_rate", "beta_1", "beta_2", "epsilon", "amsgrad"),
+    "RMSprop": ("learning_rate", "rho", "momentum", "epsilon", "centered"),
+    "Adadelta": ("learning_rate", "rho", "epsilon"),
+    "Ftrl": (
+        "learning_rate",
+        "learning_rate_power",
+        "initial_accumulator_value",
+        "l1_regularization_strength",
+        "l2_regularization_strength",
+    ),
+}
+COMMON_SETTINGS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "use_ema")
+SLOTS = {
+    "SGD": {"m": "momentum"},
+    "Adagrad": {"accumulator": "accumulator"},
+    "Adam": {"m": "first_moment", "v": "second_moment"},
+    "RMSprop": {"velocity": "second_moment", "momentum": "momentum", "average_gradient": "first_moment"},
+}
+
+
+def creation_order(variable):
+    """A number that grows with every eager variable made in this process."""
+    tail = str(getattr(variable, "_unique_id", "")).rpartition("_")[2]
+    return int(tail) if tail.isdigit() else 1 << 60
+
+
+def stock_class(optimizer):
+    """The Keras optimizer class that this one is, or derives from; None for a stranger."""
+    for kind in type(optimizer).__mro__:
+        if kind.__name__ in STOCK and kind.__module__.split(".")[0] in ("keras", "tf_keras"):
+            return kind
+    return None
+
+
+def read(tf, variable):
+    """The value of a variable as an array, wherever it lives."""
+    values = getattr(variable, "_values", None) or getattr(variable, "values", None)
+    if isinstance(values, (tuple, list)) and values:
+        variable = values[0]
+    return tf.convert_to_tensor(variable).numpy()
+
+
+def assign(variable, value):
+    values = getattr(variable, "_values", None) or getattr(variable, "values", None)
+    if isinstance(values, (tuple, list)) and values:
+        for one in values:
+            one.assign(value)
+    else:
+        variable.assign(value)
+
+
+class Step(object):
+    """What one traced train step showed so far."""
+
+    def __init__(self):
+        self.loss = None
+        self.rate = None
+        self.iteration = None
+        self.gradients = None
+
+
+class KerasRecorder(object):
+    """State of the recorder in one process."""
+
+    def __init__(self, tf, plan, folder):
+        self.tf = tf
+        self.plan = plan
+        self.folder = folder
+        self.redirect = Redirect(plan["model_dir"])
+        self.factor = float(plan.get("learning_rate_factor") or 1.0)
+        self.state_steps = sorted(set(plan.get("state_steps") or []))
+        self.tracing = threading.local()
+        self.applying = threading.local()
+        self.slots = {}  # id of optimizer -> [(model variable, slot name, slot variable)]
+        self.started = False
+        self.steps_done = 0
+        self.limit = plan.get("steps")
+        self.recorded_state = None
+        self.coordinated = False
+        self.parts = []
+        self.training_depth = 0
+
+    # -- variables --
+    def model_parts(self, model):
+        """Parts of the model's variables, whole variables in creation order, shards in place."""
+        groups = {}
+        trainable = {id(variable) for variable in model.trainable_variables}
+        for variable in model.variables:
+            pieces = list(getattr(variable, "variables", [])) or [variable]
+            for piece in pieces:
+                container = getattr(piece, "_sharded_container", None)
+                whole = container() if container is not None else None
+                key = id(piece) if whole is None else id(whole)
+                group = groups.setdefault(key, {"whole": whole, "pieces": [], "trainable": False})
+                group["pieces"].append(piece)
+                group["trainable"] |= id(variable) in trainable
+        found = []
+        names = {}
+        for group in sorted(groups.values(), key=lambda one: min(creation_order(piece) for piece in one["pieces"])):
+            whole = group["whole"]
+            first = group["pieces"][0]
+            name = first.name.partition(":")[0]
+            if whole is not None:
+                name = name.rpartition("/part_")[0]
+            names[name] = names.get(name, 0) + 1
+            if names[name] > 1:
+                name = "%s#%d" % (name, names[name])
+            dtype = first.dtype.base_dtype.name if hasattr(first.dtype, "base_dtype") else first.dtype.name
+            if whole is None:
+                shape = first.shape.as_list()
+                found.append(parts.Part(name, first, [0] * len(shape), shape, shape, dtype, group["trainable"]))
+                continue
+            row = 0
+            for piece in whole.variables:  # shards always divide the first axis
+                shape = piece.shape.as_list()
+                offset = [row] + [0] * (len(shape) - 1)
+                found.append(parts.Part(name, piece, offset, shape, whole.shape.as_list(), dtype, group["trainable"]))
+                row += shape[0]
+        return found
+
+    def current(self):
+        return parts.join(self.parts, [read(self.tf, part.variable) for part in self.parts])
+
+    def slot_values(self, optimizer):
+        """ "variable|slot" -> whole value, for the slots that exist."""
+        kind = stock_class(optimizer)
+        canonical = SLOTS.get(kind.__name__ if kind else "", {})
+        by_variable = {id(part.variable): part for part in self.parts}
+        table = {}
+        # Keras makes this slot for plain gradient descent too, where it stays zero.
+        inert = {"m"} if kind and kind.__name__ == "SGD" and not optimizer.momentum else set()
+        for variable, name, value in self.slots.get(id(optimizer), []):
+            if name in inert:
+                continue
+            part = by_variable.get(id(variable))
+            if part is not None and tuple(value.shape.as_list()) == part.shape:
+                owners, values = table.setdefault(canonical.get(name, name), ([], []))
+                owners.append(part)
+                values.append(read(self.tf, value))
+        whole = {}
+        for slot, (owners, values) in table.items():
+            for variable, value in parts.join(owners, values).items():
+                whole[variable + "|" + slot] = value
+        return whole
+
+    def settings(self, optimizer):
+        kind = stock_class(optimizer)
+        if kind is None:
+            return {"name": type(optimizer).__name__, "settings": {}}
+        settings = {}
+        for key in SETTINGS.get(kind.__name__, ("learning_rate",)) + COMMON_SETTINGS:
+            value = getattr(optimizer, "_learning_rate" if key == "learning_rate" else key, None)
+            if hasattr(value, "numpy"):
+                value = read(self.tf, value).item()
+            number = isinstance(value, (bool, int, float, str))
+            settings[key] = parts.float32(value) if number else None
+        for key in ("momentum",):
+            if key in settings and settings[key] is None:
+                settings[key] = 0.0
+        return {"name": kind.__name__, "settings": settings}
+
+    def divides_by_rate(self, optimizer):
+        """Whether the momentum slot is Keras' own -rate * accumulator; a subclass with its own step may
+        keep another.
+        """
+        kind = stock_class(optimizer)
+        return kind is not None and kind.__name__ == "SGD" and type(optimizer).update_step is kind.update_step
+
+    # -- one step, at tracing time --
+    def target(self, name):
+        """Where an op writes: below the folder of the process that runs it."""
+        base = "/proc/self/fd/%d" % OWN_DESCRIPTOR if self.coordinated else self.folder.path
+        return base + "/" + name + "/"
+
+    def train_step(self, original, model, data):
+        tf = self.tf
+        step = self.tracing.step = Step()
+        try:
+            outputs = original(data)
+        finally:
+            self.tracing.step = None
+        stamp = tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
+        fields = []
+        if step.loss is not None:
+            replicas = model.distribute_strategy.num_replicas_in_sync
+            loss = tf.cast(step.loss, tf.float32)
+            fields.append(("loss", loss * float(replicas) if replicas > 1 else loss))
+        if step.rate is not None:
+            fields.append(("learning_rate", step.rate))
+        header = {"fields": [name for name, _ in fields]}
+        if self.plan.get("record_batches", True):
+            tf.io.write_file(self.target("batches") + stamp, batches.pack_batch(tf, data))
+        tf.io.write_file(self.target("steps") + stamp, batches.pack(tf, header, [tensor for _, tensor in fields]))
+        if self.state_steps and step.gradients:
+            number = step.iteration + 1
+            wanted = tf.reduce_any(tf.equal(number, tf.constant(self.state_steps, number.dtype)))
+            tf.cond(wanted, lambda: self.write_gradients(step, number), lambda: tf.constant(False))
+        return outputs
+
+    def write_gradients(self, step, number):
+        tf = self.tf
+        by_variable = {id(part.variable): part for part in self.parts}
+        entries = []
+        tensors = []
+        for gradient, variable in step.gradients:
+            part = by_variable.get(id(variable))
+            if part is None:
+                continue
+            if isinstance(gradient, tf.IndexedSlices):
+                gradient = tf.math.unsorted_segment_sum(gradient.values, gradient.indices, part.shape[0])
+            entries.append({"name": part.name, "offset": part.offset, "whole": part.whole})
+            tensors.append(gradient)
+        name = tf.strings.as_string(number, width=8, fill="0")
+        tf.io.write_file(self.target("gradients") + name, batches.pack(tf, {"parts": entries}, tensors))
+        return tf.constant(True)
+
+    def saw_gradient_call(self, target):
+        step = getattr(self.tracing, "step", None)
+        if step is None:
+            return
+        flat = [
+            tensor for tensor in self.tf.nest.flatten(target) if hasattr(tensor, "dtype") and tensor.dtype.is_floating
+        ]
+        if flat:
+            sums = [self.tf.reduce_sum(tensor) if tensor.shape.rank != 0 else tensor for tensor in flat]
+            step.loss = sums[0] if len(sums) == 1 else self.tf.add_n(sums)
+
+    def saw_update(self, optimizer, pairs):
+        step = getattr(self.tracing, "step", None)
+        if step is None or step.rate is not None:
+            return
+        tf = self.tf
+        step.rate = tf.cast(tf.convert_to_tensor(optimizer.learning_rate), tf.float32)
+        step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
+        step.gradients = list(pairs)
+
+    # -- training --
+    def begin(self, model, strategy):
+        """Once, before step 1: the values to start from, what the program is, and the start barrier."""
+        self.parts = self.model_parts(model)
+        if not self.parts:
+            raise RuntimeError("the model has no variables before fit; the recorder needs a built model")
+        self.folder.begin_training(self.steps_done)
+        if self.started:
+            return
+        self.started = True
+        values = parts.initial_values(self.plan, self.current)
+        if values is not None:
+            for part, piece in zip(self.parts, parts.cut(self.parts, values)):
+                assign(part.variable, piece)
+        parts.write_arrays(self.folder.file("initial.npz"), self.current())
+        self.folder.write_json("program.json", self.describe(model, strategy))
+        if not self.coordinated:
+            self.folder.barrier("start")
+
+    def describe(self, model, strategy):
+        tf = self.tf
+        layers = list(model._flatten_layers(include_self=False, recursive=True))
+        losses = [np.float32(read(tf, loss)) for loss in model.losses if hasattr(loss, "numpy")]
+        total = np.float32(0)
+        for loss in losses:
+            total = np.float32(total + loss)
+        kinds = [type(layer).__name__ for layer in layers]
+        return {
+            "program": "migrated",
+            "tensorflow": tf.__version__,
+            "keras": self.keras_version,
+            "variables": parts.describe(self.parts),
+            "optimizer": self.settings(model.optimizer),
+            "raw_slots": self.divides_by_rate(model.optimizer),
+            "regularizers": len(losses),
+            "regularization": float(total) if losses else None,
+            "update_ops": 2 * sum(1 for kind in kinds if "BatchNormalization" in kind),
+            "dropout_rates": [parts.float32(layer.rate) for layer in layers if isinstance(layer, self.dropout)],
+            "replicas": int(strategy.num_replicas_in_sync),
+            "gradients": "summed",
+        }
+
+    def after_step(self, model):
+        self.steps_done += 1
+        if self.steps_done in self.state_steps:
+            self.record_state(model)
+        if self.limit is not None and self.steps_done >= self.limit:
+            model.stop_training = True
+
+    def record_state(self, model):
+        if self.coordinated:
+            model._cluster_coordinator.join()
+        if not self.coordinated and not self.folder.leads():
+            return
+        self.recorded_state = self.steps_done
+        name = "%08d.npz" % self.steps_done
+        parts.write_arrays(self.folder.file("states", name), self.current())
+        parts.write_arrays(self.folder.file("slots", name), self.slot_values(model.optimizer))
+
+    def fit(self, original, signature, model, *args, **kwargs):
+        if self.training_depth:
+            return original(model, *args, **kwargs)
+        if self.limit is not None and self.steps_done >= self.limit:
+            return self.empty_history(model)
+        strategy = model.distribute_strategy
+        self.coordinated = bool(strategy._should_use_with_coordinator)
+        bound = signature.bind(model, *args, **kwargs)
+        self.training_depth += 1
+        try:
+            self.begin(model, strategy)
+            if self.folder.replay:
+                self.replay(bound, strategy)
+                if self.limit is not None and self.steps_done >= self.limit:
+                    return self.empty_history(model)
+            step = model.train_step
+            if not getattr(step, "recorded", False):
+
+                def recorded(data):
+                    return self.train_step(step, model, data)
+
+                recorded.recorded = True
+                model.__dict__["train_step"] = recorded
+            try:
+                history = original(*bound.args, **bound.kwargs)
+            finally:
+                model.__dict__.pop("train_step", None)
+            if self.steps_done and self.recorded_state != self.steps_done:
+                self.record_state(model)
+            return history
+        finally:
+            self.training_depth -= 1
+
+    def empty_history(self, model):
+        history = self.tf.keras.callbacks.History()
+        history.set_model(model)
+        history.on_train_begin()
+        model.history = history
+        return history
+
+    def replay(self, bound, strategy):
+        """Puts the recorded batches in the place of the data given to fit, and ends training where they
+        end.
+        """
+        tf = self.tf
+        folder = self.folder
+        arguments = bound.arguments
+        x = arguments.get("x")
+        creator = tf.keras.utils.experimental.DatasetCreator
+        spec = self.element_spec(arguments)
+        source = folder.replay_sources[0] if self.coordinated else folder.replay
+        several = self.coordinated and len(folder.replay_sources) > 1
+        total = sum(batches.count(path) for path in (folder.replay_sources if self.coordinated else [source]))
+        self.limit = total if self.limit is None else min(total, self.limit)
+        skip = 0 if several else self.steps_done
+        elsewhere = "/proc/self/fd/%d" % REPLAY_DESCRIPTOR if self.coordinated else None
+
+        def make(context=None):
+            return batches.replay_dataset(tf, source, spec, elsewhere, skip, repeat=several)
+
+        workers = self.coordinated or strategy.extended._in_multi_worker_mode()
+        if isinstance(x, creator) or self.coordinated:
+            data = creator(make)
+        elif workers:
+            data = strategy.distribute_datasets_from_function(make)
+        else:
+            data = make()
+        if arguments.get("steps_per_epoch") is None:
+            # An epoch ends where the program's own data would have ended.
+            size = int(x.cardinality()) if isinstance(x, tf.data.Dataset) and not workers else -1
+            if size >= 0:
+                arguments["steps_per_epoch"] = size
+            elif workers or isinstance(x, creator):
+                arguments["steps_per_epoch"] = self.limit - self.steps_done
+        arguments["x"] = data
+        for name in ("y", "sample_weight", "batch_size"):
+            arguments.pop(name, None)
+
+    def element_spec(self, arguments):
+        tf = self.tf
+        x = arguments.get("x")
+        if isinstance(x, tf.keras.utils.experimental.DatasetCreator):
+            x = x.dataset_fn(tf.distribute.InputContext())
+        if hasattr(x, "element_spec"):
+            # A distributed dataset describes what each local replica gets: the replicas are alike.
+            return tf.nest.map_structure(lambda spec: getattr(spec, "_value_specs", (spec,))[0], x.element_spec)
+        given = (x, arguments.get("y"), arguments.get("sample_weight"))
+        data = tuple(value for value in given if value is not None)
+        return tf.data.Dataset.from_tensor_slices(data).batch(1).element_spec
+
+    def make_train_function(self, original, model, *args, **kwargs):
+        function = original(model, *args, **kwargs)
+        if getattr(function, "counted", False) or not self.training_depth:
+            return function
+
+        def counted(*inputs):
+            result = function(*inputs)
+            self.after_step(model)
+            return result
+
+        counted.counted = True
+        model.train_function = counted
+        return counted
+
+    # -- evaluation --
+    def evaluate(self, original, model, *args, **kwargs):
+        results = original(model, *args, **kwargs)
+        named = results
+        if not isinstance(results, dict):
+            values = results if isinstance(results, (list, tuple)) else [results]
+            named = dict(zip(model.metrics_names, values))
+        numbers = {key: float(np.asarray(value)) for key, value in named.items() if np.asarray(value).ndim == 0}
+        if getattr(model, "optimizer", None) is not None:
+            numbers["global_step"] = float(read(self.tf, model.optimizer.iterations))
+        self.folder.append_line("evaluations.jsonl", {"time": time.time(), "results": numbers})
+        return results
+
+    def checkpoints(self, original, checkpoint_dir, min_interval_secs=0, timeout=None, timeout_fn=None):
+        """tf.train.checkpoints_iterator that also ends when every training process is gone and no
+        checkpoint is left.
+        """
+        begun = [time.time()]
+
+        def over():
+            if self.folder.training_over():
+                return True
+            if timeout is not None and time.time() - begun[0] > timeout:
+                return timeout_fn() if timeout_fn else True
+            return False
+
+        for path in original(checkpoint_dir, min_interval_secs=min_interval_secs, timeout=1, timeout_fn=over):
+            yield path
+            begun[0] = time.time()
+
+
+def wrap(holder, name, around):
+    """Replaces ``holder.name`` by a function that calls ``around(original, ...)``."""
+    original = getattr(holder, name)
+
+    @functools.wraps(original)
+    def wrapper(*args, **kwargs):
+        return around(original, *args, **kwargs)
+
+    setattr(holder, name, wrapper)
+
+
+def install(plan, folder):
+    tf = importlib.import_module("tensorflow")
+    base = tf.keras.Model.__module__.split(".")[0] + ".src."
+    model = importlib.import_module(base + "engine.training").Model
+    optimizer = importlib.import_module(base + "optimizers.optimizer")
+    dropout = importlib.import_module(base + "layers.regularization.dropout").Dropout
+    recorder = KerasRecorder(tf, plan, folder)
+    recorder.dropout = dropout
+    recorder.keras_version = getattr(importlib.import_module(base.partition(".")[0]), "__version__", None)
+
+    signature = inspect.signature(model.fit)
+    wrap(
+        model,
+        "fit",
+        lambda original, self, *args, **kwargs: recorder.fit(original, signature, self, *args, **kwargs),
+    )
+    wrap(model, "make_train_function", recorder.make_train_function)
+    if plan.get("evaluate", True):
+        wrap(model, "evaluate", recorder.evaluate)
+    _patch_single_steps(model)
+    _patch_gradients(tf, optimizer, recorder)
+    if plan.get("pin_dropout", True):
+        wrap(dropout, "call", lambda original, self, inputs, *args, **kwargs: tf.identity(inputs))
+    _patch_places(tf, base, model, recorder)
+
+
+def _patch_single_steps(model):
+    """One call of the train function is one step: several steps per call compute the same, but hide the
+    steps between.
+    """
+
+    def compile_model(original, self, *args, **kwargs):
+        kwargs.pop("steps_per_execution", None)
+        return original(self, *args, **kwargs)
+
+    wrap(model, "compile", compile_model)
+
+
+def _patch_gradients(tf, optimizer, recorder):
+    def gradient(original, self, target, *args, **kwargs):
+        recorder.saw_gradient_call(target)
+        return original(self, target, *args, **kwargs)
+
+    wrap(tf.GradientTape, "gradient", gradient)
+
+    def remember_slot(original, self, model_variable, variable_name, *args, **kwargs):
+        variable = original(self, model_variable, variable_name, *args, **kwargs)
+        recorder.slots.setdefault(id(self), []).append((model_variable, variable_name, variable))
+        return variable
+
+    wrap(optimizer._BaseOptimizer, "add_variable_from_reference", remember_slot)
+
+    def update(original, self, grads_and_vars):
+        pairs = list(grads_and_vars)
+        recorder.saw_update(self, pairs)
+        return original(self, pairs)
+
+    wrap(optimizer.Optimizer, "_internal_apply_gradients", update)
+
+    if recorder.factor == 1.0:
+        return
+    scaled = set()
+
+    @contextlib.contextmanager
+    def scaling(self):
+        added = id(self) not in scaled
+        scaled.add(id(self))
+        try:
+            yield
+        finally:
+            if added:
+                scaled.discard(id(self))
+
+    def apply_gradients(original, self, *args, **kwargs):
+        with scaling(self):
+            return original(self, *args, **kwargs)
+
+    wrap(optimizer._BaseOptimizer, "apply_gradients", apply_gradients)
+    rate = optimizer._BaseOptimizer.learning_rate
+
+    def scaled_rate(self):
+        value = rate.fget(self)
+        return value * recorder.factor if id(self) in scaled else value
+
+    optimizer._BaseOptimizer.learning_rate = property(scaled_rate, rate.fset)
+
+
+def _patch_places(tf, base, model, recorder):
+    redirect = recorder.redirect
+    copies = []
+    for name in ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1"):
+        train = importlib.import_module(name).train
+        if train not in copies:
+            copies.append(train)
+    patch_checkpoint_functions(copies, redirect)
+    for train in copies:
+        original = getattr(train, "checkpoints_iterator", None)
+        if original is not None:
+            train.checkpoints_iterator = functools.wraps(original)(
+                lambda path, *args, _original=original, **kwargs: recorder.checkpoints(
+                    _original, redirect.folder(path), *args, **kwargs
+                )
+            )
+    patch_argument(model, "save_weights", "filepath", redirect.file)
+    patch_argument(model, "load_weights", "filepath", redirect.reading)
+    patch_argument(model, "save", "filepath", redirect.file)
+    callbacks = importlib.import_module(base + "callbacks")
+    patch_argument(callbacks.ModelCheckpoint, "__init__", "filepath", redirect.file)
+    patch_argument(callbacks.TensorBoard, "__init__", "log_dir", redirect.folder)
+    patch_argument(callbacks.BackupAndRestore, "__init__", "backup_dir", redirect.folder)
+    for name in ("write", "save"):
+        patch_argument(tf.train.Checkpoint, name, "file_prefix", redirect.file)
+    patch_argument(tf.train.Checkpoint, "write", "file_prefix", redirect.file)
+    for name in ("read", "restore"):
+        patch_argument(tf.train.Checkpoint, name, "save_path", redirect.reading)
+    patch_argument(tf.train.CheckpointManager, "__init__", "directory", redirect.folder)
+    patch_argument(tf.summary, "create_file_writer", "logdir", redirect.folder)
+    try:
+        sidecar = importlib.import_module(base + "utils.sidecar_evaluator").SidecarEvaluator
+        patch_argument(sidecar, "__init__", "checkpoint_dir", redirect.folder)
+    except (ImportError, AttributeError):
+        pass

@@ -1,0 +1,68 @@
+"""Entry of the recorder: installs it into a training process, before the user's script runs.
+
+This folder is put on ``sys.path`` of the user's interpreter, so everything here is Python 3.7, standard
+library, numpy and TensorFlow only.
+"""
+
+import importlib
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIBLINGS = ("batches", "folder", "parts", "record_estimator", "record_keras", "redirect")
+
+
+def preload(program):
+    """Imports what ``install`` will need, so that a fork server pays for it once. Starts no TensorFlow
+    runtime.
+
+    ``program`` is "original" or "migrated"; v2 behaviour must already be switched as the script will see it.
+    """
+    if program == "original":
+        for name in (
+            "tensorflow.compat.v1",
+            "tensorflow_estimator.python.estimator.estimator",
+            "tensorflow_estimator.python.estimator.training",
+            "tensorflow.python.training.session_manager",
+        ):
+            importlib.import_module(name)
+        return
+    tf = importlib.import_module("tensorflow")
+    base = tf.keras.Model.__module__.split(".")[0]
+    for name in ("engine.training", "optimizers.optimizer", "layers.regularization.dropout", "callbacks"):
+        importlib.import_module(base + ".src." + name)
+
+
+def install(plan):
+    """Makes this process obey ``plan`` and record itself. The keys of the plan:
+
+    - ``record``, ``model_dir``: folders to write to; every checkpoint path of the script is moved into the
+    second - ``task``: {"type", "index"} of this process; ``trainers``: the tasks that train and wait for
+    each other - ``steps``: global steps after which training ends, or None - ``state_steps``: steps after
+    which weights and slots, and of which the gradients, are recorded - ``initial``: npz of whole weights by
+    this program's variable names, to start from, or None - ``ulp_seed``: moves every float initial value to
+    a neighbouring one, or None - ``learning_rate_factor``: multiplies every rate that is used - ``replay``:
+    record folder of a run whose batches replace the program's own, or None - ``record_batches``,
+    ``evaluate``: whether to record batches and results of evaluation - ``pin_dropout``: dropout lets its
+    input through
+
+    The program kind is ``plan["program"]`` ("original" or "migrated") when given; else a process that was
+    told to use Keras 2 is a migrated one. Runs no TensorFlow op: strategies must still be able to configure
+    the runtime. Raises RuntimeError when the plan cannot be obeyed.
+    """
+    added = HERE not in sys.path
+    if added:
+        sys.path.insert(0, HERE)
+    try:
+        modules = {name: importlib.import_module(name) for name in SIBLINGS}
+    finally:
+        if added:
+            sys.path.remove(HERE)
+    program = plan.get("program") or (
+        "migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original"
+    )
+    folder = modules["folder"].TaskFolder(plan, program)
+    modules["record_estimator" if program == "original" else "record_keras"].install(plan, folder)
+    # A user's own module may bear one of these plain names; ours live on through the patches.
+    for name in SIBLINGS:
+        sys.modules.pop(name, None)

@@ -1,0 +1,260 @@
+"""L2: the two programs train on the same batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from migrator.harness.protocol import measurements
+from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
+from migrator.harness.recording import Batch, Recording
+
+ID, TITLE = "L2", "Same data"
+
+
+@dataclass(frozen=True)
+class DataResult:
+    """The level's result; whether each trainer saw the same batches in the same order (no replay needed)."""
+
+    level: LevelResult
+    same_order: bool
+
+
+def _sequences(recording: Recording) -> tuple[tuple[Batch, ...], ...]:
+    return tuple(
+        tuple(sorted((b for b in recording.batches if b.task == task), key=lambda b: b.step))
+        for task in measurements.trainers(recording)
+    )
+
+
+def same_sequences(a: Recording, b: Recording) -> bool:
+    """Whether each trainer of the one saw exactly the batches of the same trainer of the other."""
+    return [[x.digest for x in s] for s in _sequences(a)] == [[x.digest for x in s] for s in _sequences(b)]
+
+
+def _component(ours: Batch, theirs: Batch) -> tuple[str, str]:
+    """What is different between two batches: the first component in name order, or the size."""
+    left = {path: (dtype, shape, digest) for path, dtype, shape, digest in ours.components}
+    right = {path: (dtype, shape, digest) for path, dtype, shape, digest in theirs.components}
+    for path in sorted(set(left) | set(right)):
+        if path not in left or path not in right:
+            side = "migrated" if path not in left else "original"
+            return path, f"only the {side} program has {path}"
+        (a_type, a_shape, a_digest), (b_type, b_shape, b_digest) = left[path], right[path]
+        if a_type != b_type:
+            return path, f"dtype {a_type} against {b_type}"
+        if tuple(a_shape) != tuple(b_shape):
+            return path, f"shape {list(a_shape)} against {list(b_shape)}"
+        if a_digest != b_digest:
+            return path, "other values"
+    return "batch", "other content"
+
+
+def _first_difference(
+    ours: Sequence[Sequence[Batch]], theirs: Sequence[Sequence[Batch]], tasks: Sequence[str]
+) -> tuple[Divergence, str]:
+    found: list[tuple[int, int, Divergence, str]] = []
+    for i, (left, right) in enumerate(zip(ours, theirs, strict=True)):
+        for position in range(max(len(left), len(right))):
+            a = left[position] if position < len(left) else None
+            b = right[position] if position < len(right) else None
+            if a is not None and b is not None and a.digest == b.digest:
+                continue
+            if a is None or b is None:
+                present = a or b
+                assert present is not None
+                side = "original" if b is None else "migrated"
+                path, detail = "batch", f"only the {side} program trained on a batch there"
+            else:
+                path, detail = _component(a, b)
+            divergence = Divergence(
+                path,
+                None if a is None else f"{a.size} examples, sha256 {a.digest[:12]}",
+                None if b is None else f"{b.size} examples, sha256 {b.digest[:12]}",
+                step=position + 1,
+                task=tasks[i],
+                causes=(
+                    detail,
+                    "another batch size, shuffle seed, repeat, shard or drop_remainder in the input function",
+                ),
+            )
+            found.append((position, i, divergence, detail))
+            break
+    _, _, divergence, detail = min(found, key=lambda item: item[:2])
+    return divergence, detail
+
+
+def _same_examples(
+    original: Recording, migrated: Recording, examples: tuple[frozenset[str], frozenset[str]] | None
+) -> bool:
+    """Whether both saw the same distinct examples in batches of the same sizes."""
+    sizes = [[[batch.size for batch in s] for s in _sequences(r)] for r in (original, migrated)]
+    return examples is not None and bool(examples[0]) and examples[0] == examples[1] and sizes[0] == sizes[1]
+
+
+def _compare(
+    original: Recording,
+    migrated: Recording,
+    random_order: bool,
+    examples: tuple[frozenset[str], frozenset[str]] | None = None,
+) -> DataResult:
+    ours, theirs = _sequences(original), _sequences(migrated)
+    tasks = measurements.trainers(original)
+    if not any(ours) or not any(theirs):
+        side = "original" if not any(ours) else "migrated"
+        return DataResult(
+            LevelResult(
+                ID,
+                TITLE,
+                Status.INCONCLUSIVE,
+                f"no batch of the {side} program was recorded",
+                Reason.DATA_NOT_REPLAYABLE,
+            ),
+            False,
+        )
+    if len(ours) != len(theirs):
+        return DataResult(
+            LevelResult(
+                ID,
+                TITLE,
+                Status.DIFFERENT,
+                f"{len(ours)} trainers read data in the original and {len(theirs)} in the migrated program",
+                Reason.DATA_DIFFERS,
+                differences=(Divergence("trainers", float(len(ours)), float(len(theirs))),),
+            ),
+            False,
+        )
+    if same_sequences(original, migrated):
+        count = sum(len(sequence) for sequence in ours)
+        sizes = sorted({b.size for sequence in ours for b in sequence}, reverse=True)
+        return DataResult(
+            LevelResult(
+                ID,
+                TITLE,
+                Status.EQUIVALENT,
+                f"{count} batches of {' and '.join(map(str, sizes))} examples are the same bit for bit",
+            ),
+            True,
+        )
+    first, detail = _first_difference(ours, theirs, tasks)
+    place = f"batch {first.step} of {first.task}"
+    if Counter(b.digest for s in ours for b in s) == Counter(b.digest for s in theirs for b in s):
+        status = Status.EQUIVALENT if random_order else Status.INCONCLUSIVE
+        tail = "the original's own order is random" if random_order else "the original's own order is fixed"
+        return DataResult(
+            LevelResult(
+                ID,
+                TITLE,
+                status,
+                f"the same batches in another order, first at {place}; {tail}",
+                Reason.ORDER_DIFFERS,
+                differences=(first,),
+            ),
+            False,
+        )
+    if random_order and examples is not None and _same_examples(original, migrated, examples):
+        return DataResult(
+            LevelResult(
+                ID,
+                TITLE,
+                Status.EQUIVALENT,
+                f"the same {len(examples[0])} distinct examples in batches of the same sizes; their order "
+                "is random in the original too, and the next levels replay the original's",
+                Reason.ORDER_DIFFERS,
+                notes=("the order of the examples, which is random in the original",),
+            ),
+            False,
+        )
+    if random_order:
+        return DataResult(
+            LevelResult(
+                ID,
+                TITLE,
+                Status.INCONCLUSIVE,
+                "the original reads its data in a random order: its batches cannot be compared one by one "
+                f"({place}: {detail}); the next levels replay the original's batches",
+                Reason.NONDETERMINISTIC_ORIGINAL,
+                differences=(first,),
+            ),
+            False,
+        )
+    return DataResult(
+        LevelResult(
+            ID,
+            TITLE,
+            Status.DIFFERENT,
+            f"{place} differs in {first.tensor}: {detail}",
+            Reason.DATA_DIFFERS,
+            differences=(first,),
+        ),
+        False,
+    )
+
+
+def without_last_batch(recording: Recording) -> Recording:
+    """The known-bad version of the data: each trainer's last batch is dropped."""
+    last = {batch.task: max(b.step for b in recording.batches if b.task == batch.task) for batch in recording.batches}
+    return replace(recording, batches=tuple(b for b in recording.batches if b.step < last[b.task]))
+
+
+def judge(
+    original: Recording,
+    migrated: Recording,
+    *,
+    random_order: bool = False,
+    examples: tuple[frozenset[str], frozenset[str]] | None = None,
+) -> DataResult:
+    """Compares the batch digests of each trainer in order.
+
+    `examples` are digests of the distinct examples that each side saw; they decide where the order is random.
+
+    `random_order` says that two runs of the original itself read different sequences. The control is the
+    original's own record without its last batches, put through the same comparison.
+    """
+    result = _compare(original, migrated, random_order, examples)
+    control = Control(
+        "the original's own batches without the last one",
+        detected=_compare(original, without_last_batch(original), False).level.status is not Status.EQUIVALENT,
+    )
+    level = replace(result.level, control=control)
+    if level.status is Status.EQUIVALENT and not control.detected:
+        level = replace(level, status=Status.INCONCLUSIVE, reason=Reason.CONTROL_NOT_DETECTED)
+    return DataResult(level, result.same_order)
+
+
+def free_cluster(
+    level: LevelResult, original: Recording, migrated: Recording, tasks: Sequence[tuple[str, str]]
+) -> LevelResult:
+    """Adds to L2 what the free-running cluster read: each trainer's batches must begin as its counterpart's
+    do.
+
+    `tasks` pairs the trainers (original, migrated). How many batches a trainer gets is chance there; which
+    ones come first is not, if the data has a fixed order (which the caller knows from the one-trainer
+    cluster).
+    """
+    compared = 0
+    for ours, theirs in tasks:
+        left = [b for b in original.batches if b.task == ours]
+        right = [b for b in migrated.batches if b.task == theirs]
+        for number, (a, b) in enumerate(zip(left, right, strict=False), start=1):
+            if a.digest != b.digest:
+                path, detail = _component(a, b)
+                first = Divergence(
+                    path,
+                    f"{a.size} examples, sha256 {a.digest[:12]}",
+                    f"{b.size} examples, sha256 {b.digest[:12]}",
+                    step=number,
+                    task=theirs,
+                    causes=(detail, "the data is sharded another way between the workers"),
+                )
+                return replace(
+                    level,
+                    status=Status.DIFFERENT,
+                    reason=Reason.DATA_DIFFERS,
+                    differences=(first,),
+                    summary=f"in the free-running cluster batch {number} of {theirs} is not that of "
+                    f"the original's {ours}: {path}: {detail}",
+                )
+            compared += 1
+    return replace(level, summary=f"{level.summary}; so do {compared} batches of the free-running cluster")

@@ -1,0 +1,97 @@
+"""A recording as a flat table of measured quantities, in the original's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from migrator.harness.protocol.compare import Array
+from migrator.harness.recording import Recording
+
+LOSS, REGULARIZATION, GRADIENT, STATE, SLOT = "loss", "regularization", "gradient", "state", "slot"
+
+
+@dataclass(frozen=True, order=True)
+class Quantity:
+    """One thing that is measured at several steps.
+
+    For a loss `name` is the position of the trainer among the trainers ("0", "1", ...), so that the chief of
+    one cluster can stand against the worker of another; otherwise it is the original's variable name, for a
+    slot followed by the canonical name of the slot.
+    """
+
+    family: str
+    name: str
+    slot: str = ""
+
+    def __str__(self) -> str:
+        if self.family == LOSS:
+            return f"loss of trainer {self.name}"
+        if self.family == SLOT:
+            return f"{self.slot} of {self.name}"
+        if self.family == GRADIENT:
+            return f"gradient of {self.name}"
+        return self.name if self.family == STATE else self.family
+
+
+Measurements = dict[tuple[Quantity, int], Array]
+
+_ROLES = ("local", "chief", "master", "worker")
+
+
+def trainers(recording: Recording) -> tuple[str, ...]:
+    """The tasks that took steps, chief first, then by index."""
+
+    def position(task: str) -> tuple[int, int]:
+        role, _, index = task.partition(":")
+        return (_ROLES.index(role) if role in _ROLES else len(_ROLES), int(index or 0))
+
+    return tuple(sorted({step.task for step in recording.steps}, key=position))
+
+
+def losses(recording: Recording) -> Measurements:
+    """The loss of every step of every trainer, as float32 scalars."""
+    positions = {task: str(i) for i, task in enumerate(trainers(recording))}
+    return {
+        (Quantity(LOSS, positions[step.task]), step.number): np.asarray(step.loss, np.float32)
+        for step in recording.steps
+    }
+
+
+def regularization(recording: Recording) -> Measurements:
+    """The regularisation part of the first loss, if the program has any."""
+    if recording.regularization is None:
+        return {}
+    return {(Quantity(REGULARIZATION, "total"), 1): np.asarray(recording.regularization, np.float32)}
+
+
+def tensors(recording: Recording, to_original: Mapping[str, str] | None = None) -> Measurements:
+    """Gradients, weights and optimizer slots at every step at which they were recorded.
+
+    `to_original` renames a migrated recording's variables; a variable that it does not know keeps its own
+    name, so that it shows up as missing on the other side.
+    """
+
+    def name(variable: str) -> str:
+        return to_original.get(variable, variable) if to_original is not None else variable
+
+    table: Measurements = {}
+    for step, gradients in recording.gradients.items():
+        table.update({(Quantity(GRADIENT, name(v)), step): np.asarray(value) for v, value in gradients.items()})
+    for step, states in recording.states.items():
+        table.update({(Quantity(STATE, name(v)), step): np.asarray(value) for v, value in states.items()})
+    for step, slots in recording.slots.items():
+        table.update({(Quantity(SLOT, name(v), s), step): np.asarray(value) for (v, s), value in slots.items()})
+    return table
+
+
+def everything(recording: Recording, to_original: Mapping[str, str] | None = None) -> Measurements:
+    """Losses, regularisation and tensors in one table."""
+    return {**losses(recording), **regularization(recording), **tensors(recording, to_original)}
+
+
+def steps_of(table: Iterable[tuple[Quantity, int]]) -> tuple[int, ...]:
+    """The steps at which a table has values, ascending."""
+    return tuple(sorted({step for _, step in table}))

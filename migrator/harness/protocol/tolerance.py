@@ -1,0 +1,231 @@
+"""The noise floor of a program, measured by running it again with its inputs moved by one unit in the last
+place.
+
+Nothing here is a chosen relative error. What is chosen, and why: equivalence.md §2.2 measured the factor
+between a replicate that was held out and the floor of the others at 1.0 to 1.8, so that c = 4 times the worst
+one is 4 to 8; MINIMUM_C keeps the upper end when the held-out replicates happen to be quiet. Measured with
+this code on the repository's programs (dense layers, Adagrad and SGD, TF 2.15.1 against 2.21 on the same
+machine): the two versions agree bit for bit in every loss, gradient, slot and weight, held-out replicates
+stay below 1.0 floor, and a learning rate 1 % higher stands 1.9e3 to 3.2e4 floors out. eps*sqrt(n) is kept for
+kernels that do add in another order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from migrator.harness.protocol import compare
+from migrator.harness.protocol.measurements import (
+    GRADIENT,
+    LOSS,
+    SLOT,
+    STATE,
+    Measurements,
+    Quantity,
+    everything,
+)
+from migrator.harness.recording import Optimizer, Recording
+
+EPS = float(np.finfo(np.float32).eps)
+REPLICATES = 6
+MINIMUM_C = 8.0
+HELD_OUT_FACTOR = 4.0
+# A held-out replicate this many floors away says that the machine, not the program, sets the noise.
+UNSTABLE = 16.0
+LAST_STATE_STEP = 10
+
+FORWARD, UPDATE, TRAJECTORY = "forward", "update", "trajectory"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What each level may call noise.
+
+    `floors` holds the absolute noise floor of every quantity at every recorded step (inf where a replicate
+    was unusable: such a quantity can be called neither equal nor different). `c` is the greatest accepted
+    ratio of a difference to its floor, for each of FORWARD (step 1), UPDATE (gradients and state up to step
+    10) and TRAJECTORY (losses and later state), and `held_out` the ratios that it was derived from, one per
+    replicate.
+    """
+
+    floors: Mapping[tuple[Quantity, int], float]
+    c: Mapping[str, float]
+    held_out: Mapping[str, tuple[float, ...]]
+    replicates: int
+    kappa: float
+    terms: int
+    versions_differ: bool
+
+    def stable(self, part: str) -> bool:
+        """Whether the replicates agree well enough about this part to give a floor."""
+        return all(ratio <= UNSTABLE for ratio in self.held_out[part])
+
+
+def part_of(quantity: Quantity, step: int) -> str:
+    """Which of the three factors c judges this quantity."""
+    if quantity.family in (LOSS, "regularization"):
+        return FORWARD if step == 1 else TRAJECTORY
+    return UPDATE if step <= LAST_STATE_STEP else TRAJECTORY
+
+
+def kappa(optimizer: Optimizer | None) -> float:
+    """How much the optimizer's own coefficients magnify a rounding error: 500 for Adam with beta_2 = 0.999.
+
+    The learning rate of replicate i is moved by kappa * eps, because a correct implementation may round 1 -
+    beta once more or once less than the original (measured: without it a correct Keras Adam is flagged).
+    """
+    if optimizer is None:
+        return 1.0
+    settings = optimizer.settings
+
+    def number(key: str) -> float:
+        value = settings.get(key)
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
+
+    name = optimizer.name.lower()
+    factors = [1.0]
+    for key in ("momentum", "beta_1", "rho", "decay"):
+        if key == "decay" and "rmsprop" not in name:
+            continue
+        if 0.0 < number(key) < 1.0:
+            factors.append(1.0 / (1.0 - number(key)))
+    if 0.0 < number("beta_2") < 1.0:
+        factors.append(0.5 / (1.0 - number("beta_2")))
+    return max(factors)
+
+
+def replicate_plans(optimizer: Optimizer | None, count: int = REPLICATES) -> tuple[dict[str, float | int], ...]:
+    """For each replicate the part of the plan that moves it: every initial weight by one ulp, the rate by
+    kappa*eps.
+    """
+    move = kappa(optimizer) * EPS
+    return tuple(
+        {"ulp_seed": i + 1, "learning_rate_factor": 1.0 + (move if i % 2 == 0 else -move)} for i in range(count)
+    )
+
+
+def reduction_terms(recording: Recording) -> int:
+    """The longest sum of a forward or backward pass: over a batch, or over the inputs of a layer."""
+    batches = [math.prod(shape) for batch in recording.batches[:64] for _, _, shape, _ in batch.components]
+    fan_in = [math.prod(v.shape[:-1]) for v in recording.variables if len(v.shape) > 1]
+    return int(max([1, *batches, *fan_in]))
+
+
+def _slot_condition(quantity: Quantity, optimizer: Optimizer | None) -> float:
+    """How much the slot's own decay coefficient magnifies a rounding error; 1 for what is no decaying slot.
+
+    TF1 subtracts beta from 1 in float32 and Keras in double. That moves a second moment by 4.7e-5 of its
+    value with beta_2 = 0.999 (measured, from step 1 on), and no replicate shows it: both have the same
+    coefficients.
+    """
+    if quantity.family != SLOT or optimizer is None:
+        return 1.0
+    key = {"first_moment": "beta_1", "second_moment": "beta_2", "momentum": "momentum", "rms": "rho"}
+    value = optimizer.settings.get(key.get(quantity.slot, ""))
+    if not isinstance(value, float) or not 0.0 < value < 1.0:
+        return 1.0
+    return (0.5 if quantity.slot == "second_moment" else 1.0) / (1.0 - value)
+
+
+def _rounding(
+    value: compare.Array, start: compare.Array | None, *, own: float, spread: float, condition: float
+) -> float:
+    """The least floor that float32 arithmetic itself allows for this value, whatever the replicates show.
+
+    A stored weight is rounded on the scale of the weight (`own` times); only what training added to it since
+    `start` has gone through the reductions, so only that part is multiplied by `spread` (sqrt(n) for
+    different kernels, else 1) and by `condition`.
+    """
+    if not np.issubdtype(value.dtype, np.floating) or value.size == 0:
+        return 0.0
+    values = value.astype(np.float64)
+    scale = float(np.max(np.abs(values)))
+    if not math.isfinite(scale):
+        return math.inf
+    moved = scale
+    if start is not None and start.shape == value.shape:
+        moved = float(np.max(np.abs(values - start.astype(np.float64))))
+    return EPS * (own * scale + max(spread, condition) * moved)
+
+
+def _least(original: Recording, table: Measurements, spread: float) -> dict[tuple[Quantity, int], float]:
+    least = {}
+    for (quantity, step), value in table.items():
+        least[quantity, step] = _rounding(
+            value,
+            original.initial.get(quantity.name) if quantity.family == STATE else None,
+            own=4.0 if step <= 1 or quantity.family in (LOSS, GRADIENT) else 1.0,
+            spread=spread,
+            condition=_slot_condition(quantity, original.optimizer),
+        )
+    return least
+
+
+def _differences(original: Measurements, other: Measurements) -> dict[tuple[Quantity, int], float]:
+    found = {}
+    for key, value in original.items():
+        outcome = compare.compare(value, other.get(key))
+        found[key] = outcome.absolute if outcome.kind is compare.Kind.VALUE else math.inf
+    return found
+
+
+def _running(
+    least: Mapping[tuple[Quantity, int], float], noises: Sequence[Mapping[tuple[Quantity, int], float]]
+) -> dict[tuple[Quantity, int], float]:
+    """Floors: the worst of the replicates and of rounding, never falling from one step to the next."""
+    floors: dict[tuple[Quantity, int], float] = {}
+    worst: dict[Quantity, float] = {}
+    for key in sorted(least, key=lambda item: item[1]):
+        quantity, _ = key
+        worst[quantity] = max(worst.get(quantity, 0.0), least[key], *(noise[key] for noise in noises))
+        floors[key] = worst[quantity]
+    return floors
+
+
+def ratio(difference: float, floor: float) -> float:
+    """Difference in floors. Zero against a zero floor is 0; a floor that could not be measured gives nan."""
+    if not math.isfinite(floor):
+        return math.nan
+    if difference == 0.0:
+        return 0.0
+    return difference / floor if floor > 0.0 else math.inf
+
+
+def derive(original: Recording, replicates: Sequence[Recording], *, versions_differ: bool = True) -> Tolerance:
+    """The tolerance that the original's own noise gives.
+
+    `replicates` are recordings of the original run from its own initial values on its own batches, moved as
+    replicate_plans says. With `versions_differ` (two TensorFlow releases) a sum of n terms may be added up in
+    another order, hence eps*sqrt(n) on what went through such sums. Needs at least two replicates.
+    """
+    if len(replicates) < 2:
+        raise ValueError("a noise floor needs at least two replicates")
+    table = everything(original)
+    terms = reduction_terms(original)
+    spread = math.sqrt(terms) if versions_differ else 1.0
+    least = _least(original, table, spread)
+    noises = [_differences(table, everything(replicate)) for replicate in replicates]
+
+    held_out: dict[str, list[float]] = {FORWARD: [], UPDATE: [], TRAJECTORY: []}
+    for i, noise in enumerate(noises):
+        others = _running(least, noises[:i] + noises[i + 1 :])
+        worst = dict.fromkeys(held_out, 0.0)
+        for (quantity, step), difference in noise.items():
+            part = part_of(quantity, step)
+            found = ratio(difference, others[quantity, step])
+            worst[part] = max(worst[part], math.inf if math.isnan(found) else found)
+        for part, value in worst.items():
+            held_out[part].append(value)
+    return Tolerance(
+        floors=_running(least, noises),
+        c={part: max(MINIMUM_C, HELD_OUT_FACTOR * min(max(ratios), UNSTABLE)) for part, ratios in held_out.items()},
+        held_out={part: tuple(ratios) for part, ratios in held_out.items()},
+        replicates=len(replicates),
+        kappa=kappa(original.optimizer),
+        terms=terms,
+        versions_differ=versions_differ,
+    )

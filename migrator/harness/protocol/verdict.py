@@ -1,0 +1,98 @@
+"""From level results to one of four verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status
+
+ORDER = ("L0", "L0b", "L1", "L2", "L3", "L4", "L5", "L6")
+REQUIRED = ORDER[:-1]
+TITLES = {
+    "L0": "Both programs run",
+    "L0b": "Same settings",
+    "L1": "Same variables",
+    "L2": "Same data",
+    "L3": "Same loss before any update",
+    "L4": "Same gradients, weights and optimizer state",
+    "L5": "Same loss at every step",
+    "L6": "Same asynchronous behaviour",
+}
+_WORST_FIRST = (Status.FAILED, Status.DIFFERENT, Status.INCONCLUSIVE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`status` is one of EQUIVALENT, DIFFERENT, INCONCLUSIVE, FAILED; `level` is the level that decided it,
+    if any.
+    """
+
+    status: Status
+    sentence: str
+    level: str | None = None
+    reason: Reason | None = None
+    divergence: Divergence | None = None
+
+
+def not_run(level: str, because: str) -> LevelResult:
+    """A level that was not reached, because an earlier one already decided."""
+    return LevelResult(level, TITLES[level], Status.NOT_EXERCISED, f"not run: {because}", Reason.STOPPED_EARLIER)
+
+
+def complete(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
+    """The levels in order; those required and absent are added as not run."""
+    given = {level.id: level for level in levels}
+    decided = next((level.id for level in levels if level.status in (Status.FAILED, Status.DIFFERENT)), None)
+    because = f"{decided} decided the verdict" if decided else "an earlier level left nothing to compare"
+    return tuple(given.get(name) or not_run(name, because) for name in ORDER if name in given or name in REQUIRED)
+
+
+def decide(levels: Sequence[LevelResult]) -> Verdict:
+    """The worst status of the levels, in the order FAILED, DIFFERENT, INCONCLUSIVE, EQUIVALENT.
+
+    EQUIVALENT needs every required level to say so itself: a level that is absent, or that was not exercised
+    for another reason than an earlier decision, makes the comparison inconclusive.
+    """
+    by_id = {level.id: level for level in levels}
+    for status in _WORST_FIRST:
+        for level in levels:
+            if level.status is status:
+                first = level.differences[0] if level.differences else None
+                return Verdict(
+                    status,
+                    f"{level.id} ({level.title.lower()}): {level.summary}",
+                    level.id,
+                    level.reason,
+                    first,
+                )
+    for name in REQUIRED:
+        found = by_id.get(name)
+        if found is None or found.status is not Status.EQUIVALENT:
+            return Verdict(
+                Status.INCONCLUSIVE,
+                f"{name} ({TITLES[name].lower()}) was not exercised",
+                name,
+                Reason.MISSING_VALUES,
+            )
+    return Verdict(Status.EQUIVALENT, _equivalent(by_id))
+
+
+def _equivalent(levels: dict[str, LevelResult]) -> str:
+    l4, l5 = levels["L4"], levels["L5"]
+
+    def agreement(level: LevelResult) -> str:
+        if level.ratio is None or level.tolerance is None:
+            return "as far as they were measured"
+        return (
+            "bit for bit"
+            if level.ratio == 0.0
+            else (f"within {level.ratio:.2g} noise floors (accepted: {level.tolerance:.3g})")
+        )
+
+    control = l4.control.ratio if l4.control is not None else None
+    stands_out = "" if control is None else f"; a learning rate 1% higher stands out by {control:.3g} noise floors"
+    return (
+        f"weights and optimizer state agree {agreement(l4)} and the losses of {l5.horizon_step} steps "
+        f"{agreement(l5)}{stands_out}"
+    )

@@ -1,0 +1,459 @@
+"""Reads what a run recorded about itself (written by ``migrator/harness/inside``). Needs numpy, no
+TensorFlow.
+
+A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0``)::
+
+    task.json                 which task, which process
+    program.json              variables, optimizer, regularisation ... as this process saw them
+    steps/<time>              loss and learning rate of one training step
+    batches/<time>            the batch of that step
+    gradients/<step>[.npz]    gradients, at the plan's state_steps
+    initial.npz               weights before step 1
+    states/<step>.npz         weights after a step; slots/<step>.npz the optimizer's slots
+    evaluations.jsonl         results of evaluate(), one line each
+    calls.jsonl               how many steps were done before each call that trains, one line each
+
+Steps, batches and the gradients that a train step writes itself are *packed tensors*: a serialized string
+vector, whose first element is a JSON header and whose others are serialized tensors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class RecordingError(Exception):
+    """A record folder holds nothing usable; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A model variable (no slot, no global step), as a whole: ``shards`` says how many pieces it is stored
+    in.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    trainable: bool
+    order: int
+    shards: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One training step of one task, counted from 1 within that task.
+
+    ``loss`` is the float32 value that the optimizer minimises on that worker, regularisation included, not
+    divided by the number of replicas. ``learning_rate`` is the rate used in this step. ``batch`` is the
+    digest of the batch, if recorded.
+    """
+
+    number: int
+    task: str
+    loss: float
+    learning_rate: float | None
+    batch: str | None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The content of one batch. ``components`` are (path, dtype, shape, digest) with paths such as
+    "features/x".
+    """
+
+    task: str
+    step: int
+    digest: str
+    size: int
+    components: tuple[tuple[str, str, tuple[int, ...], str], ...]
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """The live optimizer: canonical class name (SGD, Adagrad, Adam ...) and settings as float32 sees them.
+
+    A setting that is computed at run time (a schedule) is None.
+    """
+
+    name: str
+    settings: dict[str, float | bool | str | None]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Everything a run recorded. Step numbers are keys of ``states``, ``slots`` and ``gradients``.
+
+    ``slots`` are in TensorFlow 1 form: Keras' momentum slot (-rate * accumulator) is divided by -rate,
+    where the rate was constant up to that step; otherwise the canonical entry is absent. ``raw_slots``
+    holds what the program itself stored. ``gradients`` are summed over synchronous replicas.
+    """
+
+    program: str
+    tensorflow: str
+    keras: str | None
+    variables: tuple[Variable, ...]
+    initial: dict[str, Array]
+    steps: tuple[Step, ...]
+    batches: tuple[Batch, ...]
+    states: dict[int, dict[str, Array]]
+    slots: dict[int, dict[tuple[str, str], Array]]
+    gradients: dict[int, dict[str, Array]]
+    optimizer: Optimizer | None
+    regularizers: int
+    regularization: float | None
+    update_ops: int
+    dropout_rates: tuple[float, ...]
+    replicas: int
+    evaluations: tuple[dict[str, float], ...]
+    participation: dict[str, int]
+    raw_slots: dict[int, dict[tuple[str, str], Array]] = field(default_factory=dict)
+
+
+# -- packed tensors --
+
+_DTYPES: dict[int, tuple[str, str]] = {
+    1: ("float32", "<f4"),
+    2: ("float64", "<f8"),
+    3: ("int32", "<i4"),
+    4: ("uint8", "u1"),
+    5: ("int16", "<i2"),
+    6: ("int8", "i1"),
+    8: ("complex64", "<c8"),
+    9: ("int64", "<i8"),
+    10: ("bool", "?"),
+    14: ("bfloat16", "<u2"),
+    17: ("uint16", "<u2"),
+    18: ("complex128", "<c16"),
+    19: ("float16", "<f2"),
+    22: ("uint32", "<u4"),
+    23: ("uint64", "<u8"),
+}
+_STRING = 7
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    result = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result, place
+        shift += 7
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """(number, value) of every field of a protocol buffer message; values are integers or bytes."""
+    place = 0
+    while place < len(data):
+        key, place = _varint(data, place)
+        number, kind = key >> 3, key & 7
+        if kind == 0:
+            value, place = _varint(data, place)
+            yield number, value
+        elif kind == 2:
+            size, place = _varint(data, place)
+            if place + size > len(data):
+                raise ValueError("truncated message")
+            yield number, data[place : place + size]
+            place += size
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+            yield number, struct.unpack("<q" if kind == 1 else "<i", data[place : place + size])[0]
+            place += size
+        else:
+            raise ValueError(f"wire type {kind} in a tensor")
+
+
+def decode_tensor(data: bytes) -> tuple[str, Array]:
+    """(dtype name, array) of a serialized TensorProto; strings are an object array of bytes, bfloat16 its
+    16 raw bits.
+
+    Raises ValueError when the bytes are no such thing.
+    """
+    dtype, shape, content, strings = 0, [], b"", []
+    try:
+        for number, value in _fields(data):
+            if number == 1 and isinstance(value, int):
+                dtype = value
+            elif number == 2 and isinstance(value, bytes):
+                shape = [
+                    _dimension(one) for key, one in _fields(value) if key == 2 and isinstance(one, bytes)
+                ]
+            elif number == 4 and isinstance(value, bytes):
+                content = value
+            elif number == 8 and isinstance(value, bytes):
+                strings.append(value)
+    except (IndexError, struct.error) as error:
+        raise ValueError("truncated tensor") from error
+    if dtype == _STRING:
+        text = np.empty(len(strings), dtype=object)
+        text[:] = strings
+        return "string", text.reshape(shape)
+    if dtype not in _DTYPES:
+        raise ValueError(f"tensor of type {dtype}")
+    name, code = _DTYPES[dtype]
+    return name, np.frombuffer(content, dtype=code).reshape(shape)
+
+
+def _dimension(data: bytes) -> int:
+    return next((value for key, value in _fields(data) if key == 1 and isinstance(value, int)), 0)
+
+
+def _unpack(path: Path) -> tuple[dict[str, Any], list[tuple[str, Array]]]:
+    try:
+        _, vector = decode_tensor(path.read_bytes())
+        header = json.loads(vector[0].decode("utf-8"))
+        return header, [decode_tensor(one) for one in vector[1:]]
+    except (ValueError, OSError, IndexError, AttributeError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
+
+
+# -- digests --
+
+
+def _component_digest(dtype: str, value: Array) -> str:
+    digest = hashlib.sha256(f"{dtype}{list(value.shape)}".encode())
+    if value.dtype == object:
+        for item in value.reshape(-1):
+            digest.update(struct.pack("<q", len(item)))
+            digest.update(item)
+    else:
+        digest.update(np.ascontiguousarray(value).tobytes())
+    return digest.hexdigest()
+
+
+def _batch(path: Path, task: str, step: int) -> Batch:
+    header, tensors = _unpack(path)
+    components = tuple(
+        sorted(
+            (name, dtype, tuple(int(n) for n in value.shape), _component_digest(dtype, value))
+            for name, (dtype, value) in zip(header["paths"], tensors, strict=True)
+        )
+    )
+    digest = hashlib.sha256(json.dumps(components).encode()).hexdigest()
+    size = next((shape[0] for _, _, shape, _ in components if shape), 0)
+    return Batch(task=task, step=step, digest=digest, size=size, components=components)
+
+
+# -- reading --
+
+
+def _trainer_rank(task: str) -> tuple[int, str, int]:
+    kind, _, index = task.partition(":")
+    return {"chief": 0, "master": 0, "local": 0, "worker": 1}.get(kind, 2), kind, int(index or 0)
+
+
+def _numbered(folder: Path) -> list[Path]:
+    """Files whose name (without suffix) is a number, ascending."""
+    if not folder.is_dir():
+        return []
+    return sorted((path for path in folder.iterdir() if path.stem.isdigit()), key=lambda path: int(path.stem))
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise RecordingError(f"{path} holds no object")
+    return value
+
+
+def _tasks(record_dir: Path) -> dict[str, Path]:
+    """Folder of every task that wrote something, trainers first."""
+    if not record_dir.is_dir():
+        raise RecordingError(f"{record_dir} is no folder: nothing was recorded")
+    found = {
+        f"{kind}:{index}": path
+        for path in record_dir.iterdir()
+        for kind, _, index in [path.name.rpartition("-")]
+        if kind and index.isdigit() and path.is_dir()
+    }
+    return {task: found[task] for task in sorted(found, key=_trainer_rank)}
+
+
+def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ...]]:
+    steps: list[Step] = []
+    batches: list[Batch] = []
+    for task, folder in tasks.items():
+        for number, path in enumerate(_numbered(folder / "steps"), start=1):
+            header, tensors = _unpack(path)
+            values = {name: float(value) for name, (_, value) in zip(header["fields"], tensors, strict=True)}
+            content = folder / "batches" / path.name
+            batch = _batch(content, task, number) if content.exists() else None
+            if batch is not None:
+                batches.append(batch)
+            steps.append(
+                Step(
+                    number=number,
+                    task=task,
+                    loss=values.get("loss", float("nan")),
+                    learning_rate=values.get("learning_rate"),
+                    batch=None if batch is None else batch.digest,
+                )
+            )
+    steps.sort(key=lambda step: (step.number, _trainer_rank(step.task)))
+    batches.sort(key=lambda batch: (batch.step, _trainer_rank(batch.task)))
+    return tuple(steps), tuple(batches)
+
+
+def _gradients_of(path: Path) -> dict[str, Array]:
+    if path.suffix == ".npz":
+        return _arrays(path)
+    header, tensors = _unpack(path)
+    whole: dict[str, Array] = {}
+    for part, (_, value) in zip(header["parts"], tensors, strict=True):
+        name = part["name"]
+        if name not in whole:
+            whole[name] = np.zeros(part["whole"], value.dtype)
+        place = tuple(
+            slice(start, start + size) for start, size in zip(part["offset"], value.shape, strict=True)
+        )
+        whole[name][place] = value
+    return whole
+
+
+def _gradients(tasks: Mapping[str, Path], kind: str, replicas: int) -> dict[int, dict[str, Array]]:
+    """Gradients by step: of the first task that has them, or summed over the replicas when each wrote its
+    own.
+    """
+    result: dict[int, dict[str, Array]] = {}
+    for folder in tasks.values():
+        for path in _numbered(folder / "gradients"):
+            number = int(path.stem)
+            if number not in result:
+                result[number] = _gradients_of(path)
+            elif kind == "local" and replicas > 1:
+                other = _gradients_of(path)
+                result[number] = {name: value + other[name] for name, value in result[number].items()}
+    return result
+
+
+def _slots(folder: Path) -> dict[int, dict[tuple[str, str], Array]]:
+    result: dict[int, dict[tuple[str, str], Array]] = {}
+    for path in _numbered(folder / "slots"):
+        entries: dict[tuple[str, str], Array] = {}
+        for key, value in _arrays(path).items():
+            variable, _, slot = key.rpartition("|")
+            entries[variable, slot] = value
+        result[int(path.stem)] = entries
+    return result
+
+
+def _canonical_slots(
+    raw: Mapping[int, Mapping[tuple[str, str], Array]], rates: Mapping[int, float | None]
+) -> dict[int, dict[tuple[str, str], Array]]:
+    """Keras' momentum slots as TensorFlow 1's accumulators; absent where the rate is zero, unknown or was
+    changed.
+    """
+    result: dict[int, dict[tuple[str, str], Array]] = {}
+    for number, entries in raw.items():
+        used = {rates.get(step) for step in range(1, number + 1)}
+        rate = next(iter(used)) if len(used) == 1 else None
+        result[number] = {}
+        for (variable, slot), value in entries.items():
+            if slot != "momentum":
+                result[number][variable, slot] = value
+            elif rate:
+                result[number][variable, slot] = value / -value.dtype.type(rate)
+    return result
+
+
+def _evaluations(tasks: Mapping[str, Path]) -> tuple[dict[str, float], ...]:
+    lines: list[tuple[float, dict[str, float]]] = []
+    for folder in tasks.values():
+        path = folder / "evaluations.jsonl"
+        if path.exists():
+            for line in path.read_text().splitlines():
+                entry = json.loads(line)
+                lines.append((entry["time"], {key: float(value) for key, value in entry["results"].items()}))
+    return tuple(results for _, results in sorted(lines, key=lambda line: line[0]))
+
+
+def read(record_dir: Path) -> Recording:
+    """The recording in a folder.
+
+    Raises RecordingError when no task described its program (training never started) or a file is broken.
+    """
+    record_dir = Path(record_dir)
+    tasks = _tasks(record_dir)
+    leader = next((folder for folder in tasks.values() if (folder / "program.json").exists()), None)
+    if leader is None:
+        raise RecordingError(f"no task of the run reached training: nothing was recorded in {record_dir}")
+    program = _json(leader / "program.json")
+    steps, batches = _steps(tasks)
+    replicas = int(program["replicas"])
+    holder = next((folder for folder in tasks.values() if _numbered(folder / "states")), leader)
+    first = steps[0].task if steps else ""
+    rates = {step.number: step.learning_rate for step in steps if step.task == first}
+    raw = _slots(holder)
+    started = next((folder for folder in tasks.values() if (folder / "initial.npz").exists()), None)
+    described = program["optimizer"]
+    return Recording(
+        program=program["program"],
+        tensorflow=program["tensorflow"],
+        keras=program["keras"],
+        variables=tuple(
+            Variable(
+                name=entry["name"],
+                shape=tuple(entry["shape"]),
+                dtype=entry["dtype"],
+                trainable=entry["trainable"],
+                order=entry["order"],
+                shards=entry["shards"],
+            )
+            for entry in program["variables"]
+        ),
+        initial=_arrays(started / "initial.npz") if started else {},
+        steps=steps,
+        batches=batches,
+        states={int(path.stem): _arrays(path) for path in _numbered(holder / "states")},
+        slots=_canonical_slots(raw, rates) if program["raw_slots"] else raw,
+        gradients=_gradients(tasks, program["gradients"], replicas),
+        optimizer=Optimizer(described["name"], described["settings"]) if described else None,
+        regularizers=int(program["regularizers"]),
+        regularization=program["regularization"],
+        update_ops=int(program["update_ops"]),
+        dropout_rates=tuple(float(rate) for rate in program["dropout_rates"] if rate is not None),
+        replicas=replicas,
+        evaluations=_evaluations(tasks),
+        participation={
+            task: count
+            for task in tasks
+            for count in [sum(1 for step in steps if step.task == task)]
+            if count
+        },
+        raw_slots=raw,
+    )
+
+
+def read_batch(record_dir: Path, batch: Batch) -> dict[str, Array]:
+    """The arrays of a recorded batch by path ("features/x", "labels"); strings are object arrays of bytes."""
+    folder = Path(record_dir) / batch.task.replace(":", "-")
+    names = [path.name for path in _numbered(folder / "steps")]
+    if not 1 <= batch.step <= len(names):
+        raise RecordingError(f"no step {batch.step} of {batch.task} in {record_dir}")
+    header, tensors = _unpack(folder / "batches" / names[batch.step - 1])
+    return {name: value for name, (_, value) in zip(header["paths"], tensors, strict=True)}

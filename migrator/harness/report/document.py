@@ -1,0 +1,431 @@
+"""The report as one JSON document; everything that a person or a machine reads is rendered from it."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+import os
+import platform
+import shlex
+import signal
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from migrator.harness.cluster import RunOutcome
+from migrator.harness.protocol import judging, l0b_configuration, l4_state, measurements
+from migrator.harness.protocol.measurements import LOSS, Quantity
+from migrator.harness.protocol.name_map import NameMap
+from migrator.harness.protocol.results import Control, Divergence, LevelResult, Status
+from migrator.harness.protocol.tolerance import Tolerance
+from migrator.harness.protocol.verdict import Verdict
+from migrator.harness.recording import Recording
+
+SCHEMA_VERSION = 1
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A verdict with its reasons. `document` conforms to schema.json; non-finite numbers are text in it."""
+
+    document: Document
+
+    @property
+    def status(self) -> Status:
+        """The verdict."""
+        return Status(self.document["verdict"])
+
+    @property
+    def summary(self) -> str:
+        """The verdict's one sentence."""
+        return str(self.document["summary"])
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run for the report: what it was for, and what the cluster says about its processes."""
+
+    role: str
+    program: str
+    outcome: RunOutcome
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON can hold it: tuples as lists, non-finite floats as "NaN", "Infinity", "-Infinity"."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def _control(control: Control | None) -> Document | None:
+    return (
+        None
+        if control is None
+        else {
+            "name": control.name,
+            "detected": control.detected,
+            "ratio": control.ratio,
+        }
+    )
+
+
+def _divergence(divergence: Divergence) -> Document:
+    return {
+        "tensor": divergence.tensor,
+        "step": divergence.step,
+        "task": divergence.task,
+        "index": None if divergence.index is None else list(divergence.index),
+        "original": divergence.original,
+        "migrated": divergence.migrated,
+        "abs": divergence.absolute,
+        "rel": divergence.relative,
+        "ulp": divergence.ulp,
+        "ratio": divergence.ratio,
+        "causes": list(divergence.causes),
+    }
+
+
+def _level(level: LevelResult) -> Document:
+    return {
+        "id": level.id,
+        "title": level.title,
+        "status": level.status.value,
+        "summary": level.summary,
+        "reason_code": None if level.reason is None else level.reason.value,
+        "statistic": level.statistic,
+        "floor": level.floor,
+        "tolerance": level.tolerance,
+        "ratio": level.ratio,
+        "control": _control(level.control),
+        "horizon_step": level.horizon_step,
+        "differences": [_divergence(d) for d in level.differences],
+        "notes": list(level.notes),
+        "duration_s": level.seconds,
+    }
+
+
+def _input(path: Path) -> Document:
+    content = path.read_bytes() if path.is_file() else b""
+    return {"path": str(path), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _exit(code: int | None, name: str | None) -> str:
+    if name is not None:
+        return name
+    if code is not None and code < 0:
+        return signal.Signals(-code).name
+    return "running" if code is None else str(code)
+
+
+def _processes(runs: Sequence[RunSummary]) -> list[Document]:
+    return [
+        {
+            "run": run.role,
+            "program": run.program,
+            "task": str(task.task),
+            "pid": task.pid,
+            "start": task.started,
+            "end": task.ended,
+            "exit": _exit(task.exit_code, task.signal),
+            "by_launcher": task.ended_by_launcher,
+            "max_rss": task.max_rss_bytes,
+            "cpu_s": task.cpu_seconds,
+            "tail": list(task.tail) if run.outcome.failure is not None else [],
+        }
+        for run in runs
+        for task in run.outcome.tasks
+    ]
+
+
+def _error(runs: Sequence[RunSummary]) -> Document | None:
+    for run in runs:
+        failure = run.outcome.failure
+        if failure is not None:
+            return {
+                "run": run.role,
+                "program": run.program,
+                "task": str(failure.task),
+                "kind": failure.kind,
+                "message": failure.message,
+                "tail": list(failure.tail),
+            }
+    return None
+
+
+def _series(role: str, recording: Recording | None) -> list[Document]:
+    """The losses of every trainer; `trainer` is its position, the same on both sides."""
+    if recording is None:
+        return []
+    return [
+        {
+            "role": role,
+            "program": recording.program,
+            "task": task,
+            "trainer": position,
+            "steps": [step.number for step in recording.steps if step.task == task],
+            "values": [step.loss for step in recording.steps if step.task == task],
+        }
+        for position, task in enumerate(measurements.trainers(recording))
+    ]
+
+
+def _floor_series(original: Recording | None, limits: Tolerance | None) -> list[Document]:
+    if original is None or limits is None:
+        return []
+    series = []
+    for position, task in enumerate(measurements.trainers(original)):
+        steps = [step.number for step in original.steps if step.task == task]
+        quantity = Quantity(LOSS, str(position))
+        series.append(
+            {
+                "role": "floor",
+                "program": "original",
+                "task": task,
+                "trainer": position,
+                "steps": steps,
+                "values": [limits.floors.get((quantity, step), math.nan) for step in steps],
+            }
+        )
+    return series
+
+
+def _variables(
+    original: Recording | None, migrated: Recording | None, names: NameMap | None, limits: Tolerance | None
+) -> list[Document]:
+    """The name map, worst first: each variable with its worst ratio over gradient, slots and weights up to
+    step 10.
+    """
+    if original is None or names is None:
+        return []
+    worst: dict[str, judging.Finding] = {}
+    if migrated is not None and limits is not None:
+        compared = l4_state.compare(original, migrated, names.to_original(), limits)
+        for finding in compared.findings:
+            name = finding.quantity.name
+            if name not in worst or not finding.ratio <= worst[name].ratio:
+                worst[name] = finding
+    rows = []
+    renamed = names.to_migrated()
+    for variable in original.variables:
+        found = worst.get(variable.name)
+        rows.append(
+            {
+                "original": variable.name,
+                "migrated": renamed.get(variable.name),
+                "shape": list(variable.shape),
+                "dtype": variable.dtype,
+                "trainable": variable.trainable,
+                "shards": variable.shards,
+                "ratio": None if found is None else found.ratio,
+                "max_abs": None if found is None or not math.isfinite(found.ratio) else found.outcome.absolute,
+                "where": None if found is None else f"{found.quantity}, step {found.step}",
+                "status": "not compared" if found is None else "outside" if found.outside else "inside",
+            }
+        )
+    rows += [
+        {
+            "original": None,
+            "migrated": name,
+            "shape": [],
+            "dtype": "",
+            "trainable": True,
+            "shards": 1,
+            "ratio": None,
+            "max_abs": None,
+            "where": None,
+            "status": "not compared",
+        }
+        for name in names.only_migrated
+    ]
+    return sorted(
+        rows,
+        key=lambda row: -(math.inf if row["ratio"] is None or math.isnan(row["ratio"]) else row["ratio"]),
+    )
+
+
+def _data(original: Recording | None, migrated: Recording | None, replayed: bool, random_order: bool) -> Document:
+    tasks = []
+    for recording in (original, migrated):
+        if recording is None:
+            continue
+        for task in measurements.trainers(recording):
+            sizes = [batch.size for batch in recording.batches if batch.task == task]
+            digest = hashlib.sha256("".join(b.digest for b in recording.batches if b.task == task).encode())
+            tasks.append(
+                {
+                    "program": recording.program,
+                    "task": task,
+                    "batches": len(sizes),
+                    "examples": sum(sizes),
+                    "batch_size": max(sizes, default=0),
+                    "partial": sum(size < max(sizes) for size in sizes) if sizes else 0,
+                    "sha256": digest.hexdigest(),
+                }
+            )
+    return {"per_task": tasks, "replayed": replayed, "random_order": random_order}
+
+
+def _optimizer(original: Recording | None, migrated: Recording | None) -> list[Document]:
+    if original is None or migrated is None:
+        return []
+    return [
+        {"field": name, "original": a, "migrated": b, "same": same}
+        for name, a, b, same in l0b_configuration.optimizer_fields(original, migrated)
+    ]
+
+
+def _tolerance(limits: Tolerance | None) -> Document | None:
+    if limits is None:
+        return None
+    return {
+        "replicates": limits.replicates,
+        "kappa": limits.kappa,
+        "terms": limits.terms,
+        "versions_differ": limits.versions_differ,
+        "parts": [{"part": part, "c": limits.c[part], "held_out": list(limits.held_out[part])} for part in limits.c],
+    }
+
+
+def _not_shown(
+    levels: Sequence[LevelResult], case: Mapping[str, Any], original: Recording | None, verdict: Verdict
+) -> list[str]:
+    """What a reader must not take from the verdict. Never empty: no run shows everything."""
+    lines = [f"{level.id}: {note}" for level in levels for note in level.notes if level.status is not Status.FAILED]
+    lines += [f"{level.id}: {level.summary}" for level in levels if level.status is Status.NOT_EXERCISED]
+    if verdict.status is Status.EQUIVALENT:
+        lines.append("errors too small for the control: only a learning rate 1% off was shown to stand out")
+    if case["parameter_servers"]:
+        lines.append(
+            f"distribution: numbers are compared on one trainer ({case['compared_cluster']} against "
+            f"{case['compared_migrated_cluster']}); with several, updates arrive in a random order"
+        )
+    if original is not None:
+        if original.dropout_rates:
+            lines.append("dropout: the layers passed their input through in all runs; only their rates were compared")
+        sizes = {batch.size for batch in original.batches}
+        if len(sizes) == 1:
+            lines.append("partial batches: every batch had the same size")
+        lines.append(
+            f"later training: the comparison ends after {max((s.number for s in original.steps), default=0)} steps"
+        )
+    lines.append("evaluation metrics, exported models and checkpoints are not compared (L7 is not there yet)")
+    lines.append("initial values: the migrated program started from the original's, its own initialisers were not run")
+    return lines
+
+
+def _command(case: Mapping[str, Any]) -> str:
+    words = ["tf-migrate", "verify", str(case["original"]), str(case["migrated"])]
+    if case["cluster"]:
+        words += ["--cluster", case["cluster"]]
+    if case["steps"] is not None:
+        words += ["--steps", str(case["steps"])]
+    if case["report_dir"] is not None:
+        words += ["--report", case["report_dir"]]
+    if case["args"]:
+        words += ["--", *case["args"]]
+    return shlex.join(words)
+
+
+def _environment(versions: Sequence[Mapping[str, Any]]) -> Document:
+    return {
+        "os": platform.platform(),
+        "cpus": os.cpu_count() or 1,
+        "original": {key: versions[0].get(key) for key in ("python", "tensorflow", "keras")},
+        "migrated": {key: versions[1].get(key) for key in ("python", "tensorflow", "keras")},
+    }
+
+
+def build(
+    *,
+    levels: Sequence[LevelResult],
+    verdict: Verdict,
+    case: Mapping[str, Any],
+    environments: Sequence[Mapping[str, Any]],
+    started: float,
+    seconds: float,
+    original: Recording | None,
+    migrated: Recording | None,
+    control: Recording | None,
+    replicates: Sequence[Recording],
+    names: NameMap | None,
+    limits: Tolerance | None,
+    runs: Sequence[RunSummary],
+    replayed: bool,
+    random_order: bool,
+    free: Sequence[Recording] = (),
+) -> Report:
+    """The document from what a session found. `case` holds the paths, cluster shapes and limits of the
+    comparison.
+    """
+    from migrator import __version__
+
+    first = verdict.divergence
+    return Report(
+        plain(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "tool": {"name": "tf-migrate", "version": __version__},
+                "run_id": uuid.uuid4().hex,
+                "started": datetime.datetime.fromtimestamp(started, datetime.timezone.utc).isoformat(),
+                "duration_s": seconds,
+                "verdict": verdict.status.value,
+                "reason": None if verdict.reason is None else verdict.reason.value,
+                "summary": verdict.sentence,
+                "decided_by": verdict.level,
+                "command": _command(case),
+                "inputs": {
+                    "original": _input(case["original"]),
+                    "migrated": _input(case["migrated"]),
+                    "args": case["args"],
+                    "steps": case["steps"],
+                },
+                "environment": _environment(environments),
+                "cluster": {
+                    "original": case["cluster"],
+                    "migrated": case["migrated_cluster"],
+                    "compared_original": case["compared_cluster"],
+                    "compared_migrated": case["compared_migrated_cluster"],
+                },
+                "levels": [_level(level) for level in levels],
+                "first_divergence": None if first is None else {"level": verdict.level, **_divergence(first)},
+                "variables": _variables(original, migrated if limits else None, names, limits),
+                "name_map": None if names is None else names.how,
+                "optimizer": _optimizer(original, migrated),
+                "data": _data(original, migrated, replayed, random_order),
+                "series": [
+                    *_series("original", original),
+                    *_series("migrated", migrated),
+                    *_series("control", control),
+                    *_floor_series(original, limits),
+                ],
+                "participation": [
+                    {"program": recording.program, "steps": recording.participation} for recording in free
+                ],
+                "tolerance": _tolerance(limits),
+                "not_shown": _not_shown(levels, case, original, verdict),
+                "processes": _processes(runs),
+                "runs": [
+                    {
+                        "role": run.role,
+                        "program": run.program,
+                        "seconds": run.outcome.seconds,
+                        "failed": run.outcome.failure is not None,
+                    }
+                    for run in runs
+                ],
+                "error": _error(runs),
+            }
+        )
+    )

@@ -1,0 +1,273 @@
+"""The reader on small record folders made by hand, without TensorFlow."""
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from migrator.harness.recording import RecordingError, Step, decode_tensor, read, read_batch
+
+FLOAT, INT64, STRING, BOOL = 1, 9, 7, 10
+CODES = {"float32": FLOAT, "int64": INT64, "bool": BOOL}
+
+
+def varint(number: int) -> bytes:
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number: int, data: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def shape_of(dimensions: Sequence[int]) -> bytes:
+    return field(2, b"".join(field(2, b"\x08" + varint(size)) for size in dimensions))
+
+
+def tensor(value: Any) -> bytes:
+    """A TensorProto as TensorFlow's SerializeTensor writes it."""
+    if isinstance(value, list):
+        return b"\x08" + varint(STRING) + shape_of([len(value)]) + b"".join(field(8, item) for item in value)
+    value = np.asarray(value)
+    return b"\x08" + varint(CODES[value.dtype.name]) + shape_of(value.shape) + field(4, value.tobytes())
+
+
+def packed(header: dict[str, Any], tensors: Sequence[Any]) -> bytes:
+    return tensor([json.dumps(header).encode(), *(tensor(one) for one in tensors)])
+
+
+def program(**changes: Any) -> dict[str, Any]:
+    description: dict[str, Any] = {
+        "program": "original",
+        "tensorflow": "2.15.1",
+        "keras": None,
+        "variables": [
+            {
+                "name": "dense/kernel",
+                "shape": [2, 1],
+                "dtype": "float32",
+                "trainable": True,
+                "order": 0,
+                "shards": 2,
+            }
+        ],
+        "optimizer": {"name": "SGD", "settings": {"learning_rate": 0.5, "nesterov": False}},
+        "raw_slots": False,
+        "regularizers": 1,
+        "regularization": 0.25,
+        "update_ops": 0,
+        "dropout_rates": [0.5],
+        "replicas": 1,
+        "gradients": "local",
+    }
+    return description | changes
+
+
+def add_step(record: Path, task: str, stamp: int, loss: float, rate: float = 0.5, batch: Any = None) -> None:
+    folder = record / task
+    for name in ("steps", "batches"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    fields = {"fields": ["loss", "learning_rate"]}
+    (folder / "steps" / f"{stamp:018d}").write_bytes(packed(fields, [np.float32(loss), np.float32(rate)]))
+    if batch is not None:
+        header = {"paths": list(batch), "dtypes": [str(np.asarray(one).dtype) for one in batch.values()]}
+        (folder / "batches" / f"{stamp:018d}").write_bytes(packed(header, list(batch.values())))
+
+
+def save(record: Path, task: str, name: str, **arrays: Any) -> None:
+    path = record / task / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(path, **{key: np.asarray(value, np.float32) for key, value in arrays.items()})
+
+
+def describe(record: Path, task: str, **changes: Any) -> None:
+    (record / task).mkdir(parents=True, exist_ok=True)
+    (record / task / "program.json").write_text(json.dumps(program(**changes)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([[1.5, -2.0], [0.1, 3e38]], np.float32),
+        np.array([1, -1, 2**40], np.int64),
+        np.array([True, False]),
+        np.array(7.0, np.float32),
+        np.zeros((0, 3), np.float32),
+    ],
+)
+def test_decode_numbers(value: Any) -> None:
+    name, decoded = decode_tensor(tensor(value))
+    assert name == value.dtype.name
+    assert decoded.shape == value.shape
+    np.testing.assert_array_equal(decoded, value)
+
+
+def test_decode_strings_keeps_trailing_zeros() -> None:
+    name, decoded = decode_tensor(tensor([b"a\0", b"", b"\xff" * 300]))
+    assert name == "string"
+    assert decoded.tolist() == [b"a\0", b"", b"\xff" * 300]
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7, 12])
+def test_decode_refuses_truncated_bytes(cut: int) -> None:
+    whole = tensor(np.arange(6, dtype=np.float32))
+    with pytest.raises(ValueError):
+        decode_tensor(whole[:-cut])
+
+
+def test_steps_are_counted_per_task_and_sorted_by_number(tmp_path: Path) -> None:
+    describe(tmp_path, "chief-0")
+    # Written by time; the worker's steps lie between those of the chief.
+    add_step(tmp_path, "chief-0", 100, 4.0)
+    add_step(tmp_path, "worker-10", 105, 3.0)
+    add_step(tmp_path, "worker-2", 110, 2.5, rate=0.25)
+    add_step(tmp_path, "chief-0", 999999, 2.0)
+    recording = read(tmp_path)
+    assert recording.steps == (
+        Step(1, "chief:0", 4.0, 0.5, None),
+        Step(1, "worker:2", 2.5, 0.25, None),
+        Step(1, "worker:10", 3.0, 0.5, None),
+        Step(2, "chief:0", 2.0, 0.5, None),
+    )
+    assert recording.participation == {"chief:0": 2, "worker:2": 1, "worker:10": 1}
+
+
+def test_program_description(tmp_path: Path) -> None:
+    describe(tmp_path, "local-0")
+    save(tmp_path, "local-0", "initial.npz", **{"dense/kernel": [[1], [2]]})
+    recording = read(tmp_path)
+    assert recording.variables[0].name == "dense/kernel"
+    assert recording.variables[0].shape == (2, 1)
+    assert recording.variables[0].shards == 2
+    assert recording.optimizer is not None
+    assert recording.optimizer.settings == {"learning_rate": 0.5, "nesterov": False}
+    assert (recording.regularizers, recording.regularization, recording.dropout_rates) == (1, 0.25, (0.5,))
+    np.testing.assert_array_equal(recording.initial["dense/kernel"], np.array([[1], [2]], np.float32))
+
+
+def test_batches_and_their_digests(tmp_path: Path) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    describe(tmp_path, "local-0")
+    add_step(tmp_path, "local-0", 1, 1.0, batch={"features/x": x, "labels": np.arange(3)})
+    add_step(tmp_path, "local-0", 2, 1.0, batch={"features/x": x, "labels": np.arange(3)})
+    add_step(tmp_path, "local-0", 3, 1.0, batch={"features/x": x.reshape(2, 3), "labels": np.arange(3)})
+    add_step(tmp_path, "local-0", 4, 1.0, batch={"features/x": [b"ab", b"c"], "labels": np.arange(2)})
+    add_step(tmp_path, "local-0", 5, 1.0, batch={"features/x": [b"a", b"bc"], "labels": np.arange(2)})
+    recording = read(tmp_path)
+    digests = [batch.digest for batch in recording.batches]
+    assert digests[0] == digests[1] == recording.steps[0].batch
+    assert len({digests[0], digests[2], digests[3], digests[4]}) == 4
+    assert [batch.size for batch in recording.batches] == [3, 3, 2, 2, 2]
+    path, dtype, shape, digest = recording.batches[0].components[0]
+    assert (path, dtype, shape) == ("features/x", "float32", (3, 2))
+    assert digest == hashlib.sha256(b"float32[3, 2]" + x.tobytes()).hexdigest()
+    np.testing.assert_array_equal(read_batch(tmp_path, recording.batches[0])["features/x"], x)
+    assert read_batch(tmp_path, recording.batches[3])["features/x"].tolist() == [b"ab", b"c"]
+
+
+def test_keras_momentum_becomes_the_accumulator(tmp_path: Path) -> None:
+    describe(tmp_path, "local-0", raw_slots=True)
+    for number in (1, 2):
+        add_step(tmp_path, "local-0", number, 1.0, rate=0.5)
+    save(tmp_path, "local-0", "slots/00000002.npz", **{"dense/kernel|momentum": [[-1], [2]]})
+    recording = read(tmp_path)
+    key = ("dense/kernel", "momentum")
+    np.testing.assert_array_equal(recording.slots[2][key], np.array([[2], [-4]], np.float32))
+    np.testing.assert_array_equal(recording.raw_slots[2][key], np.array([[-1], [2]], np.float32))
+
+
+def test_no_accumulator_where_the_rate_changed(tmp_path: Path) -> None:
+    describe(tmp_path, "local-0", raw_slots=True)
+    add_step(tmp_path, "local-0", 1, 1.0, rate=0.5)
+    add_step(tmp_path, "local-0", 2, 1.0, rate=0.25)
+    slots = {"dense/kernel|momentum": [[1], [2]], "dense/kernel|first_moment": [[3], [4]]}
+    save(tmp_path, "local-0", "slots/00000001.npz", **slots)
+    save(tmp_path, "local-0", "slots/00000002.npz", **slots)
+    recording = read(tmp_path)
+    assert set(recording.slots[1]) == {("dense/kernel", "momentum"), ("dense/kernel", "first_moment")}
+    assert set(recording.slots[2]) == {("dense/kernel", "first_moment")}
+
+
+def test_gradients_of_synchronous_replicas_are_summed(tmp_path: Path) -> None:
+    for task, value in (("chief-0", 1.0), ("worker-0", 2.5)):
+        describe(tmp_path, task, replicas=2)
+        save(tmp_path, task, "gradients/00000003.npz", w=[value, 1])
+    np.testing.assert_array_equal(read(tmp_path).gradients[3]["w"], np.array([3.5, 2], np.float32))
+
+
+def test_gradients_of_asynchronous_workers_are_not_summed(tmp_path: Path) -> None:
+    for task, value in (("chief-0", 1.0), ("worker-0", 2.5)):
+        describe(tmp_path, task, replicas=1)
+        save(tmp_path, task, "gradients/00000003.npz", w=[value, 1])
+    np.testing.assert_array_equal(read(tmp_path).gradients[3]["w"], np.array([1, 1], np.float32))
+
+
+def test_packed_gradients_are_joined_from_parts(tmp_path: Path) -> None:
+    describe(tmp_path, "chief-0", gradients="summed")
+    folder = tmp_path / "worker-0" / "gradients"
+    folder.mkdir(parents=True)
+    whole = [3, 2]
+    parts = [
+        {"name": "w", "offset": [2, 0], "whole": whole},
+        {"name": "w", "offset": [0, 0], "whole": whole},
+    ]
+    tail, head = np.array([[5, 6]], np.float32), np.array([[1, 2], [3, 4]], np.float32)
+    (folder / "00000001").write_bytes(packed({"parts": parts}, [tail, head]))
+    expected = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    np.testing.assert_array_equal(read(tmp_path).gradients[1]["w"], expected)
+
+
+def test_states_by_step(tmp_path: Path) -> None:
+    describe(tmp_path, "chief-0")
+    save(tmp_path, "chief-0", "states/00000010.npz", w=[1])
+    save(tmp_path, "chief-0", "states/00000002.npz", w=[2])
+    assert {step: state["w"].tolist() for step, state in read(tmp_path).states.items()} == {2: [2], 10: [1]}
+
+
+def test_evaluations_in_order_of_time(tmp_path: Path) -> None:
+    describe(tmp_path, "chief-0")
+    (tmp_path / "evaluator-0").mkdir()
+    (tmp_path / "chief-0" / "evaluations.jsonl").write_text('{"time": 2, "results": {"loss": 1.5}}\n')
+    lines = ['{"time": 1, "results": {"loss": 3}}', '{"time": 3, "results": {"loss": NaN}}']
+    (tmp_path / "evaluator-0" / "evaluations.jsonl").write_text("\n".join(lines))
+    losses = [one["loss"] for one in read(tmp_path).evaluations]
+    assert losses[:2] == [3.0, 1.5]
+    assert np.isnan(losses[2])
+
+
+def test_unfinished_files_are_ignored(tmp_path: Path) -> None:
+    describe(tmp_path, "local-0")
+    add_step(tmp_path, "local-0", 1, 1.0)
+    (tmp_path / "local-0" / "steps" / "000000000000000002.77.1.tmp").write_bytes(b"half")
+    assert len(read(tmp_path).steps) == 1
+
+
+def test_a_broken_step_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    describe(tmp_path, "local-0")
+    add_step(tmp_path, "local-0", 1, 1.0)
+    path = tmp_path / "local-0" / "steps" / f"{1:018d}"
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(RecordingError, match=str(path)):
+        read(tmp_path)
+
+
+def test_nothing_recorded(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="nothing was recorded"):
+        read(tmp_path / "absent")
+    (tmp_path / "ps-0").mkdir()
+    (tmp_path / "ps-0" / "task.json").write_text("{}")
+    with pytest.raises(RecordingError, match="no task of the run reached training"):
+        read(tmp_path)
+
+
+def test_tensors_of_an_unknown_type_are_refused() -> None:
+    with pytest.raises(ValueError, match="tensor of type 21"):
+        decode_tensor(b"\x08\x15" + shape_of([1]) + field(4, struct.pack("<f", 1.0)))

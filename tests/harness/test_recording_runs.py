@@ -1,0 +1,661 @@
+"""The recorder inside real training runs: originals on compat.v1, migrated programs on tf_keras."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from migrator.harness import environments
+from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
+from migrator.harness.recording import Recording, RecordingError, read, read_batch
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
+
+DATA = """
+import hashlib, os, sys
+import numpy as np
+import tensorflow as tf
+random = np.random.RandomState(0)
+X = random.normal(size=(128, 5)).astype(np.float32)
+Y = (0.5 * X.sum(1, keepdims=True)).astype(np.float32)
+OPTIONS = sys.argv[2:]
+"""
+
+ORIGINAL = (
+    DATA
+    + """
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).shuffle(128, seed=3).repeat().batch(8)
+
+def eval_input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(32)
+
+def model_fn(features, labels, mode):
+    with tf.variable_scope("net", partitioner=tf.fixed_size_partitioner(2) if "shards" in OPTIONS else None):
+        decay = tf.keras.regularizers.l2(0.01)
+        net = tf.layers.dense(features["x"], 16, tf.nn.relu, kernel_regularizer=decay)
+        net = tf.layers.dropout(net, 0.25, training=mode == tf.estimator.ModeKeys.TRAIN)
+        net = tf.layers.dense(net, 1)
+    loss = tf.losses.mean_squared_error(labels, net)
+    if "unregularized" not in OPTIONS:
+        loss += tf.losses.get_regularization_loss()
+    if mode == tf.estimator.ModeKeys.EVAL:
+        metrics = {"mae": tf.metrics.mean_absolute_error(labels, net)}
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
+    optimizer = {
+        "momentum": lambda: tf.train.MomentumOptimizer(0.05, 0.9),
+        "adam": lambda: tf.train.AdamOptimizer(0.01),
+        "adagrad": lambda: tf.train.AdagradOptimizer(0.1),
+    }[sys.argv[1]]()
+    train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+config = tf.estimator.RunConfig(tf_random_seed=4)
+estimator = tf.estimator.Estimator(model_fn, os.environ["MODEL_DIR"], config)
+train_spec = tf.estimator.TrainSpec(input_fn, max_steps=12)
+tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(eval_input_fn, steps=None))
+if "TF_CONFIG" not in os.environ:
+    digest = hashlib.sha256()
+    for name in sorted(estimator.get_variable_names()):
+        digest.update(estimator.get_variable_value(name).tobytes())
+    print("WEIGHTS", digest.hexdigest())
+"""
+)
+
+MIGRATED = (
+    DATA
+    + """
+tf.keras.utils.set_random_seed(5)
+
+def build():
+    x = tf.keras.Input((5,), name="x")
+    net = tf.keras.layers.Dense(16, tf.nn.relu, kernel_regularizer=tf.keras.regularizers.L2(0.01))(x)
+    net = tf.keras.layers.Dropout(0.25)(net)
+    model = tf.keras.Model({"x": x}, tf.keras.layers.Dense(1)(net))
+    make = tf.keras.optimizers
+    optimizer = {
+        "momentum": lambda: make.SGD(0.05, momentum=0.9),
+        "adam": lambda: make.Adam(0.01, beta_2=float(np.float32(0.999)), epsilon=1e-8),
+        "adagrad": lambda: make.Adagrad(0.1, initial_accumulator_value=0.1, epsilon=0.0),
+    }[sys.argv[1]]()
+    model.compile(optimizer, "mse", metrics=["mae"])
+    return model
+
+def train_data():
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).shuffle(128, seed=3).repeat().batch(8)
+
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+jobs = resolver.cluster_spec().jobs
+if "ps" in jobs and resolver.task_type in ("worker", "ps"):
+    tf.distribute.Server(
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id
+    ).join()
+if "ps" in jobs:
+    partitioner = tf.distribute.experimental.partitioners.FixedShardsPartitioner(2)
+    strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner if "shards" in OPTIONS else None)
+elif jobs:
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
+else:
+    strategy = tf.distribute.get_strategy()
+with strategy.scope():
+    model = build()
+if "creator" in OPTIONS:
+    data = tf.keras.utils.experimental.DatasetCreator(lambda context: train_data())
+elif "distributed" in OPTIONS:
+    data = strategy.distribute_datasets_from_function(lambda context: train_data())
+else:
+    data = train_data()
+path = os.path.join(os.environ["MODEL_DIR"], "ckpt-{epoch}")
+saving = tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)
+model.fit(data, steps_per_epoch=6, epochs=2, verbose=0, callbacks=[saving])
+if not jobs:
+    model.evaluate(tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(32), verbose=0)
+    digest = hashlib.sha256()
+    for variable in model.variables + model.optimizer.variables:
+        digest.update(variable.numpy().tobytes())
+    print("WEIGHTS", digest.hexdigest())
+"""
+)
+
+MIRRORED = (
+    DATA
+    + """
+def input_fn(input_context):
+    data = tf.data.Dataset.from_tensor_slices(({"x": X}, Y))
+    data = data.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
+    return data.repeat().batch(8)
+
+def model_fn(features, labels, mode):
+    net = tf.layers.dense(features["x"], 16, tf.nn.relu, kernel_regularizer=tf.keras.regularizers.l2(0.01))
+    net = tf.layers.dense(net, 1)
+    loss = tf.losses.mean_squared_error(labels, net) + tf.losses.get_regularization_loss()
+    train_op = tf.train.MomentumOptimizer(0.05, 0.9).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
+estimator = tf.estimator.Estimator(
+    model_fn, os.environ["MODEL_DIR"], tf.estimator.RunConfig(train_distribute=strategy)
+)
+tf.estimator.train_and_evaluate(
+    estimator, tf.estimator.TrainSpec(input_fn, max_steps=12), tf.estimator.EvalSpec(input_fn, steps=1)
+)
+"""
+)
+
+EPOCHS_ORIGINAL = (
+    DATA
+    + """
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices((X[:20], Y[:20])).shuffle(20, seed=3).batch(8)
+
+def model_fn(features, labels, mode):
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features, 1))
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+estimator = tf.estimator.Estimator(model_fn)
+for epoch in range(3):
+    estimator.train(input_fn)
+    print("LOSS", estimator.evaluate(input_fn)["loss"])
+"""
+)
+
+EPOCHS_MIGRATED = (
+    DATA
+    + """
+x = tf.keras.Input((5,))
+model = tf.keras.Model(x, tf.keras.layers.Dense(1)(x))
+model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+data = tf.data.Dataset.from_tensor_slices((X[:20], Y[:20])).batch(8)
+for epoch in range(3):
+    model.fit(data, verbose=0)
+    model.evaluate(data, verbose=0)
+"""
+)
+
+FEATURES_ORIGINAL = (
+    DATA
+    + """
+ids = random.randint(0, 20, (96, 4))
+words = np.array(["ab", "c"] * 48)
+
+def input_fn():
+    data = tf.data.Dataset.from_tensor_slices(({"ids": ids, "word": words, "z": X[:96, 0]}, Y[:96, 0]))
+    return tf.data.make_one_shot_iterator(data.repeat().batch(8)).get_next()
+
+def model_fn(features, labels, mode):
+    table = tf.get_variable("table", [20, 6])
+    net = tf.reduce_mean(tf.nn.embedding_lookup(table, features["ids"]), 1)
+    net = net + tf.expand_dims(features["z"], 1)
+    net = tf.layers.batch_normalization(net, training=True)
+    loss = tf.losses.mean_squared_error(labels, tf.squeeze(tf.layers.dense(net, 1), 1))
+    step = tf.train.get_global_step()
+    optimizer = tf.train.AdagradOptimizer(tf.train.exponential_decay(0.05, step, 3, 0.7))
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, step))
+
+tf.estimator.Estimator(model_fn).train(input_fn, max_steps=12)
+"""
+)
+
+FEATURES_MIGRATED = (
+    DATA
+    + """
+ids = random.randint(0, 20, (96, 4))
+words = np.array(["ab", "c"] * 48)
+keras = tf.keras
+
+class Mean(keras.layers.Layer):
+    def call(self, inputs):
+        return tf.reduce_mean(inputs[0], 1) + tf.expand_dims(inputs[1], 1)
+
+inputs = {
+    "ids": keras.Input((4,), dtype=tf.int64, name="ids"),
+    "word": keras.Input((), dtype=tf.string, name="word"),
+    "z": keras.Input((), name="z"),
+}
+net = Mean()([keras.layers.Embedding(20, 6, name="table")(inputs["ids"]), inputs["z"]])
+net = keras.layers.BatchNormalization()(net)
+model = keras.Model(inputs, tf.squeeze(keras.layers.Dense(1)(net), 1))
+rate = keras.optimizers.schedules.ExponentialDecay(0.05, 3, 0.7)
+model.compile(keras.optimizers.Adagrad(rate, epsilon=0.0), "mse", steps_per_execution=4)
+data = tf.data.Dataset.from_tensor_slices(({"ids": ids, "word": words, "z": X[:96, 0]}, Y[:96, 0]))
+model.fit(data.repeat().batch(8), steps_per_epoch=12, verbose=0)
+"""
+)
+
+EVALUATOR = (
+    (
+        MIGRATED.split("with strategy.scope()")[0]
+        + """
+with strategy.scope():
+    model = build()
+path = os.environ["MODEL_DIR"]
+if resolver.task_type == "evaluator":
+    for checkpoint in tf.train.checkpoints_iterator(path):
+        model.load_weights(checkpoint).expect_partial()
+        model.evaluate(train_data().take(2), verbose=0)
+else:
+    saving = tf.keras.callbacks.ModelCheckpoint(path + "/ckpt-{epoch}", save_weights_only=True)
+    data = tf.keras.utils.experimental.DatasetCreator(lambda context: train_data())
+    model.fit(data, steps_per_epoch=30, epochs=2, verbose=0, callbacks=[saving])
+"""
+    )
+    .replace(
+        """strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)""",
+        """strategy = tf.distribute.get_strategy()""",
+    )
+    .replace('if "ps" in jobs:', 'if "ps" in jobs and resolver.task_type != "evaluator":')
+)
+
+PLAN: dict[str, Any] = {
+    "steps": None,
+    "state_steps": [1, 2, 10],
+    "initial": None,
+    "ulp_seed": None,
+    "learning_rate_factor": 1.0,
+    "replay": None,
+    "record_batches": True,
+    "pin_dropout": True,
+    "evaluate": True,
+}
+
+
+class Runner:
+    """Runs scripts in two fork servers, each run in a fresh folder."""
+
+    def __init__(self, folder: Path, servers: dict[str, ForkServer]) -> None:
+        self.folder = folder
+        self.servers = servers
+        self.count = 0
+
+    def launch(
+        self, program: str, body: str, args: str = "", shape: str = "", trainers: str = "local:0", **plan: Any
+    ) -> tuple[RunOutcome, Path]:
+        """The outcome and the run's folder. `recorded=False` runs without a recorder."""
+        self.count += 1
+        run_dir = self.folder / f"run-{self.count}"
+        run_dir.mkdir()
+        script = run_dir / "program.py"
+        script.write_text(body)
+        whole: dict[str, Any] = {}
+        if plan.pop("recorded", True):
+            whole = (
+                PLAN
+                | plan
+                | {
+                    "record": str(run_dir / "record"),
+                    "model_dir": str(run_dir / "model"),
+                    "program": program,
+                    "trainers": trainers.split(),
+                }
+            )
+        launch = Launch(
+            program=program,
+            script=script,
+            args=tuple(args.split()),
+            shape=ClusterShape.parse(shape),
+            run_dir=run_dir,
+            plan=whole,
+            environment={"MODEL_DIR": str(run_dir / "written-by-the-script"), "TF_CPP_MIN_LOG_LEVEL": "2"},
+            total_timeout=180.0,
+        )
+        return self.servers[program].run(launch), run_dir
+
+    def run(self, program: str, body: str, args: str = "", **more: Any) -> tuple[Recording, Path]:
+        outcome, run_dir = self.launch(program, body, args, **more)
+        assert outcome.failure is None, outcome.failure
+        return read(run_dir / "record"), run_dir
+
+    def output(self, program: str, body: str, args: str = "", **more: Any) -> str:
+        outcome, run_dir = self.launch(program, body, args, **more)
+        assert outcome.failure is None, outcome.failure
+        return "".join(path.read_text() for path in run_dir.glob("tasks/*/stdout.log"))
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    with (
+        ForkServer(environments.original_python(), "original") as original,
+        ForkServer(environments.migrated_python(), "migrated") as migrated,
+    ):
+        yield Runner(tmp_path_factory.mktemp("runs"), {"original": original, "migrated": migrated})
+
+
+def save(path: Path, arrays: dict[str, Any]) -> str:
+    np.savez(path, **arrays)
+    return str(path)
+
+
+def transplanted(folder: Path, recording: Recording) -> str:
+    return save(
+        folder / "initial.npz",
+        {name.removeprefix("net/"): value for name, value in recording.initial.items()},
+    )
+
+
+def ulps(left: float, right: float) -> float:
+    return abs(left - right) / float(np.spacing(np.float32(abs(left))))
+
+
+def losses(recording: Recording) -> list[float]:
+    return [step.loss for step in recording.steps]
+
+
+def relative(original: dict[Any, Any], migrated: dict[Any, Any], rename: Callable[[Any], Any]) -> float:
+    """The largest difference of two sets of arrays, relative to the largest element of each array."""
+    assert {rename(name) for name in original} == set(migrated)
+    differences = [
+        np.abs(value - migrated[rename(name)]).max() / max(np.abs(value).max(), 1e-30)
+        for name, value in original.items()
+    ]
+    return float(max(differences))
+
+
+def short(name: Any) -> Any:
+    if isinstance(name, tuple):
+        return name[0].removeprefix("net/"), name[1]
+    return name.removeprefix("net/")
+
+
+def check_same_training(original: Recording, migrated: Recording) -> None:
+    """Equal batches and rates, step 1 equal to an ulp, all else to float32 rounding."""
+    assert [step.batch for step in original.steps] == [step.batch for step in migrated.steps]
+    assert None not in [step.batch for step in original.steps]
+    assert [step.learning_rate for step in original.steps] == [step.learning_rate for step in migrated.steps]
+    assert ulps(original.steps[0].loss, migrated.steps[0].loss) <= 1
+    np.testing.assert_allclose(losses(original), losses(migrated), rtol=2e-5)
+    assert original.optimizer == migrated.optimizer
+    assert set(original.states) == set(migrated.states) == {1, 2, 10, 12}
+    assert set(original.gradients) == set(migrated.gradients) == {1, 2, 10}
+    for number in original.states:
+        assert relative(original.states[number], migrated.states[number], short) < 1e-4
+        assert relative(original.slots[number], migrated.slots[number], short) < 1e-4
+    for number in original.gradients:
+        assert relative(original.gradients[number], migrated.gradients[number], short) < 1e-4
+    shapes = [(short(one.name), one.shape, one.dtype, one.trainable) for one in original.variables]
+    assert shapes == [(one.name, one.shape, one.dtype, one.trainable) for one in migrated.variables]
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adam", "adagrad"])
+def test_local_original_against_local_keras(runner: Runner, optimizer: str) -> None:
+    original, folder = runner.run("original", ORIGINAL, f"{optimizer} shards")
+    initial = transplanted(folder, original)
+    migrated, _ = runner.run("migrated", MIGRATED, optimizer, initial=initial, replay=str(folder / "record"))
+    check_same_training(original, migrated)
+    assert [one.shards for one in original.variables] == [2, 2, 2, 1]
+    assert original.dropout_rates == migrated.dropout_rates == (0.25,)
+    # Estimator counts a term for each part of a partitioned variable.
+    assert (original.regularizers, migrated.regularizers) == (2, 1)
+    assert migrated.regularization == pytest.approx(original.regularization, rel=1e-6)
+    assert original.participation == migrated.participation == {"local:0": 12}
+    assert original.evaluations[0]["mae"] == pytest.approx(migrated.evaluations[0]["mae"], rel=1e-5)
+    assert original.evaluations[0]["global_step"] == migrated.evaluations[0]["global_step"] == 12
+
+
+def test_the_recorder_changes_no_bit(runner: Runner) -> None:
+    for program, body in (("original", ORIGINAL), ("migrated", MIGRATED)):
+        plain = runner.output(program, body, "momentum", recorded=False)
+        recorded = runner.output(program, body, "momentum", pin_dropout=False)
+        pinned = runner.output(program, body, "momentum")
+        digests = [re.findall("WEIGHTS (.*)", output) for output in (plain, recorded, pinned)]
+        assert len(digests[0]) == 1
+        assert digests[0] == digests[1]
+        assert digests[0] != digests[2]
+
+
+def test_original_on_its_own_batches_repeats_itself(runner: Runner) -> None:
+    first, folder = runner.run("original", ORIGINAL, "momentum")
+    again, _ = runner.run(
+        "original",
+        ORIGINAL,
+        "momentum",
+        initial=str(folder / "record" / "local-0" / "initial.npz"),
+        replay=str(folder / "record"),
+    )
+    assert losses(first) == losses(again)
+    assert first.batches == again.batches
+    for name, value in first.states[12].items():
+        np.testing.assert_array_equal(value, again.states[12][name])
+
+
+def test_batches_hold_what_the_program_fed(runner: Runner) -> None:
+    original, folder = runner.run("original", ORIGINAL, "momentum", steps=1)
+    batch = read_batch(folder / "record", original.batches[0])
+    rows = np.random.RandomState(0).normal(size=(128, 5)).astype(np.float32)
+    assert set(batch) == {"features/x", "labels"}
+    assert batch["features/x"].shape == (8, 5)
+    for row, label in zip(batch["features/x"], batch["labels"], strict=True):
+        assert any((row == one).all() for one in rows)
+        np.testing.assert_allclose(label, [0.5 * row.sum()], rtol=1e-5)
+
+
+def test_one_ulp_in_every_initial_value(runner: Runner) -> None:
+    plain, folder = runner.run("original", ORIGINAL, "momentum shards", steps=2)
+    initial = transplanted(folder, plain)
+    whole = str(folder / "record" / "local-0" / "initial.npz")
+    for program, body, start in (("original", ORIGINAL, whole), ("migrated", MIGRATED, initial)):
+        first, _ = runner.run(program, body, "momentum shards", steps=2, initial=start, ulp_seed=1)
+        second, _ = runner.run(program, body, "momentum shards", steps=2, initial=start, ulp_seed=2)
+        moves = []
+        for name, value in plain.initial.items():
+            name = name if program == "original" else short(name)
+            moved = first.initial[name]
+            up, down = np.nextafter(value, np.float32(np.inf)), np.nextafter(value, np.float32(-np.inf))
+            # A biased zero becomes the smallest denormal, which TensorFlow may flush back to zero.
+            assert np.all((moved == up) | (moved == down) | ((value == 0) & (moved == 0)))
+            moves.append((moved == up)[value != 0])
+            if np.any(value != 0):
+                assert np.any(moved != second.initial[name])
+        share = np.concatenate(moves).mean()
+        assert 0.3 < share < 0.7
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+def test_learning_rate_factor(runner: Runner, optimizer: str) -> None:
+    for program, body in (("original", ORIGINAL), ("migrated", MIGRATED)):
+        plain, folder = runner.run(program, body, optimizer, steps=3)
+        scaled, _ = runner.run(
+            program,
+            body,
+            optimizer,
+            steps=3,
+            learning_rate_factor=1.5,
+            initial=str(folder / "record" / "local-0" / "initial.npz"),
+            replay=str(folder / "record"),
+        )
+        for before, after in zip(plain.steps, scaled.steps, strict=True):
+            assert after.learning_rate == pytest.approx(1.5 * float(before.learning_rate or 0), rel=1e-6)
+        assert losses(plain)[0] == losses(scaled)[0]
+        name = next(one.name for one in plain.variables if one.name.endswith("dense/kernel"))
+        moved = plain.states[1][name] - plain.initial[name]
+        moved_more = scaled.states[1][name] - scaled.initial[name]
+        np.testing.assert_allclose(moved_more, 1.5 * moved, rtol=1e-2, atol=1e-7)
+
+
+def test_a_regulariser_that_does_not_reach_the_loss_does_not_count(runner: Runner) -> None:
+    original, _ = runner.run("original", ORIGINAL, "momentum unregularized", steps=1)
+    assert (original.regularizers, original.regularization) == (0, None)
+
+
+def test_steps_end_training(runner: Runner) -> None:
+    for program, body in (("original", ORIGINAL), ("migrated", MIGRATED)):
+        recording, _ = runner.run(program, body, "adam", steps=4)
+        assert [step.number for step in recording.steps] == [1, 2, 3, 4]
+        assert max(recording.states) == 4
+
+
+def test_replay_shorter_than_the_program_ends_training(runner: Runner) -> None:
+    original, folder = runner.run("original", ORIGINAL, "momentum", steps=8)
+    initial = transplanted(folder, original)
+    migrated, _ = runner.run("migrated", MIGRATED, "momentum", initial=initial, replay=str(folder / "record"))
+    assert [step.batch for step in migrated.steps] == [step.batch for step in original.steps]
+    assert max(migrated.states) == 8
+    assert migrated.evaluations[-1]["global_step"] == 8
+
+
+def test_several_training_calls_with_partial_batches(runner: Runner) -> None:
+    original, folder = runner.run("original", EPOCHS_ORIGINAL)
+    assert [batch.size for batch in original.batches] == [8, 8, 4] * 3
+    again, _ = runner.run(
+        "original",
+        EPOCHS_ORIGINAL,
+        replay=str(folder / "record"),
+        initial=str(folder / "record" / "local-0" / "initial.npz"),
+    )
+    assert again.evaluations == original.evaluations
+    migrated, _ = runner.run(
+        "migrated", EPOCHS_MIGRATED, replay=str(folder / "record"), initial=transplanted(folder, original)
+    )
+    assert [step.batch for step in migrated.steps] == [step.batch for step in original.steps]
+    np.testing.assert_allclose(losses(original), losses(migrated), rtol=1e-5)
+    assert [one["global_step"] for one in migrated.evaluations] == [3, 6, 9]
+    # Plain gradient descent has no state, whatever Keras allocates for it.
+    assert original.slots[2] == migrated.slots[2] == {}
+
+
+def test_replay_of_other_data_is_refused(runner: Runner) -> None:
+    _, folder = runner.run("original", EPOCHS_ORIGINAL, steps=2)
+    outcome, _ = runner.launch("migrated", MIGRATED, "momentum", replay=str(folder / "record"))
+    assert outcome.failure is None  # one features tensor in the place of another, whatever its name
+    other = EPOCHS_ORIGINAL.replace("X[:20]", "X[:20, :3]")
+    _, folder = runner.run("original", other, steps=2)
+    outcome, _ = runner.launch("migrated", EPOCHS_MIGRATED, replay=str(folder / "record"))
+    assert outcome.failure is not None
+    assert "cannot replay: component features has shape" in "\n".join(outcome.failure.tail)
+
+
+def test_replay_needs_the_batches_of_every_trainer(runner: Runner) -> None:
+    _, folder = runner.run("original", EPOCHS_ORIGINAL, steps=2)
+    outcome, _ = runner.launch(
+        "migrated",
+        MIGRATED,
+        "momentum",
+        shape="worker=2",
+        trainers="worker:0 worker:1",
+        replay=str(folder / "record"),
+    )
+    assert outcome.failure is not None
+    assert "1 tasks were recorded and 2 train here" in "\n".join(outcome.failure.tail)
+
+
+def test_initial_values_of_the_wrong_shape_are_refused(runner: Runner) -> None:
+    _, folder = runner.run("original", EPOCHS_ORIGINAL, steps=1)
+    path = folder / "wrong.npz"
+    np.savez(path, **{"dense/kernel": np.zeros((1, 5), np.float32), "dense/bias": np.zeros(1, np.float32)})
+    for program, body in (("original", EPOCHS_ORIGINAL), ("migrated", EPOCHS_MIGRATED)):
+        outcome, run_dir = runner.launch(program, body, initial=str(path))
+        assert outcome.failure is not None
+        assert "the initial value of 'dense/kernel' has shape (1, 5)" in "\n".join(outcome.failure.tail)
+        with pytest.raises(RecordingError):
+            read(run_dir / "record")
+
+
+def test_nothing_is_written_where_the_script_wanted_it(runner: Runner) -> None:
+    for program, body in (("original", ORIGINAL), ("migrated", MIGRATED)):
+        _, folder = runner.run(program, body, "momentum")
+        assert not (folder / "written-by-the-script").exists()
+        assert list((folder / "model").rglob("*ckpt*"))
+
+
+def test_parameter_server_with_one_worker(runner: Runner) -> None:
+    original, folder = runner.run("original", ORIGINAL, "adam shards", shape="chief=1,ps=2", trainers="chief:0")
+    migrated, migrated_folder = runner.run(
+        "migrated",
+        MIGRATED,
+        "adam shards creator",
+        shape="chief=1,worker=1,ps=2",
+        trainers="worker:0",
+        initial=transplanted(folder, original),
+        replay=str(folder / "record"),
+    )
+    check_same_training(original, migrated)
+    assert [one.shards for one in original.variables] == [one.shards for one in migrated.variables] == [2, 2, 2, 1]
+    assert original.participation == {"chief:0": 12}
+    # The worker process itself wrote its steps; the chief only coordinates.
+    assert migrated.participation == {"worker:0": 12}
+    assert not list((migrated_folder / "record" / "chief-0" / "steps").iterdir())
+
+
+def test_every_asynchronous_trainer_takes_part(runner: Runner) -> None:
+    trainers = "chief:0 worker:0 worker:1"
+    original, _ = runner.run("original", ORIGINAL, "adam", shape="chief=1,worker=2,ps=1,evaluator=1", trainers=trainers)
+    assert set(original.participation) == set(trainers.split())
+    assert 12 <= sum(original.participation.values()) <= 14
+    assert original.evaluations[-1]["global_step"] >= 12
+
+
+def test_free_workers_and_the_evaluator_of_a_migrated_program(runner: Runner) -> None:
+    trainers = "worker:0 worker:1"
+    migrated, folder = runner.run(
+        "migrated",
+        EVALUATOR,
+        "adam creator",
+        shape="chief=1,worker=2,ps=1,evaluator=1",
+        trainers=trainers,
+        state_steps=[],
+    )
+    assert set(migrated.participation) <= set(trainers.split())
+    assert sum(migrated.participation.values()) == 60
+    assert set(migrated.states) == {60}
+    # The evaluator has no end of its own: it stops after the last checkpoint, once training is over.
+    assert migrated.evaluations[-1]["global_step"] == 60
+    assert not (folder / "written-by-the-script").exists()
+
+
+def test_embeddings_schedules_strings_and_batch_normalization(runner: Runner) -> None:
+    original, folder = runner.run("original", FEATURES_ORIGINAL)
+    path = folder / "initial.npz"
+    rename = {"table": "table/embeddings"}
+    np.savez(path, **{rename.get(name, name): value for name, value in original.initial.items()})
+    migrated, _ = runner.run("migrated", FEATURES_MIGRATED, initial=str(path), replay=str(folder / "record"))
+    assert [one.name for one in migrated.variables] == [rename.get(one.name, one.name) for one in original.variables]
+    assert [step.batch for step in original.steps] == [step.batch for step in migrated.steps]
+    words = read_batch(folder / "record", original.batches[0])["features/word"]
+    assert words.tolist() == [b"ab", b"c"] * 4
+    rates = [0.05 * 0.7 ** (number / 3) for number in range(12)]
+    np.testing.assert_allclose([step.learning_rate for step in original.steps], rates, rtol=1e-6)
+    assert [step.learning_rate for step in original.steps] == [step.learning_rate for step in migrated.steps]
+    assert losses(original)[0] == losses(migrated)[0]
+    np.testing.assert_allclose(losses(original), losses(migrated), rtol=1e-5)
+    assert original.update_ops == migrated.update_ops == 2
+    # Rows that the batch does not look up have no gradient.
+    gradient = original.gradients[1]["table"]
+    looked_up = read_batch(folder / "record", original.batches[0])["features/ids"]
+    assert set(np.flatnonzero(np.abs(gradient).sum(1))) == set(looked_up.reshape(-1).tolist())
+    assert relative(original.gradients[1], migrated.gradients[1], lambda name: rename.get(name, name)) < 1e-5
+
+
+@pytest.mark.parametrize("form", ["creator", "distributed", "global"])
+def test_two_mirrored_workers(runner: Runner, form: str) -> None:
+    shape, trainers = "chief=1,worker=1", "chief:0 worker:0"
+    original, folder = runner.run("original", MIRRORED, shape=shape, trainers=trainers)
+    migrated, _ = runner.run(
+        "migrated",
+        MIGRATED,
+        f"momentum {form}",
+        shape=shape,
+        trainers=trainers,
+        initial=transplanted(folder, original),
+        replay=str(folder / "record"),
+    )
+    check_same_training(original, migrated)
+    assert original.replicas == migrated.replicas == 2
+    assert original.participation == migrated.participation == {"chief:0": 12, "worker:0": 12}
+    first = [step for step in original.steps if step.number == 1]
+    assert first[0].batch != first[1].batch
+    # The mean over replicas is what a gradient step sees: the recorded sum is not halved twice.
+    name = "dense_1/bias"
+    step = original.initial[name] - original.states[1][name]
+    np.testing.assert_allclose(step, 0.05 * original.gradients[1][name], rtol=1e-4, atol=1e-8)
+
+
+def test_an_empty_program_description_is_not_written_by_servers(runner: Runner) -> None:
+    _, folder = runner.run("original", ORIGINAL, "adam", shape="chief=1,ps=1", trainers="chief:0", steps=2)
+    task = json.loads((folder / "record" / "ps-0" / "task.json").read_text())
+    assert task["task"] == "ps:0"
+    assert not (folder / "record" / "ps-0" / "program.json").exists()

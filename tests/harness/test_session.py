@@ -1,0 +1,275 @@
+"""Sessions: clusters on both sides, wrong inputs, and real programs judged from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from numpy_programs import Program, migrated_of, run
+
+from migrator.harness import mutants, report, session
+from migrator.harness.cluster import ClusterShape
+from migrator.harness.protocol import l0_runs, l2_data
+from migrator.harness.protocol.results import LevelResult, Reason, Status
+from migrator.harness.recording import Recording
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def shape(text: str) -> ClusterShape:
+    return ClusterShape.parse(text)
+
+
+class TestClusters:
+    @pytest.mark.parametrize(
+        ("original", "migrated"),
+        [
+            ("", ""),
+            ("worker=2", "worker=2"),
+            ("chief=1,worker=1", "chief=1,worker=1"),
+            ("chief=1,ps=2", "chief=1,worker=1,ps=2"),
+            ("chief=1,worker=2,ps=2,evaluator=1", "chief=1,worker=3,ps=2,evaluator=1"),
+            ("master=1,worker=1,ps=1", "chief=1,worker=2,ps=1"),
+        ],
+    )
+    def test_the_migrated_cluster_has_a_worker_for_each_trainer(self, original: str, migrated: str) -> None:
+        found = session.counterpart(shape(original))
+        assert sorted(found.counts) == sorted(shape(migrated).counts)
+        trainers = session.training_tasks(shape(original), "original")
+        assert len(session.training_tasks(found, "migrated")) == len(trainers)
+
+    def test_numbers_are_compared_on_one_trainer_with_the_same_servers(self) -> None:
+        asked = shape("chief=1,worker=2,ps=2,evaluator=1")
+        assert str(session.one_trainer(asked)) == "chief=1,ps=2"
+        assert session.asynchronous(asked) and not session.asynchronous(session.one_trainer(asked))
+        assert session.one_trainer(shape("worker=2")) == shape("worker=2")
+        assert not session.asynchronous(shape("worker=2"))
+
+    def test_a_coordinator_does_not_train(self) -> None:
+        assert session.training_tasks(shape("chief=1,worker=2,ps=1"), "migrated") == ("worker:0", "worker:1")
+        assert session.training_tasks(shape("chief=1,worker=1,ps=1"), "original") == ("chief:0", "worker:0")
+        assert session.training_tasks(shape("chief=1,worker=1"), "migrated") == ("chief:0", "worker:0")
+        assert session.training_tasks(shape(""), "migrated") == ("local:0",)
+
+
+class TestWrongInputs:
+    GOOD = PROGRAMS / "regression_original.py"
+
+    @pytest.mark.parametrize(
+        ("cluster", "message"),
+        [
+            ("chief", "TYPE=NUMBER"),
+            ("boss=1", "boss"),
+            ("ps=2", "no task that trains"),
+            ("chief=2", "at most one"),
+        ],
+    )
+    def test_a_cluster_that_cannot_be(self, cluster: str, message: str) -> None:
+        with pytest.raises(session.CaseError, match=message):
+            session.make_case(self.GOOD, self.GOOD, cluster=cluster)
+
+    def test_scripts_that_cannot_be_run(self, tmp_path: Path) -> None:
+        broken = tmp_path / "broken.py"
+        broken.write_text("def (:\n")
+        for path, message in [
+            (tmp_path / "absent.py", "does not exist"),
+            (tmp_path, "not a file"),
+            (broken, "not Python"),
+        ]:
+            with pytest.raises(session.CaseError, match=message):
+                session.make_case(self.GOOD, path)
+            with pytest.raises(session.CaseError, match="original"):
+                session.make_case(path, self.GOOD)
+
+    def test_no_step_is_too_few(self) -> None:
+        with pytest.raises(session.CaseError, match="at least 1"):
+            session.make_case(self.GOOD, self.GOOD, steps=0)
+
+
+def cluster_of(program: str, counts: dict[str, int], seeds: dict[str, int] | None = None) -> Recording:
+    """A recording in which each task took the first steps of its own data."""
+    base = replace(run(Program(steps=30)), program=program)
+    steps, batches = [], []
+    for task, count in counts.items():
+        own = run(Program(steps=30, data_seed=(seeds or {}).get(task, 1)))
+        steps += [replace(step, task=task) for step in own.steps[:count]]
+        batches += [replace(batch, task=task) for batch in own.batches[:count]]
+    return replace(base, steps=tuple(steps), batches=tuple(batches), participation=counts)
+
+
+class TestFreeCluster:
+    L0 = LevelResult("L0", "Both programs run", Status.EQUIVALENT, "both ran")
+    L2 = LevelResult("L2", "Same data", Status.EQUIVALENT, "same")
+    OURS = ("chief:0", "worker:0")
+    THEIRS = ("worker:0", "worker:1")
+
+    def judge(self, original: dict[str, int], migrated: dict[str, int]) -> LevelResult:
+        ours, theirs = cluster_of("original", original), cluster_of("migrated", migrated)
+        return l0_runs.free_cluster(self.L0, ours, theirs, self.OURS, self.THEIRS)
+
+    def test_everyone_took_part(self) -> None:
+        level = self.judge({"chief:0": 5, "worker:0": 7}, {"worker:0": 3, "worker:1": 9})
+        assert level.status is Status.EQUIVALENT
+        assert "worker:1 9" in level.summary
+
+    def test_an_idle_trainer_is_a_note_when_there_were_few_steps(self) -> None:
+        level = self.judge({"chief:0": 5, "worker:0": 7}, {"worker:0": 12})
+        assert level.status is Status.EQUIVALENT
+        assert "migrated worker:1 took none of 12 steps" in level.notes[0]
+
+    def test_an_idle_trainer_is_inconclusive_when_there_were_many(self) -> None:
+        level = self.judge({"chief:0": 600}, {"worker:0": 300, "worker:1": 300})
+        assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.DEGENERATE_PARTICIPATION)
+
+    def test_a_task_that_trains_out_of_its_role_is_a_difference(self) -> None:
+        level = self.judge({"chief:0": 5, "worker:0": 7}, {"worker:0": 3, "worker:1": 9, "evaluator:0": 9})
+        assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DEGENERATE_PARTICIPATION)
+        assert "evaluator:0" in level.summary
+
+    def test_each_trainer_must_begin_with_its_counterparts_batches(self) -> None:
+        pairs = list(zip(self.OURS, self.THEIRS, strict=True))
+        ours = cluster_of("original", {"chief:0": 5, "worker:0": 7})
+        same = cluster_of("migrated", {"worker:0": 9, "worker:1": 2})
+        assert l2_data.free_cluster(self.L2, ours, same, pairs).status is Status.EQUIVALENT
+        other = cluster_of("migrated", {"worker:0": 9, "worker:1": 2}, seeds={"worker:1": 2})
+        level = l2_data.free_cluster(self.L2, ours, other, pairs)
+        assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DATA_DIFFERS)
+        assert (level.differences[0].task, level.differences[0].step) == ("worker:1", 1)
+
+
+def test_random_data_is_equal_when_the_distinct_examples_are() -> None:
+    ours = run(Program())
+    theirs = run(migrated_of(Program(), data_seed=2))
+    some, more = frozenset({"a", "b"}), frozenset({"a", "b", "c"})
+    same = l2_data.judge(ours, theirs, random_order=True, examples=(some, some))
+    assert (same.level.status, same.level.reason, same.same_order) == (
+        Status.EQUIVALENT,
+        Reason.ORDER_DIFFERS,
+        False,
+    )
+    for examples in ((some, more), (frozenset(), frozenset()), None):
+        level = l2_data.judge(ours, theirs, random_order=True, examples=examples).level  # type: ignore[arg-type]
+        assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.NONDETERMINISTIC_ORIGINAL)
+    fixed = l2_data.judge(ours, theirs, random_order=False, examples=(some, some)).level
+    assert fixed.status is Status.DIFFERENT
+
+
+# -- real programs ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[session.Session]:
+    with session.open_session() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def regression(opened: session.Session) -> tuple[session.Case, session.OriginalEvidence]:
+    case = session.make_case(PROGRAMS / "regression_original.py", PROGRAMS / "regression_migrated.py")
+    return case, session.collect_original(opened, case, lambda _: None)
+
+
+Regression = tuple[session.Case, session.OriginalEvidence]
+
+
+@pytest.mark.tensorflow
+def test_a_good_migration_is_equivalent(opened: session.Session, regression: Regression, tmp_path: Path) -> None:
+    case, evidence = regression
+    made = session.verify(case, session=opened, evidence=evidence)
+    assert made.status is Status.EQUIVALENT, made.summary
+    assert all(level["control"] is None or level["control"]["detected"] for level in made.document["levels"])
+    assert report.exit_code(made) == 0
+    assert set(report.write(made, tmp_path)) == {"json", "html", "junit"}
+
+
+@pytest.mark.tensorflow
+def test_the_original_against_itself_is_equivalent(opened: session.Session, regression: Regression) -> None:
+    case, evidence = regression
+    itself = replace(case, migrated=case.original, both_original=True)
+    made = session.verify(itself, session=opened, evidence=evidence)
+    assert made.status is Status.EQUIVALENT, made.summary
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.id)
+def test_a_mutant_is_different(
+    mutant: mutants.Mutant, opened: session.Session, regression: Regression, tmp_path: Path
+) -> None:
+    case, evidence = regression
+    changed = mutants.apply(mutant, case.migrated.read_text())
+    assert changed is not None
+    bad = tmp_path / "migrated.py"
+    bad.write_text(changed)
+    made = session.verify(replace(case, migrated=bad), session=opened, evidence=evidence)
+    assert made.status is Status.DIFFERENT, made.summary
+    assert made.document["decided_by"] == mutant.expected_level
+    assert report.exit_code(made) == 1
+
+
+@pytest.mark.tensorflow
+def test_a_program_that_fails_is_named_with_its_last_lines(
+    opened: session.Session, regression: Regression, tmp_path: Path
+) -> None:
+    case, evidence = regression
+    bad = tmp_path / "migrated.py"
+    bad.write_text(case.migrated.read_text().replace("model.fit(", "raise OSError('no such luck')\nmodel.fit("))
+    made = session.verify(replace(case, migrated=bad), session=opened, evidence=evidence)
+    assert (made.status, report.exit_code(made)) == (Status.FAILED, 4)
+    assert made.document["error"]["program"] == "migrated"
+    assert any("no such luck" in line for line in made.document["error"]["tail"])
+    report.write(made, tmp_path)
+
+
+@pytest.mark.tensorflow
+def test_a_program_that_never_trains_has_failed(
+    opened: session.Session, regression: Regression, tmp_path: Path
+) -> None:
+    case, evidence = regression
+    idle = tmp_path / "migrated.py"
+    idle.write_text("print('nothing to do')\n")
+    made = session.verify(replace(case, migrated=idle), session=opened, evidence=evidence)
+    assert made.status is Status.FAILED
+    assert "nothing was recorded" in made.summary
+
+
+@pytest.mark.tensorflow
+def test_a_wrong_name_map_is_a_usage_error(opened: session.Session, regression: Regression) -> None:
+    case, evidence = regression
+    with pytest.raises(session.CaseError, match="dense/kernel"):
+        session.verify(replace(case, names={"nowhere": "dense/kernel"}), session=opened, evidence=evidence)
+
+
+@pytest.mark.tensorflow
+def test_an_original_that_fails_is_named(opened: session.Session, tmp_path: Path) -> None:
+    bad = tmp_path / "original.py"
+    bad.write_text("import tensorflow as tf\ntf.contrib.nothing()\n")
+    made = session.verify(session.make_case(bad, PROGRAMS / "regression_migrated.py"), session=opened)
+    assert made.status is Status.FAILED
+    assert made.document["error"]["program"] == "original"
+
+
+@pytest.mark.tensorflow
+def test_unseeded_data_is_replayed(opened: session.Session) -> None:
+    case = session.make_case(PROGRAMS / "shuffled_original.py", PROGRAMS / "shuffled_migrated.py")
+    made = session.verify(case, session=opened)
+    assert made.status is Status.EQUIVALENT, made.summary
+    assert made.document["data"]["random_order"] and made.document["data"]["replayed"]
+    assert any("dropout" in line for line in made.document["not_shown"])
+
+
+@pytest.mark.tensorflow
+def test_two_mirrored_workers_are_equivalent(opened: session.Session) -> None:
+    case = session.make_case(PROGRAMS / "mirrored_original.py", PROGRAMS / "mirrored_migrated.py", cluster="worker=2")
+    made = session.verify(case, session=opened)
+    assert made.status is Status.EQUIVALENT, made.summary
+    assert {row["task"] for row in made.document["data"]["per_task"]} == {"worker:0", "worker:1"}
+
+
+@pytest.mark.tensorflow
+def test_steps_limit_both_trainings(opened: session.Session) -> None:
+    case = session.make_case(PROGRAMS / "regression_original.py", PROGRAMS / "regression_migrated.py", steps=4)
+    made = session.verify(case, session=opened)
+    assert made.status is Status.EQUIVALENT, made.summary
+    assert {tuple(s["steps"]) for s in made.document["series"]} == {(1, 2, 3, 4)}
