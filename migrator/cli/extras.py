@@ -16,9 +16,7 @@ class MissingExtra(click.ClickException):
     exit_code = int(ExitCode.FAILED)
 
     def __init__(self, module: str) -> None:
-        super().__init__(
-            f"{module} is not installed, which this command needs: pip install 'tf-migrate[verify]'"
-        )
+        super().__init__(f"{module} is not installed, which this command needs: pip install 'tf-migrate[verify]'")
 
 
 @contextmanager

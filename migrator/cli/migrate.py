@@ -54,9 +54,7 @@ class _Rewritten:
     "given as ./verify.",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option(
-    "--diff", is_flag=True, help="Show what would change, as a patch on stdout; leave the files alone."
-)
+@click.option("--diff", is_flag=True, help="Show what would change, as a patch on stdout; leave the files alone.")
 @click.option("--check", is_flag=True, help="Leave the files alone; exit with 1 if one would change.")
 @click.option(
     "--strategy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -65,6 +66,7 @@ def command(
         from migrator.harness.environments import EnvironmentNotReady
         from migrator.harness.report import exit_code, terminal, write
     names = _read_names(name_map) if name_map is not None else {}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that folders are cleared away
     try:
         case = session.make_case(
             original,

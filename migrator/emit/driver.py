@@ -131,6 +131,12 @@ class _Emitter:
         replaced[program.place.statement] = self._parsed("\n".join([*setup_lines, *after]) + "\n")
         expressions: dict[cst.CSTNode, cst.BaseExpression] = {}
         both = program.train_and_evaluate
+        if both is not None and self.strategy.cluster and plan.model_dir is None:
+            self.remarks.append(
+                Blocked(
+                    "TFM112", program.place.call, "without a model_dir an evaluator task has no checkpoints; it ends"
+                )
+            )
         if both is not None:
             target = cluster if self.strategy.cluster else one_device
             assert both.place.statement is not None

@@ -4,8 +4,8 @@ and data.
 
 from __future__ import annotations
 
-import itertools
 import hashlib
+import itertools
 import tempfile
 import threading
 import time

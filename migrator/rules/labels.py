@@ -56,7 +56,10 @@ def plain(
         name = imports.resolve(node.func)
         first = node.args[0].value
         rest = [arg.value for arg in node.args[1:]]
-        if (
+        if sparse and name in ("tf.argmax", "tf.math.argmax") and _is_one_hot(first, imports):
+            assert isinstance(first, cst.Call)
+            node = first.args[0].value
+        elif (
             (name == "tf.expand_dims" and len(rest) == 1 and number(rest[0]) in (1.0, -1.0))
             or (name == "tf.reshape" and len(rest) == 1 and _shape(rest[0]) == "-1,1")
             or (sparse and name == "tf.reshape" and len(rest) == 1 and _shape(rest[0]) == "-1")
@@ -75,6 +78,10 @@ def plain(
         else:
             break
     return keras, node
+
+
+def _is_one_hot(node: cst.BaseExpression, imports: ImportMap) -> bool:
+    return isinstance(node, cst.Call) and imports.resolve(node.func) == "tf.one_hot" and bool(node.args)
 
 
 def _shape(node: cst.BaseExpression) -> str:

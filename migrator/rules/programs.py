@@ -109,6 +109,16 @@ The predictions of the EstimatorSpec become a second Keras model over the same l
 """,
     ),
     Rule(
+        "TFM112",
+        "an evaluator task without a model_dir",
+        Severity.REVIEW,
+        """
+The evaluator of a cluster reads the checkpoints that the chief writes to the `model_dir`. Without one every Estimator
+task made a temporary folder of its own, and the evaluator waited for ever. Now it says so and ends. Give the Estimator
+a `model_dir` on a file system that all tasks share.
+""",
+    ),
+    Rule(
         "TFM703",
         "a partitioner on one device",
         Severity.REVIEW,

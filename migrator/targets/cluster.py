@@ -7,24 +7,24 @@ from migrator.targets.plan import TrainingPlan, checkpoint_callback, restore
 from migrator.targets.setup import Strategy
 
 _PER_REPLICA = "# Every worker draws batches of its own: the batch size is per replica, as an Estimator's is."
+_DEPTH = 1  # training stands in the else of the evaluator's branch
 
 
 def train_and_evaluate(plan: TrainingPlan) -> str:
     """The statements that replace train_and_evaluate, as source text at depth 0."""
-    if plan.model_dir is None:
-        return "\n".join([*_train(plan, 0), *_evaluate_locally(plan, 0)]) + "\n"
     lines = [f'if {plan.resolver}.task_type == "evaluator":']
     lines += [plan.indent + line for line in _evaluator(plan)]
     lines.append("else:")
-    lines += [plan.indent + line for line in restore(plan)]
-    lines += [plan.indent + line for line in _train(plan, 1)]
-    lines += [plan.indent + line for line in _evaluate_locally(plan, 1)]
+    if plan.model_dir is not None:
+        lines += [plan.indent + line for line in restore(plan)]
+    lines += [plan.indent + line for line in _train(plan)]
+    lines += [plan.indent + line for line in _evaluate_locally(plan)]
     return "\n".join(lines) + "\n"
 
 
-def _train(plan: TrainingPlan, depth: int) -> list[str]:
+def _train(plan: TrainingPlan) -> list[str]:
     if plan.period is not None:
-        return [call(f"{plan.model}.fit", _periods(plan), plan.indent, depth)]
+        return [call(f"{plan.model}.fit", _periods(plan), plan.indent, _DEPTH)]
     repeat, lines = "", []
     if plan.max_steps is None:
         # fit on a cluster must know its steps, and a worker that is quicker than others needs more than one pass.
@@ -40,7 +40,7 @@ def _train(plan: TrainingPlan, depth: int) -> list[str]:
     elif plan.model_dir is not None:
         lines.append(f"{plan.steps} = {plan.max_steps} - {plan.model}.optimizer.iterations.numpy()")
     guarded = plan.max_steps is not None and plan.model_dir is not None
-    inner = depth + 1 if guarded else depth
+    inner = _DEPTH + 1 if guarded else _DEPTH
     steps = plan.max_steps if plan.max_steps is not None and not guarded else plan.steps
     arguments = [*_dataset(plan, repeat, inner), f"steps_per_epoch={steps}"]
     if plan.model_dir is not None:
@@ -55,16 +55,15 @@ def _dataset(plan: TrainingPlan, repeat: str, depth: int) -> list[str]:
 
 
 def _periods(plan: TrainingPlan) -> list[str]:
-    depth = 0 if plan.model_dir is None else 1
-    arguments = [*_dataset(plan, "", depth), f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
+    arguments = [*_dataset(plan, "", _DEPTH), f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
     if plan.model_dir is not None:
         arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
-        arguments.append(checkpoint_callback(plan, "ckpt-{epoch}", depth))
+        arguments.append(checkpoint_callback(plan, "ckpt-{epoch}", _DEPTH))
     arguments.append(f"validation_data=None if {plan.resolver}.cluster_spec().jobs else {plan.eval_dataset}")
     return arguments
 
 
-def _evaluate_locally(plan: TrainingPlan, depth: int) -> list[str]:
+def _evaluate_locally(plan: TrainingPlan) -> list[str]:
     """Without a cluster the one process evaluates; in a cluster the evaluator does."""
     if plan.period is not None:
         return []
@@ -77,6 +76,8 @@ def _evaluate_locally(plan: TrainingPlan, depth: int) -> list[str]:
 def _evaluator(plan: TrainingPlan) -> list[str]:
     """Evaluates every new checkpoint until the last one."""
     indent = plan.indent
+    if plan.model_dir is None:
+        return ['print("This program has no model_dir, and so no checkpoints to evaluate.")']
     lines = [
         f"for {plan.checkpoint} in tf.train.checkpoints_iterator({plan.model_dir}):",
         f"{indent}{plan.model}.load_weights({plan.checkpoint}).expect_partial()",

@@ -33,9 +33,7 @@ def _migrated(source: Source, options: Options) -> SimpleNamespace:
     path, text = str(source.path), source.text
     if "blocked" in text:
         line = text[: text.index("blocked")].count("\n") + 1
-        return _result(
-            source, text, Finding(path, line, 1, "TFM203", Severity.MANUAL, "cannot be carried over")
-        )
+        return _result(source, text, Finding(path, line, 1, "TFM203", Severity.MANUAL, "cannot be carried over"))
     if "tf1" not in text:
         return _result(source, text)
     new = text.replace("tf1", "tf_" + options.strategy.replace("-", "_"))

@@ -80,9 +80,7 @@ def test_verify_missing_script(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", ["[]", "{", '{"a": 1}'])
-def test_verify_name_map_that_is_none(
-    run: Run, scripts: tuple[Path, Path], tmp_path: Path, names: str
-) -> None:
+def test_verify_name_map_that_is_none(run: Run, scripts: tuple[Path, Path], tmp_path: Path, names: str) -> None:
     (tmp_path / "names.json").write_text(names)
     result = run("verify", *scripts, "--name-map", tmp_path / "names.json")
     assert result.exit_code == 2

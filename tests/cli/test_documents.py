@@ -12,9 +12,7 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
 def test_before_and_after_in_the_readme_are_the_fixture() -> None:
-    before, after = re.findall(
-        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
-    )
+    before, after = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     fixture = ROOT / "fixtures/multi_worker_guide"
     assert before in (fixture / "original.py").read_text(encoding="utf-8")
     assert after in (fixture / "migrated.py").read_text(encoding="utf-8")

@@ -105,9 +105,7 @@ def test_a_blocked_program_is_left_and_named(run: Run, old: Path, tmp_path: Path
         (b"import tensorflow\n(\n", "parse"),
     ],
 )
-def test_one_bad_file_does_not_stop_the_others(
-    run: Run, old: Path, tmp_path: Path, content: bytes, said: str
-) -> None:
+def test_one_bad_file_does_not_stop_the_others(run: Run, old: Path, tmp_path: Path, content: bytes, said: str) -> None:
     bad = tmp_path / "bad.py"
     bad.write_bytes(content)
     result = run(tmp_path)

@@ -39,11 +39,7 @@ def test_exit_codes() -> None:
 
     assert code() is code(Severity.MIGRATED, Severity.REVIEW, changed=True) is ExitCode.DONE
     assert code(changed=True, check=True) is code(Severity.MANUAL) is ExitCode.LEFT
-    assert (
-        code(Severity.MANUAL, Severity.ERROR)
-        is code(Severity.ERROR, check=True, changed=True)
-        is ExitCode.FAILED
-    )
+    assert code(Severity.MANUAL, Severity.ERROR) is code(Severity.ERROR, check=True, changed=True) is ExitCode.FAILED
 
 
 def test_no_diff_of_equal_texts() -> None:

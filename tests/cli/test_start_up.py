@@ -14,9 +14,7 @@ from migrator import __version__
 HEAVY = ("libcst", "numpy", "rich", "tensorflow", "psutil", "jinja2", "migrator.migrate")
 
 
-def tf_migrate(
-    *arguments: str, cwd: Path | None = None, stdin: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
+def tf_migrate(*arguments: str, cwd: Path | None = None, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "migrator", *arguments], capture_output=True, cwd=cwd, input=stdin, check=False
     )
@@ -39,9 +37,7 @@ def test_start_up_is_cheap() -> None:
     assert children_cpu() - before < 0.35  # the aim is 0.15; this bound is for a busy machine
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--version"], ["--help"], ["plain.py"], ["--check", "."], ["verify", "--help"]]
-)
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["plain.py"], ["--check", "."], ["verify", "--help"]])
 def test_nothing_heavy_is_imported(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("x = 1\n")
     script = f"""
@@ -53,9 +49,7 @@ try:
 finally:
     print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "[]")
 
 

@@ -67,9 +67,7 @@ def test_git_tree_gives_tracked_and_untracked_but_no_ignored_files(tree: Path) -
     (tree / "gone.py").unlink()
     assert names(tree, root=tree) == ["env/cartpole.py", "pkg/model.py", "tracked.py", "train.py"]
     assert names(tree / "pkg", root=tree) == ["pkg/model.py"]
-    assert names(tree / "generated", root=tree) == ["generated/x.py"], (
-        "an ignored folder that is asked for is walked"
-    )
+    assert names(tree / "generated", root=tree) == ["generated/x.py"], "an ignored folder that is asked for is walked"
     assert names(tree / "pkg/scratch.py", root=tree) == ["pkg/scratch.py"], "and so is an ignored file"
 
 
@@ -81,9 +79,7 @@ def test_git_tree_in_a_git_tree(tree: Path) -> None:
     assert names(tree, root=tree) == KEPT
 
 
-def test_git_variables_of_a_hook_do_not_mislead(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_variables_of_a_hook_do_not_mislead(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tree, "init")
     (tree / ".gitignore").write_text("train.py\n")
     add(tmp_path / "other/x.py")

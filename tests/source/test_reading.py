@@ -54,11 +54,7 @@ def test_round_trip(raw: bytes, encoding: str, bom: bool, tmp_path: Path) -> Non
     assert encode(source, source.text) == path.read_bytes()
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["x = 1", "# é漢", "", "\x0c"]), st.sampled_from(["\n", "\r\n", "\r"]))
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from(["x = 1", "# é漢", "", "\x0c"]), st.sampled_from(["\n", "\r\n", "\r"]))))
 def test_round_trip_of_any_newlines(lines: list[tuple[str, str]]) -> None:
     raw = "".join(line + newline for line, newline in lines).encode()
     source = decode(PATH, raw)
@@ -110,9 +106,7 @@ def test_python_2_is_named_and_sent_to_2to3(text: str) -> None:
     assert "2to3 -w -n train.py" in finding.message
 
 
-@pytest.mark.parametrize(
-    "text", ["x = (\n", "x = = 1\n", "def f(:\n  pass\n", "x = '\0'\n", "(" * 500 + ")" * 500]
-)
+@pytest.mark.parametrize("text", ["x = (\n", "x = = 1\n", "def f(:\n  pass\n", "x = '\0'\n", "(" * 500 + ")" * 500])
 def test_other_syntax_errors_are_not_called_python_2(text: str) -> None:
     finding = decode(PATH, text.encode())
     assert isinstance(finding, Finding)
@@ -165,9 +159,7 @@ def test_newlines_come_back() -> None:
     assert with_newlines_of("a\rb\r", "b\n") == "b\r"
 
 
-LINES = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "", "\x0c", "\u2028"]), st.sampled_from(["\n", "\r\n", "\r"]))
-)
+LINES = st.lists(st.tuples(st.sampled_from(["a", "b", "", "\x0c", "\u2028"]), st.sampled_from(["\n", "\r\n", "\r"])))
 
 
 def joined(lines: list[tuple[str, str]]) -> str:

@@ -4,10 +4,10 @@ place.
 Nothing here is a chosen relative error. What is chosen, and why: equivalence.md §2.2 measured the factor
 between a replicate that was held out and the floor of the others at 1.0 to 1.8, so that c = 4 times the worst
 one is 4 to 8; MINIMUM_C keeps the upper end when the held-out replicates happen to be quiet. Measured with
-this code on the repository's programs (dense layers, Adagrad and SGD, TF 2.15.1 against 2.21 on the same
-machine): the two versions agree bit for bit in every loss, gradient, slot and weight, held-out replicates
-stay below 1.0 floor, and a learning rate 1 % higher stands 1.9e3 to 3.2e4 floors out. eps*sqrt(n) is kept for
-kernels that do add in another order.
+this code, TF 2.15.1 against 2.21 on one machine, correct migrations of the repository's eight fixtures and a
+300-step Adam run: first losses agree bit for bit but for a convolutional classifier (0.045 floors); Adagrad
+and SGD programs of dense layers agree bit for bit throughout, the others within 0.25 floors (state) and 0.36
+(losses). c was 8 in all of them, and a learning rate 1 % higher stood 168 (Adam) to 3.4e4 (Adagrad) floors out.
 """
 
 from __future__ import annotations
