@@ -457,7 +457,13 @@ time.sleep(60)
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-TOOL = """
+# What a shell starts in the background (a CI job, say) ignores SIGINT from birth; Ctrl-C is tried as in the foreground.
+HEAR_CTRL_C = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
+TOOL = f"""{HEAR_CTRL_C}
 import sys
 from pathlib import Path
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
@@ -493,7 +499,7 @@ def test_nothing_survives_the_tool(tmp_path: Path, name: str) -> None:
     assert ("KeyboardInterrupt" in errors.decode()) == (name == "SIGINT")
 
 
-SLOW_TOOL = """
+SLOW_TOOL = f"""{HEAR_CTRL_C}
 import sys
 from pathlib import Path
 from migrator.harness.cluster import ForkServer
