@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,6 +99,8 @@ class Recording:
     ``slots`` are in TensorFlow 1 form: Keras' momentum slot (-rate * accumulator) is divided by -rate,
     where the rate was constant up to that step; otherwise the canonical entry is absent. ``raw_slots``
     holds what the program itself stored. ``gradients`` are summed over synchronous replicas.
+    ``dropout_rates`` are those of the dropouts at work in training, ``dropout_inputs`` the shapes of one
+    example before each (None: unknown).
     """
 
     program: str
@@ -119,6 +122,7 @@ class Recording:
     evaluations: tuple[dict[str, float], ...]
     participation: dict[str, int]
     raw_slots: dict[int, dict[tuple[str, str], Array]] = field(default_factory=dict)
+    dropout_inputs: tuple[tuple[int, ...] | None, ...] = ()
 
 
 # -- packed tensors --
@@ -189,9 +193,7 @@ def decode_tensor(data: bytes) -> tuple[str, Array]:
             if number == 1 and isinstance(value, int):
                 dtype = value
             elif number == 2 and isinstance(value, bytes):
-                shape = [
-                    _dimension(one) for key, one in _fields(value) if key == 2 and isinstance(one, bytes)
-                ]
+                shape = [_dimension(one) for key, one in _fields(value) if key == 2 and isinstance(one, bytes)]
             elif number == 4 and isinstance(value, bytes):
                 content = value
             elif number == 8 and isinstance(value, bytes):
@@ -265,9 +267,9 @@ def _numbered(folder: Path) -> list[Path]:
 
 def _arrays(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise RecordingError(f"{path} cannot be read: {error}") from error
 
 
@@ -328,9 +330,7 @@ def _gradients_of(path: Path) -> dict[str, Array]:
         name = part["name"]
         if name not in whole:
             whole[name] = np.zeros(part["whole"], value.dtype)
-        place = tuple(
-            slice(start, start + size) for start, size in zip(part["offset"], value.shape, strict=True)
-        )
+        place = tuple(slice(start, start + size) for start, size in zip(part["offset"], value.shape, strict=True))
         whole[name][place] = value
     return whole
 
@@ -387,8 +387,12 @@ def _evaluations(tasks: Mapping[str, Path]) -> tuple[dict[str, float], ...]:
         path = folder / "evaluations.jsonl"
         if path.exists():
             for line in path.read_text().splitlines():
-                entry = json.loads(line)
-                lines.append((entry["time"], {key: float(value) for key, value in entry["results"].items()}))
+                try:
+                    entry = json.loads(line)
+                    results = {key: float(value) for key, value in entry["results"].items()}
+                    lines.append((float(entry["time"]), results))
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise RecordingError(f"{path} cannot be read: {error}") from error
     return tuple(results for _, results in sorted(lines, key=lambda line: line[0]))
 
 
@@ -401,7 +405,7 @@ def read(record_dir: Path) -> Recording:
     tasks = _tasks(record_dir)
     leader = next((folder for folder in tasks.values() if (folder / "program.json").exists()), None)
     if leader is None:
-        raise RecordingError(f"no task of the run reached training: nothing was recorded in {record_dir}")
+        raise RecordingError("no task of the run reached training (Estimator.train or Model.fit): nothing was recorded")
     program = _json(leader / "program.json")
     steps, batches = _steps(tasks)
     replicas = int(program["replicas"])
@@ -440,12 +444,12 @@ def read(record_dir: Path) -> Recording:
         replicas=replicas,
         evaluations=_evaluations(tasks),
         participation={
-            task: count
-            for task in tasks
-            for count in [sum(1 for step in steps if step.task == task)]
-            if count
+            task: count for task in tasks for count in [sum(1 for step in steps if step.task == task)] if count
         },
         raw_slots=raw,
+        dropout_inputs=tuple(
+            None if shape is None else tuple(int(size) for size in shape) for shape in program.get("dropout_inputs", [])
+        ),
     )
 
 

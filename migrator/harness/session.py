@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import tempfile
 import threading
 import time
@@ -148,8 +149,8 @@ def open_session(original_python: Path | None = None, migrated_python: Path | No
     )
     with (
         tempfile.TemporaryDirectory(prefix="tf-migrate-verify-") as folder,
-        ForkServer(pythons[0], "original") as original,
-        ForkServer(pythons[1], "migrated") as migrated,
+        ForkServer(pythons[0], "original", folder=Path(folder)) as original,
+        ForkServer(pythons[1], "migrated", folder=Path(folder)) as migrated,
     ):
         yield Session(original, migrated, Path(folder), _count())
 
@@ -180,6 +181,11 @@ def check(case: Case) -> None:
         raise CaseError(f"steps must be at least 1, not {case.steps}")
     if case.shape.counts and not case.shape.trainers():
         raise CaseError(f"the cluster {case.shape} has no task that trains")
+    if case.report_dir is not None:
+        wanted = case.report_dir.absolute()
+        place = next(folder for folder in (wanted, *wanted.parents) if folder.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK):
+            raise CaseError(f"no report can be written to {case.report_dir}: {place} is not a folder to write in")
 
 
 # -- clusters ------------------------------------------------------------------------------------------------
@@ -369,9 +375,7 @@ def _failure(runs: tuple[Run, ...], failed: Run) -> _Findings:
     message = failed.complaint or "it left no recording"
     tail: tuple[str, ...] = ()
     if failed.outcome.failure is not None:
-        failure = failed.outcome.failure
-        tail = failure.tail
-        message = f"{failure.task}: {message}"
+        tail = failed.outcome.failure.tail
     if failed.role not in ("original", "migrated"):
         message = f"{message} (run: {failed.role})"
     return _Findings((l0_runs.failed(failed.program, message, tail),), runs)
@@ -417,7 +421,7 @@ def _migrated_runs(
     if failed is not None or original is None:
         return _failure((), failed or evidence.main)
     shape = _counterpart(case, one_trainer(case.shape))
-    total = 4 if asynchronous(case.shape) else 3
+    total = 3 + asynchronous(case.shape) + evidence.random_order
     if probe is None:
         progress(Progress("migrated", 0, total))
         probe = _probe(session, case)
@@ -439,6 +443,14 @@ def _migrated_runs(
         random_order=evidence.random_order,
         examples=(_examples(evidence.main), _examples(main)) if evidence.random_order else None,
     )
+    if evidence.random_order and base.comparable:
+        again = run_program(session, case, "migrated", "migrated repeat", shape, initial=initial)
+        runs += (again,)
+        if again.recording is None:
+            return _failure(runs, again)
+        if l2_data.same_sequences(main.recording, again.recording):
+            levels = [l2_data.fixed_order(level) if level.id == l2_data.ID else level for level in base.levels]
+            base = replace(base, levels=tuple(levels))
     if evidence.free is not None and evidence.free.recording is not None:
         progress(Progress("migrated", 2, total))
         free = run_program(

@@ -469,7 +469,7 @@ from pathlib import Path
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 
 script, run_dir = map(Path, sys.argv[1:])
-with ForkServer(Path(sys.executable), "original", preload=()) as server:
+with ForkServer(Path(sys.executable), "original", preload=(), folder=run_dir.parent) as server:
     print(server.describe()["pid"], flush=True)
     shape = ClusterShape.parse("chief=1,worker=2,ps=1,evaluator=1")
     server.run(Launch("original", script, (), shape, run_dir))
@@ -481,7 +481,7 @@ def test_nothing_survives_the_tool(tmp_path: Path, name: str) -> None:
     script = tmp_path / "program.py"
     script.write_text(f"{PROLOGUE}{STUBBORN}PIDS = {str(tmp_path / 'pids')!r}\n{STRAYS}\ntime.sleep(60)\n")
     tool = subprocess.Popen(
-        [sys.executable, "-c", TOOL, str(script), str(tmp_path / "run")],
+        [sys.executable, "-c", TOOL, str(script), str(tmp_path / "runs" / "run")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -497,6 +497,8 @@ def test_nothing_survives_the_tool(tmp_path: Path, name: str) -> None:
         tool.kill()
         tool.wait()
     assert ("KeyboardInterrupt" in errors.decode()) == (name == "SIGINT")
+    # A tool that can still tidy up does so itself.
+    assert (tmp_path / "runs").exists() == (name == "SIGINT")
 
 
 SLOW_TOOL = f"""{HEAR_CTRL_C}
@@ -504,7 +506,8 @@ import sys
 from pathlib import Path
 from migrator.harness.cluster import ForkServer
 
-with ForkServer(Path(sys.executable), "original", preload=("slow_to_import",)) as server:
+folder = Path(sys.argv[1])
+with ForkServer(Path(sys.executable), "original", preload=("slow_to_import",), folder=folder) as server:
     server.describe()
 """
 
@@ -515,15 +518,20 @@ def test_a_server_that_still_imports_ends_with_the_tool(tmp_path: Path, name: st
     (tmp_path / "slow_to_import.py").write_text(
         f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
     )
+    runs = tmp_path / "runs"
+    runs.mkdir()
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     tool = subprocess.Popen(
-        [sys.executable, "-c", SLOW_TOOL], env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", SLOW_TOOL, str(runs)],
+        env={**os.environ, "PYTHONPATH": path},
+        stderr=subprocess.DEVNULL,
     )
     try:
         pids = [int(pid) for pid in eventually(note, 1)]
         tool.send_signal(getattr(signal, name))
         assert gone(pids, within=2.0)
         tool.wait(5)
+        assert runs.exists() == (name == "SIGINT")
     finally:
         tool.kill()
         tool.wait()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy_programs import Program, initial_values, migrated_of, run
 
-from migrator.harness.protocol import ladder, name_map, tolerance, verdict
+from migrator.harness.protocol import l0b_configuration, ladder, name_map, tolerance, verdict
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Recording
 
@@ -146,6 +146,25 @@ def test_a_control_that_is_not_seen_makes_the_level_inconclusive() -> None:
     assert found.status is Status.INCONCLUSIVE
     assert found.reason is Reason.CONTROL_NOT_DETECTED
     assert {level.id for level in levels if level.reason is Reason.CONTROL_NOT_DETECTED} == {"L4", "L5"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [
+        (((4, 4, 2), (16,)), ((16,), (4, 4, 2)), True),
+        (((64,),), ((16,),), False),
+        (((64,),), (None,), True),
+        (((64,),), (), True),
+    ],
+)
+def test_a_dropout_on_an_input_of_another_shape_is_different(
+    ours: tuple[tuple[int, ...] | None, ...], theirs: tuple[tuple[int, ...] | None, ...], same: bool
+) -> None:
+    original = replace(run(ADAGRAD), dropout_inputs=ours)
+    migrated = replace(run(migrated_of(ADAGRAD)), dropout_inputs=theirs)
+    level = l0b_configuration.judge(original, migrated)
+    assert (level.status is Status.EQUIVALENT) == same, level.summary
+    assert same or level.differences[0].tensor == "dropout inputs"
 
 
 def test_a_missing_control_is_never_a_pass() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from migrator.harness.recording import RecordingError, Step, decode_tensor, read, read_batch
+from migrator.harness.recording import RecordingError, Step, _arrays, _evaluations, decode_tensor, read, read_batch
 
 FLOAT, INT64, STRING, BOOL = 1, 9, 7, 10
 CODES = {"float32": FLOAT, "int64": INT64, "bool": BOOL}
@@ -266,6 +267,23 @@ def test_nothing_recorded(tmp_path: Path) -> None:
     (tmp_path / "ps-0" / "task.json").write_text("{}")
     with pytest.raises(RecordingError, match="no task of the run reached training"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"time": 1.0}', '{"time": 1.0, "results": {"loss": "none"}}'])
+def test_a_broken_line_of_an_evaluation(tmp_path: Path, line: str) -> None:
+    with pytest.raises(RecordingError, match=re.escape("evaluations.jsonl cannot be read")):
+        _evaluations({"evaluator:0": _with_file(tmp_path, "evaluations.jsonl", line.encode())})
+
+
+def test_a_truncated_archive(tmp_path: Path) -> None:
+    for content in (b"", b"PK\x03\x04 and no more"):
+        with pytest.raises(RecordingError, match=re.escape("initial.npz cannot be read")):
+            _arrays(_with_file(tmp_path, "initial.npz", content) / "initial.npz")
+
+
+def _with_file(folder: Path, name: str, content: bytes) -> Path:
+    (folder / name).write_bytes(content)
+    return folder
 
 
 def test_tensors_of_an_unknown_type_are_refused() -> None:

@@ -397,6 +397,25 @@ def test_local_original_against_local_keras(runner: Runner, optimizer: str) -> N
     assert original.evaluations[0]["global_step"] == migrated.evaluations[0]["global_step"] == 12
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "rates", "inputs"),
+    [
+        ("", "", (0.25,), ((16,),)),
+        ("Dropout(0.25)(net)", "Dropout(0.25)(net, training=False)", (), ()),
+        ("Dropout(0.25)(net)", "Dropout(0.25)(net, True)", (0.25,), ((16,),)),
+    ],
+    ids=["plain", "switched off", "always on"],
+)
+def test_a_dropout_counts_where_it_is_at_work(
+    runner: Runner, old: str, new: str, rates: tuple[float, ...], inputs: tuple[tuple[int, ...], ...]
+) -> None:
+    assert old in MIGRATED
+    migrated, _ = runner.run("migrated", MIGRATED.replace(old, new), "momentum")
+    assert (migrated.dropout_rates, migrated.dropout_inputs) == (rates, inputs)
+    original, _ = runner.run("original", ORIGINAL, "momentum")
+    assert (original.dropout_rates, original.dropout_inputs) == ((0.25,), ((16,),))
+
+
 def test_the_recorder_changes_no_bit(runner: Runner) -> None:
     for program, body in (("original", ORIGINAL), ("migrated", MIGRATED)):
         plain = runner.output(program, body, "momentum", recorded=False)
@@ -575,6 +594,8 @@ def test_parameter_server_with_one_worker(runner: Runner) -> None:
     )
     check_same_training(original, migrated)
     assert [one.shards for one in original.variables] == [one.shards for one in migrated.variables] == [2, 2, 2, 1]
+    assert original.dropout_rates == migrated.dropout_rates == (0.25,)
+    assert original.dropout_inputs == migrated.dropout_inputs == ((16,),)
     assert original.participation == {"chief:0": 12}
     # The worker process itself wrote its steps; the chief only coordinates.
     assert migrated.participation == {"worker:0": 12}
@@ -645,6 +666,7 @@ def test_two_mirrored_workers(runner: Runner, form: str) -> None:
     )
     check_same_training(original, migrated)
     assert original.replicas == migrated.replicas == 2
+    assert (migrated.dropout_rates, migrated.dropout_inputs) == ((0.25,), ((16,),))
     assert original.participation == migrated.participation == {"chief:0": 12, "worker:0": 12}
     first = [step for step in original.steps if step.number == 1]
     assert first[0].batch != first[1].batch

@@ -83,6 +83,12 @@ class TestWrongInputs:
             with pytest.raises(session.CaseError, match="original"):
                 session.make_case(path, self.GOOD)
 
+    def test_a_report_that_cannot_be_written_is_known_before_anything_runs(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        session.make_case(self.GOOD, self.GOOD, report_dir=tmp_path / "new" / "report")
+        with pytest.raises(session.CaseError, match="file is not a folder"):
+            session.make_case(self.GOOD, self.GOOD, report_dir=tmp_path / "file" / "report")
+
     def test_no_step_is_too_few(self) -> None:
         with pytest.raises(session.CaseError, match="at least 1"):
             session.make_case(self.GOOD, self.GOOD, steps=0)
@@ -128,6 +134,22 @@ class TestFreeCluster:
         assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DEGENERATE_PARTICIPATION)
         assert "evaluator:0" in level.summary
 
+    def test_totals_may_differ_by_what_is_under_way_when_the_last_step_is_counted(self) -> None:
+        assert self.judge({"chief:0": 6, "worker:0": 8}, {"worker:0": 5, "worker:1": 7}).status is Status.EQUIVALENT
+        level = self.judge({"chief:0": 5, "worker:0": 5}, {"worker:0": 3, "worker:1": 2})
+        assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DATA_DIFFERS)
+        assert "10 steps in the original and 5 in the migrated" in level.summary
+        assert (level.differences[0].original, level.differences[0].migrated) == (10.0, 5.0)
+
+    def test_an_evaluation_that_only_one_program_makes_is_noted(self) -> None:
+        ours = replace(cluster_of("original", {"chief:0": 5, "worker:0": 7}), evaluations=({"loss": 1.0},))
+        theirs = cluster_of("migrated", {"worker:0": 5, "worker:1": 7})
+        level = l0_runs.free_cluster(self.L0, ours, replace(theirs, evaluations=()), self.OURS, self.THEIRS)
+        assert level.status is Status.EQUIVALENT
+        assert "the original evaluated 1 times, the migrated program 0 times" in level.notes[0]
+        both = replace(theirs, evaluations=ours.evaluations)
+        assert not l0_runs.free_cluster(self.L0, ours, both, self.OURS, self.THEIRS).notes
+
     def test_each_trainer_must_begin_with_its_counterparts_batches(self) -> None:
         pairs = list(zip(self.OURS, self.THEIRS, strict=True))
         ours = cluster_of("original", {"chief:0": 5, "worker:0": 7})
@@ -154,6 +176,16 @@ def test_random_data_is_equal_when_the_distinct_examples_are() -> None:
         assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.NONDETERMINISTIC_ORIGINAL)
     fixed = l2_data.judge(ours, theirs, random_order=False, examples=(some, some)).level
     assert fixed.status is Status.DIFFERENT
+
+
+def test_a_fixed_order_is_not_a_random_one() -> None:
+    ours, theirs = run(Program()), run(migrated_of(Program(), data_seed=2))
+    same = frozenset({"a", "b"})
+    level = l2_data.judge(ours, theirs, random_order=True, examples=(same, same)).level
+    fixed = l2_data.fixed_order(level)
+    assert (fixed.status, fixed.reason) == (Status.INCONCLUSIVE, Reason.ORDER_DIFFERS)
+    different = replace(level, status=Status.DIFFERENT)
+    assert l2_data.fixed_order(different) is different
 
 
 # -- real programs ---------------------------------------------------------------------------------------

@@ -53,14 +53,19 @@ class ForkServer:
         program: str,
         preload: tuple[str, ...] = ("tensorflow",),
         start_timeout: float = 300.0,
+        folder: Path | None = None,
     ) -> None:
-        """`preload` names the modules to import before the forks, `start_timeout` limits that (seconds)."""
+        """`preload` names the modules to import before the forks, `start_timeout` limits that (seconds).
+
+        `folder` is removed if the tool dies without closing this server (SIGKILL): nobody else can then.
+        """
         if program not in PROGRAMS:
             raise ValueError(f"{program!r} is no program: expected one of {', '.join(PROGRAMS)}")
         self._python = python
         self._program = program
         self._preload = preload
         self._start_timeout = start_timeout
+        self._folder = folder
         self._tag = uuid.uuid4().hex
         self._process: subprocess.Popen[bytes] | None = None
         self._description: dict[str, Any] | None = None
@@ -78,6 +83,7 @@ class ForkServer:
             "program": self._program,
             "preload": list(self._preload),
             "parent": os.getpid(),
+            "folder": None if self._folder is None else str(self._folder.absolute()),
         }
         try:
             self._process = subprocess.Popen(

@@ -231,11 +231,10 @@ class Attempt:
         patience = time.monotonic() + _STACKS
         while time.monotonic() < patience:
             self._apply(self.channel.poll(0.05))
-        where = self.launch.run_dir / "tasks"
         return Failure(
             culprit.task,
             kind,
-            f"{culprit.task} {message}; the stacks of all tasks are in the stderr.log files below {where}",
+            f"{culprit.task} {message}; its last lines show where its threads were",
             culprit.tail(),
         )
 

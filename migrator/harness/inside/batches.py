@@ -76,11 +76,7 @@ def _match(header, wanted):
             % (recorded, [path for path, _ in wanted])
         )
     names = [path for path, _ in wanted]
-    places = (
-        [recorded.index(path) for path in names]
-        if sorted(names) == sorted(recorded)
-        else list(range(len(names)))
-    )
+    places = [recorded.index(path) for path in names] if sorted(names) == sorted(recorded) else list(range(len(names)))
     for (path, leaf), place in zip(wanted, places):
         if leaf.dtype.base_dtype.name != header["dtypes"][place]:
             raise RuntimeError(
@@ -113,8 +109,7 @@ def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=F
         for one in recorded:
             if not shape.is_compatible_with(one):
                 raise RuntimeError(
-                    "cannot replay: component %s has shape %s here and %s in the recording"
-                    % (path, leaf.shape, one)
+                    "cannot replay: component %s has shape %s here and %s in the recording" % (path, leaf.shape, one)
                 )
         shapes.append(shape)
 

@@ -109,9 +109,7 @@ def moved_one_ulp(arrays, seed):
         random = np.random.RandomState([int(seed) & 0x7FFFFFFF, zlib.crc32(name.encode("utf-8"))])
         up = random.randint(0, 2, size=value.shape).astype(bool)
         infinity = value.dtype.type(np.inf)
-        moved[name] = np.where(up, np.nextafter(value, infinity), np.nextafter(value, -infinity)).astype(
-            value.dtype
-        )
+        moved[name] = np.where(up, np.nextafter(value, infinity), np.nextafter(value, -infinity)).astype(value.dtype)
     return moved
 
 
@@ -126,6 +124,15 @@ def initial_values(plan, current):
     if plan.get("ulp_seed") is not None:
         values = moved_one_ulp(current() if values is None else values, plan["ulp_seed"])
     return values
+
+
+def features_of(tensor):
+    """The static shape of one example of a batch, None where it is unknown."""
+    shape = getattr(tensor, "shape", None)
+    if shape is None or getattr(shape, "ndims", None) is None:
+        return None
+    sizes = shape.as_list()[1:]
+    return None if None in sizes else sizes
 
 
 def float32(value):

@@ -193,6 +193,7 @@ class EstimatorRecorder(object):
         self.steps_done = 0
         self.loaded = False
         self.dropout_rates = []
+        self.dropout_inputs = []
         self.state_steps = set(plan.get("state_steps") or [])
         self.replicas = 1
         self.last_evaluated = None
@@ -207,6 +208,7 @@ class EstimatorRecorder(object):
         if self.capture is None or self.capture.graph is not graph:
             self.capture = capture
         del self.dropout_rates[:]
+        del self.dropout_inputs[:]
         self.calling_model = True
         try:
             spec = original(estimator, features, labels, mode, config)
@@ -340,6 +342,7 @@ def make_hook(recorder):
                 "regularization": None,
                 "update_ops": len({getattr(op, "op", op).name for op in updates} & trained),
                 "dropout_rates": list(recorder.dropout_rates),
+                "dropout_inputs": list(recorder.dropout_inputs),
                 "replicas": recorder.replicas,
                 "gradients": "local",
             }
@@ -588,8 +591,9 @@ def _patch_dropout(tf, recorder):
     pin = recorder.plan.get("pin_dropout", True)
     inside = []
 
-    def note(rate):
+    def note(rate, inputs):
         if recorder.calling_model and not inside:
+            recorder.dropout_inputs.append(parts.features_of(inputs))
             try:
                 recorder.dropout_rates.append(parts.float32(float(rate)))
             except (TypeError, ValueError):
@@ -599,7 +603,7 @@ def _patch_dropout(tf, recorder):
         # tf.layers passes the truth value of the mode comparison.
         if training is None or training is False or not recorder.calling_model:
             return original(self, inputs, training=training)
-        note(self.rate)
+        note(self.rate, inputs)
         if pin:
             return tf.identity(inputs)
         inside.append(True)
@@ -618,7 +622,7 @@ def _patch_dropout(tf, recorder):
             rate = None if keep is None else 1.0 - keep
         if not recorder.calling_model or inside:
             return original(x, *args, **kwargs)
-        note(rate)
+        note(rate, x)
         return tf.identity(x) if pin else original(x, *args, **kwargs)
 
     wrap(tf.nn, "dropout", function)

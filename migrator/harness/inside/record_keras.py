@@ -81,6 +81,7 @@ class Step(object):
         self.rate = None
         self.iteration = None
         self.gradients = None
+        self.dropouts = []  # (rate, shape of an example) of every dropout that is at work
 
 
 class KerasRecorder(object):
@@ -103,6 +104,8 @@ class KerasRecorder(object):
         self.coordinated = False
         self.parts = []
         self.training_depth = 0
+        self.program = {}
+        self.dropouts = None
 
     # -- variables --
     def model_parts(self, model):
@@ -203,6 +206,7 @@ class KerasRecorder(object):
             outputs = original(data)
         finally:
             self.tracing.step = None
+        self.dropouts = step.dropouts
         stamp = tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
         fields = []
         if step.loss is not None:
@@ -273,7 +277,8 @@ class KerasRecorder(object):
             for part, piece in zip(self.parts, parts.cut(self.parts, values)):
                 assign(part.variable, piece)
         parts.write_arrays(self.folder.file("initial.npz"), self.current())
-        self.folder.write_json("program.json", self.describe(model, strategy))
+        self.program = self.describe(model, strategy)
+        self.folder.write_json("program.json", self.program)
         if not self.coordinated:
             self.folder.barrier("start")
 
@@ -300,8 +305,22 @@ class KerasRecorder(object):
             "gradients": "summed",
         }
 
+    def dropout_call(self, original, layer, inputs, *args, **kwargs):
+        training = args[0] if args else kwargs.get("training")
+        step = getattr(self.tracing, "step", None)
+        # A layer that was told not to train is no dropout, whatever its rate.
+        if step is not None and (training is None or hasattr(training, "dtype") or training):
+            step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs)))
+        if self.plan.get("pin_dropout", True):
+            return self.tf.identity(inputs)
+        return original(layer, inputs, *args, **kwargs)
+
     def after_step(self, model):
         self.steps_done += 1
+        if self.steps_done == 1 and self.dropouts is not None:
+            self.program["dropout_rates"] = [rate for rate, _ in self.dropouts]
+            self.program["dropout_inputs"] = [shape for _, shape in self.dropouts]
+            self.folder.write_json("program.json", self.program)
         if self.steps_done in self.state_steps:
             self.record_state(model)
         if self.limit is not None and self.steps_done >= self.limit:
@@ -438,11 +457,13 @@ class KerasRecorder(object):
         """tf.train.checkpoints_iterator that also ends when every training process is gone and no
         checkpoint is left.
         """
-        begun = [time.time()]
+        begun, seen_over = [time.time()], []
 
         def over():
             if self.folder.training_over():
-                return True
+                # The last checkpoint may have been written after the look that found none: look once more.
+                seen_over.append(True)
+                return len(seen_over) > 1
             if timeout is not None and time.time() - begun[0] > timeout:
                 return timeout_fn() if timeout_fn else True
             return False
@@ -484,8 +505,11 @@ def install(plan, folder):
         wrap(model, "evaluate", recorder.evaluate)
     _patch_single_steps(model)
     _patch_gradients(tf, optimizer, recorder)
-    if plan.get("pin_dropout", True):
-        wrap(dropout, "call", lambda original, self, inputs, *args, **kwargs: tf.identity(inputs))
+    wrap(
+        dropout,
+        "call",
+        lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
+    )
     _patch_places(tf, base, model, recorder)
 
 

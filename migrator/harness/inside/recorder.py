@@ -58,9 +58,7 @@ def install(plan):
     finally:
         if added:
             sys.path.remove(HERE)
-    program = plan.get("program") or (
-        "migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original"
-    )
+    program = plan.get("program") or ("migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original")
     folder = modules["folder"].TaskFolder(plan, program)
     modules["record_estimator" if program == "original" else "record_keras"].install(plan, folder)
     # A user's own module may bear one of these plain names; ours live on through the patches.

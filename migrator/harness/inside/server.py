@@ -1,10 +1,10 @@
 """The fork server: imports TensorFlow once and forks one process per task whenever the tool asks.
 
-usage: python server.py CONFIGURATION   (JSON: read, write: descriptors; program; preload; parent)
+usage: python server.py CONFIGURATION   (JSON: read, write: descriptors; program; preload; parent; folder)
 
 It speaks JSON lines with the tool over two pipes. It only starts, signals and reaps processes; what is a
 failure and when a run is over is decided in the tool. When the tool dies it ends every process it ever
-started, then itself.
+started, removes the folder of the runs, then ends itself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -288,14 +289,25 @@ def _context_initialized() -> bool:
     return bool(getattr(context, "_initialized", False))
 
 
+def _clear(configuration: dict[str, Any]) -> None:
+    """Remove the folder of the runs, if the tool cannot do it any more because it was killed."""
+    if configuration.get("folder") and os.getppid() != configuration["parent"]:
+        shutil.rmtree(configuration["folder"], ignore_errors=True)
+
+
+def _orphaned(configuration: dict[str, Any]) -> None:
+    if os.getppid() != configuration["parent"]:
+        _clear(configuration)
+        os._exit(1)
+
+
 def main() -> None:
     """Prepare, report, serve; in a child, run the task."""
     configuration = json.loads(sys.argv[1])
     # The signal also comes when only the thread ends that started this process; hence the look at the parent.
-    signal.signal(signal.SIGHUP, lambda *_: None if os.getppid() == configuration["parent"] else os._exit(1))
+    signal.signal(signal.SIGHUP, lambda *_: _orphaned(configuration))
     child.die_with_parent(signal.SIGHUP)
-    if os.getppid() != configuration["parent"]:
-        os._exit(1)
+    _orphaned(configuration)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for descriptor in (configuration["read"], configuration["write"]):
         os.set_inheritable(descriptor, False)
@@ -316,6 +328,8 @@ def main() -> None:
     job = server.serve()
     if job is not None:
         child.run(job)
+    else:
+        _clear(configuration)
     os._exit(0)
 
 

@@ -53,7 +53,8 @@ def free_cluster(
     """Adds to L0 what the free-running cluster of several asynchronous trainers showed.
 
     Steps go to whichever trainer is free, so that a declared trainer without a step is only a note as long as
-    there were few steps to go round. A task that trains without being declared is a difference.
+    there were few steps to go round. A task that trains without being declared is a difference, and so are
+    totals further apart than the steps that can be under way when the last one is counted.
     """
     notes, status, reason, summary = list(level.notes), level.status, level.reason, level.summary
     shares = []
@@ -75,6 +76,24 @@ def free_cluster(
         elif _undeclared(recording, declared):
             status, reason = _undeclared_status(recording), Reason.DEGENERATE_PARTICIPATION
             summary = _undeclared_summary(recording, declared) + " in the free-running cluster"
+    evaluated = len(original.evaluations), len(migrated.evaluations)
+    if bool(evaluated[0]) != bool(evaluated[1]):
+        notes.append(
+            f"evaluation: in the free-running cluster the original evaluated {evaluated[0]} times, "
+            f"the migrated program {evaluated[1]} times"
+        )
+    totals = [sum(recording.participation.values()) for recording in (original, migrated)]
+    if status is Status.EQUIVALENT and abs(totals[0] - totals[1]) > len(original_trainers):
+        status, reason = Status.DIFFERENT, Reason.DATA_DIFFERS
+        summary = f"the free-running cluster took {totals[0]} steps in the original and {totals[1]} in the migrated"
+        summary += " program (" + "; ".join(shares) + ")"
+        first = Divergence(
+            "steps of all trainers of the free-running cluster",
+            float(totals[0]),
+            float(totals[1]),
+            causes=("steps_per_epoch of a coordinator counts the steps of all workers together",),
+        )
+        level = replace(level, differences=(first, *level.differences))
     if status is Status.EQUIVALENT:
         summary += "; steps in the free-running cluster: " + "; ".join(shares)
     return replace(level, status=status, reason=reason, summary=summary, notes=tuple(notes))

@@ -110,6 +110,15 @@ def _first_sizes(recording: Recording) -> tuple[int, ...]:
     return tuple(first[task] for task in positions if task in first)
 
 
+def _dropout_places(original: Recording, migrated: Recording) -> tuple[str, str] | None:
+    """The shapes that the dropouts work on, if both programs' are known and they differ."""
+    ours, theirs = original.dropout_inputs, migrated.dropout_inputs
+    if not ours or not theirs or None in ours or None in theirs:
+        return None
+    shapes = [sorted(list(shape) for shape in side if shape is not None) for side in (ours, theirs)]
+    return None if shapes[0] == shapes[1] else (str(shapes[0]), str(shapes[1]))
+
+
 def judge(original: Recording, migrated: Recording) -> LevelResult:
     """Compares optimizer, rate at each step, batch size of each trainer, dropout rates and replicas."""
     differences = [
@@ -145,7 +154,12 @@ def judge(original: Recording, migrated: Recording) -> LevelResult:
         )
     rates = sorted(original.dropout_rates), sorted(migrated.dropout_rates)
     if len(rates[0]) != len(rates[1]) or not all(same(a, b) for a, b in zip(*rates, strict=True)):
-        differences.append(Divergence("dropout rates", str(rates[0]), str(rates[1]), causes=("keep_prob is 1 - rate",)))
+        causes = ("keep_prob is 1 - rate", "training=False switches a dropout off")
+        differences.append(Divergence("dropout rates", str(rates[0]), str(rates[1]), causes=causes))
+    elif (places := _dropout_places(original, migrated)) is not None:
+        differences.append(
+            Divergence("dropout inputs", *places, causes=("the dropout is at another place in the network",))
+        )
     if original.replicas != migrated.replicas:
         differences.append(Divergence("replicas", float(original.replicas), float(migrated.replicas)))
 

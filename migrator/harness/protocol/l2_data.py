@@ -223,6 +223,22 @@ def judge(
     return DataResult(level, result.same_order)
 
 
+def fixed_order(level: LevelResult) -> LevelResult:
+    """L2 of an original with a random order, when two runs of the migrated program read the same sequence.
+
+    Not DIFFERENT, because a few examples may come in the same order twice by chance.
+    """
+    if level.status is not Status.EQUIVALENT:
+        return level
+    return replace(
+        level,
+        status=Status.INCONCLUSIVE,
+        reason=Reason.ORDER_DIFFERS,
+        summary="the original's order is random, and two runs of the migrated program read the same order: "
+        "a shuffle is missing, or its seed is fixed",
+    )
+
+
 def free_cluster(
     level: LevelResult, original: Recording, migrated: Recording, tasks: Sequence[tuple[str, str]]
 ) -> LevelResult:

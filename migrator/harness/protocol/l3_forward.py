@@ -16,6 +16,7 @@ _CAUSES = (
     "the loss is reduced another way (sum, mean, or mean over non-zero weights)",
     "a regulariser is missing, doubled or scaled by two",
     "another forward pass: activation, layer default, training mode",
+    "variables of the same shape that were created in another order and so paired wrongly: give a --name-map",
 )
 
 

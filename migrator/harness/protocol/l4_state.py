@@ -129,7 +129,11 @@ def judge(
         summary = "the original's own replicates disagree too much to give a noise floor"
     elif not detected:
         status, reason = Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED
-        summary = f"this workload cannot show the error: {control_name} stays inside the tolerance too"
+        summary = (
+            f"the control could not be run: {control_name}"
+            if control is None
+            else f"this workload cannot show the error: {control_name} stays inside the tolerance too"
+        )
     return LevelResult(
         ID,
         TITLE,

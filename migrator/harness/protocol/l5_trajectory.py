@@ -117,7 +117,11 @@ def judge(
             summary = f"the migrated program goes on after step {last}, where the original ends"
     elif not detected:
         status, reason = Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED
-        summary = f"this workload cannot show the error: {control_name} leaves the losses inside the tolerance"
+        summary = (
+            f"the control could not be run: {control_name}"
+            if control is None
+            else f"this workload cannot show the error: {control_name} leaves the losses inside the tolerance"
+        )
     elif any(f.unjudged for f in inside) or not limits.stable(TRAJECTORY):
         status, reason = Status.INCONCLUSIVE, Reason.ENVIRONMENT_UNSTABLE
         summary = "the original's own replicates disagree too much to give a noise floor"

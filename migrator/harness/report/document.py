@@ -313,14 +313,19 @@ def _not_shown(
         )
     if original is not None:
         if original.dropout_rates:
-            lines.append("dropout: the layers passed their input through in all runs; only their rates were compared")
+            lines.append(
+                "dropout: the layers passed their input through in all runs; only their rates and the shapes of "
+                "their inputs were compared, not their places among inputs of the same shape"
+            )
         sizes = {batch.size for batch in original.batches}
         if len(sizes) == 1:
             lines.append("partial batches: every batch had the same size")
         lines.append(
             f"later training: the comparison ends after {max((s.number for s in original.steps), default=0)} steps"
         )
-    lines.append("evaluation metrics, exported models and checkpoints are not compared (L7 is not there yet)")
+    lines.append(
+        "evaluation metrics, predictions, exported models and checkpoints are not compared (L7 is not there yet)"
+    )
     lines.append("initial values: the migrated program started from the original's, its own initialisers were not run")
     return lines
 

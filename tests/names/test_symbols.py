@@ -1,0 +1,77 @@
+"""The symbol table is what the installed TensorFlow says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from migrator.names import symbols
+from migrator.rules import all_rules
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CHECK = """
+import json, sys
+import tensorflow as tf
+
+missing = []
+for name in json.load(sys.stdin):
+    value = tf
+    try:
+        for part in name.split(".")[1:]:
+            value = getattr(value, part)
+    except AttributeError:
+        missing.append(name)
+print(json.dumps(missing))
+"""
+
+
+def test_lookups() -> None:
+    assert symbols.home("tf.nn.relu") == symbols.Home("tf.nn.relu")
+    assert symbols.home("tf.log") == symbols.Home("tf.math.log")
+    assert symbols.home("tf.train.Server") == symbols.Home("tf.distribute.Server")
+    assert symbols.home("tf.placeholder") is None
+    assert symbols.home("tf.layers.dense") is None
+    assert symbols.is_namespace("tf.nn") and not symbols.is_namespace("tf.placeholder")
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+@pytest.mark.tensorflow
+def test_table_is_up_to_date(tmp_path: Path) -> None:
+    from migrator.harness.environments import migrated_python
+
+    made = tmp_path / "symbols.json"
+    command = [str(migrated_python()), str(ROOT / "tools" / "make_symbol_table.py"), str(made)]
+    subprocess.run(command, check=True, timeout=120, env=environment(), capture_output=True)
+    new, committed = json.loads(made.read_text()), json.loads((ROOT / "migrator/names/symbols.json").read_text())
+    assert new["same"] == committed["same"] and new["renamed"] == committed["renamed"]
+
+
+@pytest.mark.tensorflow
+def test_every_target_exists() -> None:
+    """Each name that the table or a rule's example sends a symbol to is there in TensorFlow 2.21 with tf_keras."""
+    from migrator.harness.environments import migrated_python
+
+    names = {symbols.home(name).name for name in symbols._CHECKED}  # type: ignore[union-attr]
+    for rule in all_rules():
+        for example in rule.examples:
+            head = (example.after or "").partition("(")[0]
+            if head.startswith("tf."):
+                names.add(head)
+    run = subprocess.run(
+        [str(migrated_python()), "-c", CHECK],
+        input=json.dumps(sorted(names)),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env=environment(),
+    )
+    assert json.loads(run.stdout.splitlines()[-1]) == []
