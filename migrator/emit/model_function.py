@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import libcst as cst
 
 from migrator.emit.layout import bracket, call, statements
 from migrator.emit.names import free
-from migrator.names.imports import dotted
-from migrator.program.calls import number, string
-from migrator.program.model_function import ModelFunction, entry, read_parameters
-from migrator.program.modes import ModeNames
+from migrator.names.imports import ImportMap, dotted
+from migrator.program.calls import is_true, number, string
+from migrator.program.model_function import ModelFunction, entry, names_given, read_parameters
+from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames, comment_lines
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules import labels
+from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
 from migrator.rules.rewriter import Rewriter
 
@@ -102,7 +104,7 @@ class _Emitter:
         if optimizer is None:
             assert isinstance(function.optimizer, cst.Name)
             optimizer = function.optimizer.value
-        body, comments = self._network(metrics)
+        body, comments = self._network([*metrics, loss], [*definitions, *self.classes])
         inputs = self._inputs(body)
         model_name = free("model", self.taken)
         output = self._one_line(self._rewritten(function.output))
@@ -123,8 +125,9 @@ class _Emitter:
         end = self._with_comments(end, comments)
         block = node.body.with_changes(body=[*body, *end])
         self._remarks()
+        decorators = [d.with_changes(decorator=self._rewritten(d.decorator)) for d in node.decorators]
         return EmittedModel(
-            node.with_changes(params=self._parameters(), body=block),
+            node.with_changes(params=self._parameters(), body=block, returns=None, decorators=decorators),
             tuple(self.rewriter.problems),
             tuple(self.rewriter.partitioners),
             tuple(self.remarks),
@@ -138,22 +141,34 @@ class _Emitter:
         roles = self.function.parameters
         gone = {roles.labels, roles.mode, roles.config} - {None}
         params = self.function.node.params
-        kept = [p for p in params.params if p.name.value not in gone]
+        kept = [self._parameter(p) for p in params.params if p.name.value not in gone]
         if kept:
             kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        kwonly = [p for p in params.kwonly_params if p.name.value not in gone]
+        kwonly = [self._parameter(p) for p in params.kwonly_params if p.name.value not in gone]
         return params.with_changes(
             params=kept, kwonly_params=kwonly, star_arg=params.star_arg if kwonly else cst.MaybeSentinel.DEFAULT
         )
 
+    def _parameter(self, param: cst.Param) -> cst.Param:
+        default = self._rewritten(param.default) if param.default is not None else None
+        annotation = param.annotation
+        if annotation is not None:
+            annotation = annotation.with_changes(annotation=self._rewritten(annotation.annotation))
+        return param.with_changes(default=default, annotation=annotation)
+
     def _inputs(self, body: list[cst.BaseStatement]) -> str:
         """The name of the Keras inputs; a first line keeps them when the body gives their name to something else."""
         features = self.function.parameters.features
-        if not any(d.name == features for d in self.function.definitions):
+        changed = _Mutations(features)
+        self.function.node.body.visit(changed)
+        if not changed.found and not any(d.name == features for d in self.function.definitions):
             return features
         name = free("inputs", self.taken)
         at = 1 if body and _is_docstring(body[0]) else 0
-        body[at:at] = statements(f"{name} = {features}\n", self.file.module)
+        text = f"{name} = {features}\n"
+        if changed.found:
+            text += f"{features} = dict({features})  # changed below, while the inputs stay\n"
+        body[at:at] = statements(text, self.file.module)
         return name
 
     # -- loss ------------------------------------------------------------------------------------------------------
@@ -164,11 +179,21 @@ class _Emitter:
         if data.keras is not None and data.labels is not None:
             inlined = self._label_inlined(data.labels)
             keras, label = labels.plain(inlined, data.keras, data.arguments, self.file.imports)
-            if isinstance(label, cst.Name) and label.value == self.labels:
-                return [], f"tf.keras.losses.{keras}({', '.join(data.arguments)})"
+            if isinstance(label, cst.Name) and label.value == self.labels and not self._is_reshaped():
+                if keras != data.keras:
+                    self.remarks.append(
+                        Blocked("TFM307", data.labels, "one-hot labels become a sparse loss, which wants them in range")
+                    )
+                return [], f"tf.keras.losses.{keras}({', '.join(self._arguments(data))})"
         subject = data.labels if data.labels is not None else data.mean_of
         assert subject is not None
         name = free("loss_fn", self.taken)
+        if data.mean_of is not None and self.labels in names_in(self._label_inlined(subject)):
+            self.remarks.append(
+                Blocked(
+                    "TFM306", data.mean_of, "Keras makes labels of one number per example a column before this loss"
+                )
+            )
         lines = [f"def {name}({self.labels}, {self.output_name}):"]
         column = labels.needs_flat_labels(self._label_inlined(subject), self.labels, self.file.imports)
         if column:
@@ -178,14 +203,29 @@ class _Emitter:
         for index in self._label_statements(subject):
             self.moved.add(index)
             new = self._rewritten(self.function.statements[index].node)
-            text = self.file.module.with_changes(body=[new]).code.strip("\n")
+            text = self.file.module.with_changes(header=[], footer=[], body=[new]).code.strip("\n")
             lines += [f"{self.indent}{line}" if line else "" for line in text.splitlines()]
         value = self._one_line(self._rewritten(subject))
         if data.keras is not None:
-            arguments = [value, self.output_name, *data.arguments]
+            arguments = [value, self.output_name, *self._arguments(data)]
             value = f"tf.keras.losses.{_LOSS_FUNCTIONS[data.keras]}({', '.join(arguments)})"
         lines.append(f"{self.indent}return {value}")
         return [*lines, ""], name
+
+    def _arguments(self, data: DataLoss) -> list[str]:
+        """The loss' own arguments, rewritten."""
+        found = []
+        for argument in data.arguments:
+            name, _, text = argument.partition("=")
+            found.append(f"{name}={self._one_line(self._rewritten(cst.parse_expression(text)))}")
+        return found
+
+    def _is_reshaped(self) -> bool:
+        """Whether the tensor that the loss reads is a reshaped one: then the labels' own reshape counts."""
+        node: cst.BaseExpression | None = self.function.output
+        if isinstance(node, cst.Name):
+            node = self.function.define(node.value)
+        return isinstance(node, cst.Call) and self.file.imports.resolve(node.func) == "tf.reshape"
 
     def _label_inlined(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """An expression with every name that is computed from the labels replaced by its value."""
@@ -337,9 +377,15 @@ class _Emitter:
 
     # -- network ---------------------------------------------------------------------------------------------------
 
-    def _network(self, metrics: Iterable[str]) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
-        """The forward statements that the model needs, rewritten, and the comments that are left for its end."""
-        live = self._roots(metrics)
+    def _network(
+        self, expressions: Iterable[str], definitions: Iterable[str]
+    ) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
+        """The forward statements that the model needs, rewritten, and the comments that are left for its end.
+
+        `expressions` and `definitions` are the texts of loss and metrics, which stand after them.
+        """
+        self._check_modes()
+        live = self._roots(expressions, definitions)
         keep: list[int] = []
         new: dict[int, cst.BaseStatement] = {}
         skipped = set(self.function.consumed) | self.moved
@@ -352,34 +398,115 @@ class _Emitter:
                 if any(d.index == index for d in self.function.definitions):
                     continue  # computed from the labels for metrics only, which compute it themselves
                 raise Blocked("TFM304", statement.node, "the network reads the labels")
+            if statement.modes == {PREDICT} and (self.predictions is None or not self._predicts(index)):
+                continue
             defined = {d.name for d in self.function.definitions if d.index == index}
-            if defined and not defined & live:
+            if defined and not defined & live and self._may_go(index, defined):
                 continue
             keep.append(index)
-            new[index] = self._rewritten(statement.node)
+            new[index] = self._rewritten(self._as_dropout(statement))
             live |= names_in(new[index])
         kept = set(keep)
         body: list[cst.BaseStatement] = []
-        comments: list[cst.EmptyLine] = []
+        waiting: list[cst.EmptyLine] = []
+        final: list[cst.EmptyLine] = []
         for index, statement in enumerate(self.function.statements):
-            comments += statement.comments
+            waiting += statement.comments
             node = statement.node
             if index in kept:
                 self._no_mode(new[index], node)
-                body += self._with_comments([new[index]], comments)
-                comments = []
-            elif index in skipped and index not in self.moved:
-                if any(line.comment is not None for line in _leading(node)):
-                    comments += _leading(node)
-        comments += self.function.body.trailing_comments
-        return body, comments
+                body += self._with_comments([new[index]], [*waiting, *_lost_comments(node, new[index])])
+                waiting = []
+            elif index in skipped:
+                # Loss, training and metrics are what `compile` says now: their comments go there.
+                final += waiting
+                final += comment_lines(node) if index not in self.moved else []
+                waiting = []
+        final += [*waiting, *self.function.body.trailing_comments]
+        return body, final
 
-    def _roots(self, metrics: Iterable[str]) -> set[str]:
+    def _slice(self, roots: set[str]) -> set[int]:
+        """The statements that the values of some names can come from."""
+        names, found = set(roots), set()
+        for index in range(len(self.function.statements) - 1, -1, -1):
+            if index in self.function.consumed or index in self.moved:
+                continue
+            statement = self.function.statements[index]
+            if names_given((statement,)) & names:
+                found.add(index)
+                names |= names_in(statement.node)
+        return found
+
+    def _predicts(self, index: int) -> bool:
+        assert self.predictions is not None
+        return index in self._slice(names_in(self.predictions))
+
+    def _check_modes(self) -> None:
+        """The network must be the same in every mode that runs it. Raises Blocked (TFM106)."""
+        output = self._slice(names_in(self.function.output))
+        predicted = self._slice(names_in(self.predictions)) if self.predictions is not None else set()
+        shared: set[str] = names_in(self.function.output)
+        for index in output:
+            shared |= names_given((self.function.statements[index],))
+        for index in sorted(output | predicted):
+            statement = self.function.statements[index]
+            only_predict = statement.modes == {PREDICT}
+            wanted = ({TRAIN, EVAL} if index in output else set()) | ({PREDICT} if index in predicted else set())
+            if only_predict and not names_given((statement,)) & shared:
+                continue
+            if only_predict and self.predictions is None:
+                continue
+            if wanted - statement.modes and not self._is_training_dropout(statement):
+                raise Blocked("TFM106", statement.node, "this part of the network does not run in every mode")
+
+    def _is_training_dropout(self, statement: ModalStatement) -> bool:
+        """`if mode == TRAIN: net = tf.layers.dropout(net, ...)`, which is what a Keras dropout does."""
+        return statement.modes == {TRAIN} and self._as_dropout(statement) is not statement.node
+
+    def _as_dropout(self, statement: ModalStatement) -> cst.BaseStatement:
+        """A dropout of TRAIN mode only, its `training=True` left to Keras; any other statement as it is."""
+        node = statement.node
+        if statement.modes != {TRAIN} or not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
+            return node
+        small = node.body[0]
+        call_node = small.value if isinstance(small, cst.Assign) else None
+        if not isinstance(call_node, cst.Call) or self.file.imports.resolve(call_node.func) != "tf.layers.dropout":
+            return node
+        given = [a for a in call_node.args if a.keyword is not None and a.keyword.value == "training"]
+        inputs = call_node.args[0].value if call_node.args else None
+        assert isinstance(small, cst.Assign)
+        target = small.targets[0].target
+        same = isinstance(inputs, cst.Name) and isinstance(target, cst.Name) and inputs.value == target.value
+        if len(given) != 1 or not same or not is_true(given[0].value):
+            return node
+        training = cst.parse_expression(f'{self.function.body.names.mode} == "{TRAIN}"')
+        new = node.deep_replace(given[0].value, cast(Any, training))
+        assert isinstance(new, cst.SimpleStatementLine)
+        return new
+
+    def _may_go(self, index: int, defined: set[str]) -> bool:
+        """Whether an assignment that the new function does not read may be left out.
+
+        It may when the old one read it for what is said otherwise now (loss, metrics, predictions). One that nothing
+        ever read is the user's own business, and a call may have effects beside its value.
+        """
+        finder = _Effects(self.file.imports)
+        self.function.statements[index].node.visit(finder)
+        if finder.found:
+            return False
+        read = set().union(*(names_in(spec.call) for spec in self.function.body.specs))
+        for other, statement in enumerate(self.function.statements):
+            if other != index:
+                read |= names_in(statement.node)
+        return bool(defined & read)
+
+    def _roots(self, expressions: Iterable[str], definitions: Iterable[str]) -> set[str]:
         roots = names_in(self.function.output) | names_in(self.function.optimizer)
         if self.predictions is not None:
             roots |= names_in(self.predictions)
-        for text in metrics:
+        for text in expressions:
             roots |= names_in(cst.parse_expression(text))
+        roots |= names_in(cst.parse_module("\n".join(definitions) + "\n"))
         for index in self.moved:
             roots |= names_in(self.function.statements[index].node)
         return roots
@@ -502,6 +629,65 @@ class _Inliner(cst.CSTTransformer):
         ):
             new = new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         return new
+
+
+class _Mutations(cst.CSTVisitor):
+    """Finds changes of the dict of features: entries set, deleted, popped."""
+
+    def __init__(self, features: str) -> None:
+        super().__init__()
+        self.features = features
+        self.found = False
+
+    def _is_features(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Name) and node.value == self.features
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        if isinstance(node.target, cst.Subscript) and self._is_features(node.target.value):
+            self.found = True
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        if isinstance(node.target, cst.Subscript) and self._is_features(node.target.value):
+            self.found = True
+
+    def visit_Del(self, node: cst.Del) -> None:
+        if self.features in names_in(node.target):
+            self.found = True
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute) and self._is_features(node.func.value):
+            if node.func.attr.value in ("pop", "popitem", "update", "setdefault", "clear"):
+                self.found = True
+
+
+class _Effects(cst.CSTVisitor):
+    """Finds calls that may do more than return a value: all but TensorFlow's and those of plain built-in types."""
+
+    _PLAIN = frozenset(("dict", "list", "tuple", "set", "len", "int", "float", "str", "bool", "range", "zip", "sorted"))
+
+    def __init__(self, imports: ImportMap) -> None:
+        super().__init__()
+        self.imports = imports
+        self.found = False
+
+    def visit_Call(self, node: cst.Call) -> None:
+        plain = isinstance(node.func, cst.Name) and node.func.value in self._PLAIN
+        if not plain and self.imports.tensorflow(node.func) is None:
+            self.found = True
+
+
+def _lost_comments(old: cst.CSTNode, new: cst.CSTNode) -> list[cst.EmptyLine]:
+    """The comments of a statement that its new form has not any more."""
+    left = [line.comment.value for line in comment_lines(new) if line.comment is not None]
+    left += [line.comment.value for line in _leading(new) if line.comment is not None]
+    lost = []
+    for line in comment_lines(old, leading=False):
+        assert line.comment is not None
+        if line.comment.value in left:
+            left.remove(line.comment.value)
+        else:
+            lost.append(line)
+    return lost
 
 
 def _leading(node: cst.CSTNode) -> Sequence[cst.EmptyLine]:

@@ -33,6 +33,7 @@ def _checked(name: str, positional: int, keywords: str) -> Home:
 _REDUCTIONS = ("all", "any", "max", "mean", "min", "prod", "sum", "logsumexp")
 _CHECKED = {
     **{f"tf.reduce_{r}": _checked(f"tf.reduce_{r}", 3, "input_tensor axis keepdims name") for r in _REDUCTIONS},
+    "tf.name_scope": _checked("tf.name_scope", 1, "name"),
     "tf.argmax": _checked("tf.argmax", 2, "input axis output_type name"),
     "tf.argmin": _checked("tf.argmin", 2, "input axis output_type name"),
     "tf.math.argmax": _checked("tf.math.argmax", 2, "input axis output_type name"),

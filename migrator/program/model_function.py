@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.program.calls import bind, is_none, string
+from migrator.names.imports import ImportMap
+from migrator.program.calls import bind, is_false, is_none, is_true, string
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, Modes, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_loss
@@ -85,6 +86,16 @@ class ModelFunction:
     label_names: frozenset[str]
     unclear: frozenset[str]
 
+    @property
+    def predicts_dicts(self) -> bool:
+        """Whether one prediction is a dict of values."""
+        node = self.predictions
+        if isinstance(node, cst.Name):
+            node = self.define(node.value)
+        return isinstance(node, cst.Dict) or (
+            isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict"
+        )
+
     def define(self, name: str) -> cst.BaseExpression | None:
         """The value of a name that is assigned once in the body, by a statement of its own."""
         found = [d for d in self.definitions if d.name == name]
@@ -126,9 +137,12 @@ class _Reader:
         if not isinstance(node.body, cst.IndentedBlock):
             raise Blocked("TFM105", node, "the model_fn is written on one line")
         self.body = straighten(node.body.body, self.imports, self.parameters.mode)
-        self.statements = tuple(s for s in self.body.statements if not _is_none_default(s, self.body.statements))
-        self.definitions = tuple(_definitions(self.statements))
-        self.consumed: set[int] = set()
+        self.statements = self.body.statements
+        defaults = {i for i, s in enumerate(self.statements) if _is_none_default(s, self.statements)}
+        self.definitions = tuple(d for d in _definitions(self.statements) if d.index not in defaults)
+        self.consumed: set[int] = set(defaults)
+        self.unclear = _assigned_in_blocks(self.statements)
+        self.loss_index = len(self.statements)
         self.specs = [
             (spec, bind(spec.call, _SPEC, "tf.estimator.EstimatorSpec", "TFM105")) for spec in self.body.specs
         ]
@@ -142,12 +156,16 @@ class _Reader:
         if loss_expression is None:
             raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
         data, regularized = self._loss(loss_expression)
+        self._same_loss_in_eval(loss_expression)
         optimizer, optimizer_index = self._train_op(loss_expression)
         metrics = self._metrics()
         summaries = self._summaries()
         label_names = self._label_names()
         output = self._output(data, label_names)
         self._check_rebinding()
+        self._not_changed_later(data, output, label_names)
+        self._labels_are_a_tensor()
+        self._layer_names()
         return ModelFunction(
             file=self.file,
             node=self.node,
@@ -165,7 +183,7 @@ class _Reader:
             predictions=self._piece("predictions", PREDICT),
             summaries=tuple(summaries),
             label_names=frozenset(label_names),
-            unclear=frozenset(_assigned_in_blocks(self.statements)),
+            unclear=frozenset(self.unclear),
         )
 
     # -- EstimatorSpec ---------------------------------------------------------------------------------------------
@@ -180,6 +198,55 @@ class _Reader:
     def _definitions_of(self, name: str, mode: str) -> list[Definition]:
         return [d for d in self.definitions if d.name == name and mode in d.modes]
 
+    def _clear(self, name: cst.Name, code: str) -> None:
+        """Refuses a name that a loop, a condition or an unpacking gives a value."""
+        if name.value in self.unclear:
+            place = next((s.node for s in self.statements if name.value in _assigned_in_blocks((s,))), name)
+            raise Blocked(code, place, f"`{name.value}` is given a value inside a block that cannot be resolved")
+
+    def _same_loss_in_eval(self, loss: cst.BaseExpression) -> None:
+        evaluated = self._piece("loss", EVAL)
+        if evaluated is None:
+            return
+        different = self.file.code(evaluated) != self.file.code(loss)
+        if isinstance(loss, cst.Name):
+            train, other = self._definitions_of(loss.value, TRAIN), self._definitions_of(loss.value, EVAL)
+            different = different or [d.index for d in train] != [d.index for d in other]
+        if different:
+            raise Blocked("TFM301", evaluated, "EVAL mode reports another loss than TRAIN mode minimizes")
+
+    def _not_changed_later(self, data: DataLoss, output: cst.BaseExpression, label_names: set[str]) -> None:
+        """What the loss read must still be called that at the end of the function, where the model is made."""
+        read = names_in(output)
+        if data.labels is not None:
+            read |= names_in(data.labels) & label_names
+        for index in range(self.loss_index + 1, len(self.statements)):
+            if index in self.consumed or not self.statements[index].modes & {TRAIN, EVAL}:
+                continue
+            changed = read & (names_given((self.statements[index],)))
+            if changed:
+                raise Blocked(
+                    "TFM301", self.statements[index].node, f"`{sorted(changed)[0]}` gets another value after the loss"
+                )
+        predictions = [(s, b["predictions"]) for s, b in self.specs if PREDICT in s.modes and "predictions" in b]
+        for spec, node in predictions:
+            later = names_given(self.statements[spec.position :]) & names_in(node)
+            if later:
+                raise Blocked("TFM301", node, f"`{sorted(later)[0]}` gets another value after the predictions")
+
+    def _labels_are_a_tensor(self) -> None:
+        finder = _Subscripts(self.parameters.labels)
+        self.node.body.visit(finder)
+        if finder.found is not None:
+            raise Blocked("TFM305", finder.found, "the labels are a dict: give the model one tensor of labels")
+
+    def _layer_names(self) -> None:
+        """Keras wants every layer of a model to have a name of its own; TensorFlow 1 had scopes for that."""
+        finder = _LayerNames(self.imports)
+        self.node.body.visit(finder)
+        if finder.twice is not None:
+            raise Blocked("TFM202", finder.twice, "two layers get this name: Keras needs a name of its own for each")
+
     # -- loss ------------------------------------------------------------------------------------------------------
 
     def _loss(self, expression: cst.BaseExpression) -> tuple[DataLoss, bool]:
@@ -191,7 +258,13 @@ class _Reader:
             if name in _REGULARIZATION:
                 regularized = True
             elif name == "tf.losses.get_total_loss":
-                regularized = True
+                assert isinstance(term, cst.Call)
+                added = bind(term, ("add_regularization_losses", "name"), name, "TFM301").get(
+                    "add_regularization_losses"
+                )
+                if added is not None and not (is_true(added) or is_false(added)):
+                    raise Blocked("TFM301", added, "whether the regularization counts is computed")
+                regularized = regularized or not is_false(added)
                 data.extend(self._collected_losses())
             else:
                 found = read_loss(term, self.imports, self.file.code) if isinstance(term, cst.Call) else None
@@ -208,9 +281,11 @@ class _Reader:
         """`reduce_mean(x)` where x is a name for a cross entropy."""
         inner = found.mean_of
         if isinstance(inner, cst.Name):
+            self._clear(inner, "TFM301")
             definitions = self._definitions_of(inner.value, TRAIN)
             if len(definitions) == 1:
                 self.consumed.add(definitions[0].index)
+                self.loss_index = min(self.loss_index, definitions[0].index)
                 value = definitions[0].value
                 if isinstance(value, cst.Call):
                     known = read_cross_entropy(value, self.imports)
@@ -226,6 +301,7 @@ class _Reader:
             yield from self._terms(node.right, before)
             return
         if isinstance(node, cst.Name):
+            self._clear(node, "TFM301")
             earlier = [d for d in self._definitions_of(node.value, TRAIN) if d.index < before]
             if earlier:
                 last = earlier[-1]
@@ -241,6 +317,7 @@ class _Reader:
             if name in ("tf.identity", "tf.check_numerics") and node.args:
                 yield from self._terms(node.args[0].value, before)
                 return
+        self.loss_index = min(self.loss_index, before)
         yield node
 
     def _collected_losses(self) -> list[DataLoss]:
@@ -255,6 +332,7 @@ class _Reader:
                         raise Blocked("TFM301", call, f"`{name}` is not carried over yet")
                     found.append(loss)
                     self.consumed.add(index)
+                    self.loss_index = min(self.loss_index, index)
         return found
 
     def _output(self, data: DataLoss, label_names: set[str]) -> cst.BaseExpression:
@@ -296,11 +374,14 @@ class _Reader:
         node = self._piece("train_op", TRAIN)
         if node is None:
             raise Blocked("TFM403", self.node.name, "no EstimatorSpec of the TRAIN mode has a train_op")
+        made_at = len(self.statements)
         if isinstance(node, cst.Name):
+            self._clear(node, "TFM403")
             definitions = self._definitions_of(node.value, TRAIN)
             if len(definitions) != 1:
                 raise Blocked("TFM403", node, "the train_op is not assigned exactly once")
-            self.consumed.add(definitions[0].index)
+            made_at = definitions[0].index
+            self.consumed.add(made_at)
             node = definitions[0].value
         if (
             not isinstance(node, cst.Call)
@@ -311,6 +392,8 @@ class _Reader:
         bound = bind(node, ("loss", "global_step", "var_list", "gate_gradients"), "minimize", "TFM403")
         if "loss" not in bound or self.file.code(bound["loss"]) != self.file.code(loss):
             raise Blocked("TFM403", node, "what is minimized is not the loss of the EstimatorSpec")
+        if isinstance(loss, cst.Name) and any(d.index > made_at for d in self._definitions_of(loss.value, TRAIN)):
+            raise Blocked("TFM403", node, "the loss changes after it is minimized: EstimatorSpec reports another one")
         for key in ("var_list", "gate_gradients"):
             if not is_none(bound.get(key)):
                 raise Blocked("TFM403", bound[key], f"`{key}` of minimize is not carried over yet")
@@ -356,14 +439,16 @@ class _Reader:
         node = self._piece("eval_metric_ops", EVAL)
         if node is None:
             return ()
+        added: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
         if isinstance(node, cst.Name):
+            added = self._entries_added(node.value)
             definitions = self._definitions_of(node.value, EVAL)
             if len(definitions) != 1:
                 raise Blocked("TFM501", node, "eval_metric_ops is not assigned exactly once")
             self.consumed.add(definitions[0].index)
             node = definitions[0].value
         found = []
-        for key, value in _items(node):
+        for key, value in [*_items(node), *added]:
             if isinstance(value, cst.Name):
                 definitions = self._definitions_of(value.value, EVAL)
                 if len(definitions) != 1:
@@ -374,6 +459,23 @@ class _Reader:
                 raise Blocked("TFM501", value, "this metric is not a call of tf.metrics")
             found.append((key, read_metric(value, self.imports)))
         return tuple(found)
+
+    def _entries_added(self, name: str) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+        """`name["key"] = value` statements."""
+        found = []
+        for index, statement in enumerate(self.statements):
+            if not isinstance(statement.node, cst.SimpleStatementLine) or EVAL not in statement.modes:
+                continue
+            small = statement.node.body[0]
+            target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+            if isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name) and target.value.value == name:
+                element = target.slice[0].slice
+                if len(target.slice) != 1 or not isinstance(element, cst.Index):
+                    raise Blocked("TFM501", target, "this is not a key of eval_metric_ops")
+                assert isinstance(small, cst.Assign)
+                found.append((element.value, small.value))
+                self.consumed.add(index)
+        return found
 
     def _summaries(self) -> list[cst.CSTNode]:
         found: list[cst.CSTNode] = []
@@ -408,7 +510,8 @@ class _Reader:
                     and definition.index not in self.consumed
                     and self.file.code(other.value) != self.file.code(definition.value)
                 ):
-                    raise Blocked("TFM106", other.value, f"`{definition.name}` has different values in different modes")
+                    place = self.statements[other.index].node
+                    raise Blocked("TFM106", place, f"`{definition.name}` has different values in different modes")
 
 
 def _is_none_default(statement: ModalStatement, statements: tuple[ModalStatement, ...]) -> bool:
@@ -447,6 +550,54 @@ def _assigned_in_blocks(statements: tuple[ModalStatement, ...]) -> set[str]:
         if not simple or not list(_definitions((statement,))):
             node.visit(collector)
     return collector.found
+
+
+def names_given(statements: Sequence[ModalStatement]) -> set[str]:
+    """Every name that statements give a value to, wherever in them."""
+    collector = _Targets()
+    for statement in statements:
+        statement.node.visit(collector)
+    return collector.found
+
+
+class _Subscripts(cst.CSTVisitor):
+    def __init__(self, name: str | None) -> None:
+        super().__init__()
+        self.name = name
+        self.found: cst.Subscript | None = None
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        element = node.slice[0].slice
+        if isinstance(node.value, cst.Name) and node.value.value == self.name and isinstance(element, cst.Index):
+            if string(element.value) is not None:
+                self.found = self.found or node
+
+
+class _LayerNames(cst.CSTVisitor):
+    """Finds a literal layer name that is given twice, or in a loop."""
+
+    def __init__(self, imports: ImportMap) -> None:
+        super().__init__()
+        self.imports = imports
+        self.seen: set[str] = set()
+        self.loops = 0
+        self.twice: cst.CSTNode | None = None
+
+    def visit_For(self, node: cst.For) -> None:
+        self.loops += 1
+
+    def leave_For(self, original_node: cst.For) -> None:
+        self.loops -= 1
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if not (self.imports.resolve(node.func) or "").startswith("tf.layers."):
+            return
+        for arg in node.args:
+            name = string(arg.value) if arg.keyword is not None and arg.keyword.value == "name" else None
+            if name is not None:
+                if self.loops or name in self.seen:
+                    self.twice = self.twice or arg
+                self.seen.add(name)
 
 
 class _Targets(cst.CSTVisitor):
@@ -504,4 +655,4 @@ def _calls(node: cst.CSTNode) -> list[cst.Call]:
     return collector.found
 
 
-__all__ = ["ModelFunction", "Parameters", "Spec", "entry", "read_model_function", "read_parameters"]
+__all__ = ["ModelFunction", "Parameters", "Spec", "entry", "names_given", "read_model_function", "read_parameters"]

@@ -7,7 +7,7 @@ that reach it, and the EstimatorSpecs that it returns, each with the modes that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -42,6 +42,11 @@ class ModeNames:
             if test.value in ("True", "False"):
                 return ALL if test.value == "True" else frozenset()
             return self.flags.get(test.value)
+        if isinstance(test, cst.IfExp):
+            chosen, yes, no = self.when(test.test), self.when(test.body), self.when(test.orelse)
+            if chosen is None or yes is None or no is None:
+                return None
+            return (chosen & yes) | (no - chosen)
         if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
             inner = self.when(test.expression)
             return None if inner is None else ALL - inner
@@ -101,6 +106,7 @@ class Spec:
     call: cst.Call
     modes: Modes
     statement: cst.BaseStatement
+    position: int  # how many statements come before it
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ class _Walker:
         self.statements: list[ModalStatement] = []
         self.specs: list[Spec] = []
         self.carried: list[cst.EmptyLine] = []
-        self._pending: dict[str, tuple[cst.Call, cst.BaseStatement]] = {}
+        self._pending: dict[str, list[Spec]] = {}
 
     def block(self, body: Sequence[cst.BaseStatement], modes: Modes) -> Modes:
         """Walks a block that `modes` enter; returns the modes that fall out of its end."""
@@ -144,17 +150,36 @@ class _Walker:
             if when is not None:
                 return self._branch(statement, modes, when)
             self._no_spec_inside(statement)
+        elif isinstance(statement, cst.With) and self._only_names(statement):
+            self._carry(statement.leading_lines)
+            return self.block(_body(statement.body), modes)
         elif isinstance(statement, cst.SimpleStatementLine):
             if len(statement.body) == 1:
                 done = self._simple(statement, statement.body[0], modes)
                 if done is not None:
-                    self._carry(statement.leading_lines)
+                    self._carry(comment_lines(statement))
                     return done
         else:
             self._no_spec_inside(statement)
         self.statements.append(ModalStatement(statement, modes, tuple(self.carried)))
         self.carried = []
         return modes
+
+    def _only_names(self, statement: cst.With) -> bool:
+        """Whether a with statement only names the operations of the loss, the training or the metrics."""
+        if len(statement.items) != 1 or statement.items[0].asname is not None:
+            return False
+        call = statement.items[0].item
+        if not isinstance(call, cst.Call) or len(call.args) != 1:
+            return False
+        if self.names.imports.resolve(call.func) not in ("tf.name_scope", "tf.variable_scope"):
+            return False
+        finder = _Symbols(self.names.imports)
+        statement.body.visit(finder)
+        return any(
+            name.startswith(("tf.losses.", "tf.train.", "tf.metrics.", "tf.estimator.")) or "cross_entropy" in name
+            for name in finder.found
+        )
 
     def _carry(self, lines: Sequence[cst.EmptyLine]) -> None:
         if any(line.comment is not None for line in lines):
@@ -174,11 +199,13 @@ class _Walker:
         """Handles returns, asserts about the mode, mode flags and specs; None for anything else."""
         if isinstance(small, cst.Return):
             call = self._spec_call(small.value)
-            if call is None and isinstance(small.value, cst.Name) and small.value.value in self._pending:
-                call, _ = self._pending[small.value.value]
-            if call is None:
+            if call is not None:
+                self.specs.append(Spec(call, modes, statement, len(self.statements)))
+                return frozenset()
+            made = self._pending.get(small.value.value, []) if isinstance(small.value, cst.Name) else []
+            if modes - frozenset().union(*(spec.modes for spec in made)):
                 raise Blocked("TFM105", small, "the model_fn returns something other than an EstimatorSpec")
-            self.specs.append(Spec(call, modes, statement))
+            self.specs += [replace(spec, modes=spec.modes & modes) for spec in made if spec.modes & modes]
             return frozenset()
         if isinstance(small, cst.Raise):
             return frozenset()
@@ -188,7 +215,9 @@ class _Walker:
             name = small.targets[0].target.value
             call = self._spec_call(small.value)
             if call is not None:
-                self._pending[name] = (call, statement)
+                earlier = [replace(spec, modes=spec.modes - modes) for spec in self._pending.get(name, [])]
+                new = Spec(call, modes, statement, len(self.statements))
+                self._pending[name] = [*(spec for spec in earlier if spec.modes), new]
                 return modes
             when = self.names.when(small.value)
             if when is not None and not isinstance(small.value, cst.Name):
@@ -226,6 +255,41 @@ class _Returns(cst.CSTVisitor):
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         return False
+
+
+class _Symbols(cst.CSTVisitor):
+    def __init__(self, imports: ImportMap) -> None:
+        super().__init__()
+        self.imports = imports
+        self.found: list[str] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        name = self.imports.tensorflow(node)
+        if name is not None:
+            self.found.append(name)
+        return name is None
+
+
+def comment_lines(node: cst.CSTNode, leading: bool = True) -> list[cst.EmptyLine]:
+    """The lines over a statement, if one is a comment, and a line for every comment inside or behind it."""
+    lines: list[cst.EmptyLine] = []
+    above = node.leading_lines if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement) else ()
+    if leading and any(line.comment is not None for line in above):
+        lines += above
+    known = {line.comment for line in above if line.comment is not None}
+    collector = _Comments()
+    node.visit(collector)
+    lines += [cst.EmptyLine(comment=comment) for comment in collector.found if comment not in known]
+    return lines
+
+
+class _Comments(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Comment] = []
+
+    def visit_Comment(self, node: cst.Comment) -> None:
+        self.found.append(node)
 
 
 def _body(block: cst.BaseSuite) -> Sequence[cst.BaseStatement]:

@@ -21,9 +21,7 @@ def to_json(outcome: Outcome) -> str:
         "exit_code": int(outcome.exit_code),
         "dry": outcome.dry,
         "summary": count(outcome.files),
-        "files": [
-            {"path": file.path, "changed": file.changed, "written": file.written} for file in outcome.files
-        ],
+        "files": [{"path": file.path, "changed": file.changed, "written": file.written} for file in outcome.files],
         "findings": [_finding(finding) for finding in outcome.findings],
     }
     return json.dumps(data, indent=2) + "\n"

@@ -27,6 +27,26 @@ Keras hands labels of one number per example over as a column. `tf.expand_dims(l
 would see another shape than in TensorFlow 1. Do them in the input function, with `dataset.map`.
 """,
     ),
+    Rule(
+        "TFM306",
+        "a loss written by hand sees the labels as a column",
+        Severity.REVIEW,
+        """
+Keras makes labels of one number per example a column when the model's output has two axes. A hand-written loss over
+labels `[b]` and output `[b, 1]` computed a `[b, b]` table in TensorFlow 1 (rarely what was meant) and compares example
+by example in Keras. Where both had the same shape, nothing changes.
+""",
+    ),
+    Rule(
+        "TFM307",
+        "one-hot labels become a sparse loss",
+        Severity.REVIEW,
+        """
+A softmax cross entropy of `tf.one_hot(labels, n)` becomes the sparse cross entropy of the labels, which is the same
+number. Labels out of range differ: `tf.one_hot` gives a row of zeros (a loss of 0 for that example), the sparse loss an
+error.
+""",
+    ),
 )
 
 _INTEGERS = ("tf.int32", "tf.int64", "tf.uint8")

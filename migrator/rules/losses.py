@@ -178,9 +178,12 @@ def _tf_losses(call: cst.Call, name: str, imports: ImportMap, code: object) -> D
 
 
 def _reduce_mean(call: cst.Call, imports: ImportMap) -> DataLoss | None:
-    if len(call.args) != 1 or call.args[0].star:
+    if any(arg.star for arg in call.args):
         return None
-    inner = call.args[0].value
+    bound = bind(call, ("input_tensor", "axis", "keepdims", "name"), "tf.reduce_mean", "TFM301")
+    inner = bound.get("input_tensor")
+    if inner is None or set(bound) - {"input_tensor", "name"}:
+        return None
     if isinstance(inner, cst.Call):
         found = read_cross_entropy(inner, imports)
         if found is not None:

@@ -28,9 +28,7 @@ def with_newlines_of(original: str, changed: str) -> str:
     common = counts.most_common(1)[0][0] if counts else "\n"
     endings = [common if ending else "" for _, ending in after]
     if len(counts) > 1:
-        matcher = SequenceMatcher(
-            None, [line for line, _ in before], [line for line, _ in after], autojunk=False
-        )
+        matcher = SequenceMatcher(None, [line for line, _ in before], [line for line, _ in after], autojunk=False)
         for _, start, end, target, target_end in matcher.get_opcodes():
             # Line by line also where lines were replaced; what is beyond the old lines is new.
             for offset in range(min(end - start, target_end - target)):

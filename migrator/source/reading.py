@@ -56,9 +56,7 @@ class Source:
 def read(path: Path, *, strict: bool = True) -> Source | Finding:
     """Reads and decodes a file; see `decode`. A file that cannot be opened gives a TFM901 finding."""
     if path.suffix == ".ipynb":
-        return _error(
-            path, CANNOT_DECODE, "notebooks are not migrated; export it first: jupyter nbconvert --to script"
-        )
+        return _error(path, CANNOT_DECODE, "notebooks are not migrated; export it first: jupyter nbconvert --to script")
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -78,9 +76,7 @@ def decode(path: Path, raw: bytes, *, strict: bool = True) -> Source | Finding:
     try:
         encoding, bom = declared_encoding(raw)
     except SyntaxError as error:
-        return _error(
-            path, CANNOT_DECODE, f"{error.msg}; correct the coding line or convert the file to UTF-8"
-        )
+        return _error(path, CANNOT_DECODE, f"{error.msg}; correct the coding line or convert the file to UTF-8")
     body = raw[len(_BOM) :] if bom else raw
     try:
         text = body.decode(encoding)
@@ -126,9 +122,7 @@ def check_syntax(source: Source) -> Finding | None:
     else:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         todo = f"correct it, or run tf-migrate under the Python it is written for (this is {version})"
-    return _error(
-        source.path, CANNOT_PARSE, f"cannot parse: {reason}; {todo}", line, max(1, error.offset or 1)
-    )
+    return _error(source.path, CANNOT_PARSE, f"cannot parse: {reason}; {todo}", line, max(1, error.offset or 1))
 
 
 def syntax_error(text: str) -> SyntaxError | None:

@@ -23,9 +23,7 @@ def check(source: Source, text: str) -> bytes | Finding:
     """
     error = syntax_error(text)
     if error is not None:
-        message = (
-            f"the migrated text does not parse: {error.msg}; the file was left as it was: please report it"
-        )
+        message = f"the migrated text does not parse: {error.msg}; the file was left as it was: please report it"
         return _error(source, DOES_NOT_PARSE, message, error.lineno or 1, max(1, error.offset or 1))
     try:
         new = encode(source, text)

@@ -1,0 +1,238 @@
+"""model_fns as people write them: what is carried over, and what must not be changed in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import run
+
+HEAD = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+"""
+TAIL = """
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+"""
+TRAIN = "tf.estimator.ModeKeys.TRAIN"
+EVAL = "tf.estimator.ModeKeys.EVAL"
+PREDICT = "tf.estimator.ModeKeys.PREDICT"
+LOSS = "loss = tf.losses.mean_squared_error(labels, logits)\n"
+DENSE = "logits = tf.layers.dense(features, 1)\n"
+OP = "tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())"
+END = f"return tf.estimator.EstimatorSpec(mode, loss=loss, train_op={OP})\n"
+
+
+def migrate(
+    body: str, tail: str = "", head: str = "def model_fn(features, labels, mode):"
+) -> tuple[str, list[Finding]]:
+    """Migrates a program whose model_fn has the given body; returns the new model_fn and the findings."""
+    lines = "".join(f"    {line}\n" if line else "\n" for line in body.rstrip("\n").split("\n"))
+    text = f"{HEAD}{head}\n{lines}{TAIL}{tail}"
+    new, findings = run(text)
+    if any(f.severity is Severity.MANUAL for f in findings):
+        assert new == text
+    return new.partition("def model_fn")[2].partition("\n\n\n")[0], findings
+
+
+def blocked(body: str, tail: str = "") -> list[str]:
+    return [f.code for f in migrate(body, tail)[1] if f.severity is Severity.MANUAL]
+
+
+# -- one network for every mode ------------------------------------------------------------------------------------
+
+PARTS_OF_ONE_MODE = {
+    "noise in training": (
+        f"net = features\nif mode == {TRAIN}:\n    net = net + 1.0\nlogits = tf.layers.dense(net, 1)\n"
+    ),
+    "clipped in evaluation": f"{DENSE}if mode == {EVAL}:\n    logits = tf.clip_by_value(logits, 0.0, 1.0)\n",
+    "dropout over another tensor": (
+        f"net = features\nif mode == {TRAIN}:\n    net = tf.layers.dropout(features, training=True)\n"
+        "logits = tf.layers.dense(net, 1)\n"
+    ),
+    "a rate that depends on the mode": (
+        f"rate = 0.5\nif mode != {TRAIN}:\n    rate = 0.0\nnet = tf.layers.dropout(features, rate, training=True)\n"
+        "logits = tf.layers.dense(net, 1)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("part", PARTS_OF_ONE_MODE)
+def test_a_part_of_one_mode_is_refused(part: str) -> None:
+    assert "TFM106" in blocked(PARTS_OF_ONE_MODE[part] + LOSS + END)
+
+
+def test_what_predict_does_alone_stays_out_of_training() -> None:
+    body = (
+        f"{DENSE}if mode == {PREDICT}:\n    logits = tf.sigmoid(logits)\n"
+        '    return tf.estimator.EstimatorSpec(mode, predictions={"p": logits})\n'
+    )
+    new, _ = migrate(body + LOSS + END)
+    assert "sigmoid" not in new
+    assert "TFM106" in blocked(body + LOSS + END, "for p in estimator.predict(input_fn):\n    print(p)\n")
+
+
+def test_dropout_of_the_training_branch_is_a_keras_dropout() -> None:
+    new, _ = migrate(
+        f"net = features\nif mode == {TRAIN}:\n    net = tf.layers.dropout(net, 0.3, training=True)\n"
+        f"logits = tf.layers.dense(net, 1)\n{LOSS}{END}"
+    )
+    assert "net = tf.keras.layers.Dropout(0.3)(net)\n" in new
+
+
+def test_is_training_as_a_conditional_expression() -> None:
+    new, _ = migrate(
+        f"is_training = True if mode == {TRAIN} else False\n"
+        f"net = tf.layers.dropout(features, 0.3, training=is_training)\nlogits = tf.layers.dense(net, 1)\n{LOSS}{END}"
+    )
+    assert "net = tf.keras.layers.Dropout(0.3)(features)\n" in new and "is_training" not in new
+
+
+# -- names that change ---------------------------------------------------------------------------------------------
+
+
+def test_output_that_changes_after_the_loss() -> None:
+    assert blocked(f"{DENSE}{LOSS}logits = tf.nn.relu(logits)\n{END}") == ["TFM301"]
+
+
+def test_loss_that_changes_after_minimize() -> None:
+    body = f"{DENSE}{LOSS}train_op = {OP}\nloss += tf.losses.get_regularization_loss()\n"
+    assert blocked(body + "return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n") == ["TFM403"]
+
+
+def test_loss_term_under_a_condition() -> None:
+    body = f"{DENSE}{LOSS}if WEIGHT:\n    loss = loss + tf.losses.get_regularization_loss()\n{END}"
+    assert blocked(body) == ["TFM301"]
+
+
+def test_another_loss_in_evaluation() -> None:
+    body = (
+        f"{DENSE}{LOSS}if mode == {EVAL}:\n"
+        "    return tf.estimator.EstimatorSpec(mode, loss=tf.losses.absolute_difference(labels, logits))\n"
+    )
+    assert blocked(body + END) == ["TFM301"]
+
+
+# -- features and labels -------------------------------------------------------------------------------------------
+
+
+def test_changed_features_do_not_become_the_inputs() -> None:
+    new, _ = migrate(
+        f'features["x"] = features["x"] * 2.0\nids = features.pop("id")\n'
+        f'logits = tf.layers.dense(features["x"], 1)\n{LOSS}{END}'
+    )
+    assert "inputs = features\n    features = dict(features)" in new
+    assert 'ids = features.pop("id")' in new
+    assert "tf.keras.Model(inputs, logits)" in new
+
+
+def test_labels_in_a_dict() -> None:
+    assert blocked(f'{DENSE}loss = tf.losses.mean_squared_error(labels["y"], logits)\n{END}') == ["TFM305"]
+
+
+def test_labels_reshaped_like_the_output() -> None:
+    new, _ = migrate(
+        "out = tf.layers.dense(features, 5)\nlogits = tf.reshape(out, [-1, 1])\n"
+        f"loss = tf.losses.mean_squared_error(tf.reshape(labels, [-1, 1]), logits)\n{END}"
+    )
+    assert "return tf.keras.losses.mean_squared_error(tf.reshape(labels, [-1, 1]), logits)" in new
+
+
+def test_one_hot_labels_become_sparse_with_a_remark() -> None:
+    new, findings = migrate(
+        "logits = tf.layers.dense(features, 3)\n"
+        f"loss = tf.losses.softmax_cross_entropy(tf.one_hot(labels, 3), logits)\n{END}"
+    )
+    assert "SparseCategoricalCrossentropy(from_logits=True)" in new
+    assert "TFM307" in [f.code for f in findings]
+
+
+# -- losses --------------------------------------------------------------------------------------------------------
+
+
+def test_total_loss_without_regularization() -> None:
+    dense = "logits = tf.layers.dense(features, 1, kernel_regularizer=tf.keras.regularizers.l2(0.1))\n"
+    loss = LOSS.replace("loss = ", "") + "loss = tf.losses.get_total_loss(add_regularization_losses=False)\n"
+    new, findings = migrate(dense + loss + END)
+    assert "kernel_regularizer" not in new and "TFM206" in [f.code for f in findings]
+
+
+def test_arguments_of_the_loss_are_kept_alive() -> None:
+    new, _ = migrate(
+        "smoothing = 0.1\nlogits = tf.layers.dense(features, 3)\n"
+        f"loss = tf.losses.softmax_cross_entropy(labels, logits, label_smoothing=smoothing)\n{END}"
+    )
+    assert "smoothing = 0.1\n" in new and "label_smoothing=smoothing" in new
+
+
+def test_loss_and_training_in_name_scopes() -> None:
+    new, _ = migrate(
+        f'{DENSE}with tf.name_scope("loss"):\n    {LOSS}with tf.name_scope("train"):\n'
+        f"    train_op = {OP}\nreturn tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n"
+    )
+    assert "loss=tf.keras.losses.MeanSquaredError()" in new and "name_scope" not in new
+
+
+def test_mean_with_a_name() -> None:
+    new, findings = migrate(f'{DENSE}loss = tf.reduce_mean(tf.square(labels - logits), name="mse")\n{END}')
+    assert "return tf.square(labels - logits)" in new
+    assert "TFM306" in [f.code for f in findings]
+
+
+# -- specs, metrics, layers ----------------------------------------------------------------------------------------
+
+
+def test_specs_given_to_one_name() -> None:
+    new, _ = migrate(
+        f"{DENSE}{LOSS}if mode == {TRAIN}:\n"
+        f"    spec = tf.estimator.EstimatorSpec(mode, loss=loss, train_op={OP})\nelse:\n"
+        "    spec = tf.estimator.EstimatorSpec(mode, loss=loss)\nreturn spec\n"
+    )
+    assert "optimizer=tf.keras.optimizers.SGD(learning_rate=0.1)" in new
+
+
+def test_metrics_added_one_by_one() -> None:
+    new, _ = migrate(
+        f"{DENSE}{LOSS}metrics = {{}}\nif mode == {EVAL}:\n"
+        '    metrics["mae"] = tf.metrics.mean_absolute_error(labels, logits)\n'
+        f"return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics, train_op={OP})\n"
+    )
+    assert 'metrics=[tf.keras.metrics.MeanAbsoluteError(name="mae")]' in new
+
+
+def test_one_layer_name_in_two_scopes() -> None:
+    body = (
+        'with tf.variable_scope("a"):\n    net = tf.layers.dense(features, 2, name="fc")\n'
+        'with tf.variable_scope("b"):\n    logits = tf.layers.dense(net, 1, name="fc")\n'
+    )
+    assert blocked(body + LOSS + END) == ["TFM202"]
+
+
+def test_annotations_of_tensorflow_1_go() -> None:
+    head = "def model_fn(features, labels, mode: str) -> tf.estimator.EstimatorSpec:"
+    new, _ = migrate(DENSE + LOSS + END, head=head)
+    assert new.startswith("(features):")
+
+
+# -- what is the user's stays --------------------------------------------------------------------------------------
+
+
+def test_comments_survive_and_unread_names_too() -> None:
+    new, _ = migrate(
+        "# How many parameters.\ncount = 3  # only for the log\n"
+        f"{DENSE}# The loss, as in the paper.\nloss = tf.losses.mean_squared_error(labels, logits)  # eq. 3\n"
+        "optimizer = tf.train.AdamOptimizer(\n    learning_rate=0.01,  # tuned by hand\n)\n"
+        "train_op = optimizer.minimize(loss, tf.train.get_global_step())  # go\n"
+        "return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)  # done\n"
+    )
+    for comment in ("# How many parameters.", "# only for the log", "# eq. 3", "# tuned by hand", "# go", "# done"):
+        assert comment in new, comment
+    assert "count = 3" in new
+    assert new.index("# The loss, as in the paper.") > new.index("optimizer = ")
