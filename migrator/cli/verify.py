@@ -39,7 +39,7 @@ _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--report",
     "report_dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for report.json, report.html and the logs; a new temporary one when left out.",
+    help="Folder for report.json, report.html and report.xml (JUnit); a new temporary one when left out.",
 )
 @click.option(
     "--name-map",

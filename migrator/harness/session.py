@@ -442,6 +442,7 @@ def _migrated_runs(
         training_tasks(shape, _migrated_kind(case)),
         random_order=evidence.random_order,
         examples=(_examples(evidence.main), _examples(main)) if evidence.random_order else None,
+        parameter_servers=parameter_servers(shape),
     )
     if evidence.random_order and base.comparable:
         again = run_program(session, case, "migrated", "migrated repeat", shape, initial=initial)

@@ -117,5 +117,9 @@ def test_l1_sees_another_trainability_and_a_lost_slot() -> None:
     assert l1_variables.judge(ours, theirs, names).status is Status.EQUIVALENT
     frozen = replace(theirs, variables=tuple(replace(v, trainable=False) for v in theirs.variables))
     assert l1_variables.judge(ours, frozen, names).reason is Reason.VARIABLES_DIFFER
+    split = replace(theirs, variables=tuple(replace(v, shards=2) for v in theirs.variables))
+    assert l1_variables.judge(ours, split, names).status is Status.EQUIVALENT
+    shards = l1_variables.judge(ours, split, names, parameter_servers=True)
+    assert shards.reason is Reason.VARIABLES_DIFFER and "shards of" in shards.summary
     slotless = replace(theirs, slots={step: {} for step in theirs.slots})
     assert l1_variables.judge(ours, slotless, names).reason is Reason.VARIABLES_DIFFER

@@ -28,8 +28,11 @@ def slots_in_use(recording: Recording) -> dict[str, frozenset[str]]:
     return {name: frozenset(found) for name, found in slots.items()}
 
 
-def judge(original: Recording, migrated: Recording, names: NameMap) -> LevelResult:
-    """The map is total and injective, and what it pairs agrees in shape, dtype, trainability and slots."""
+def judge(original: Recording, migrated: Recording, names: NameMap, *, parameter_servers: bool = False) -> LevelResult:
+    """The map is total and injective, and what it pairs agrees in shape, dtype, trainability and slots.
+
+    On parameter servers the number of shards must agree too: that is all that a partitioner does.
+    """
     if not original.variables or not migrated.variables:
         empty = original if not original.variables else migrated
         return LevelResult(
@@ -77,6 +80,8 @@ def judge(original: Recording, migrated: Recording, names: NameMap) -> LevelResu
                     ", ".join(sorted(slots[1].get(b, ()))) or "none",
                 )
             )
+        elif parameter_servers and ours[a].shards != theirs[b].shards:
+            differences.append(Divergence(f"shards of {a}", str(ours[a].shards), str(theirs[b].shards)))
     if len({a for a, _ in names.pairs}) != len(ours) or len({b for _, b in names.pairs}) != len(theirs):
         return LevelResult(
             ID,
@@ -99,8 +104,16 @@ def judge(original: Recording, migrated: Recording, names: NameMap) -> LevelResu
         ID,
         TITLE,
         Status.EQUIVALENT,
-        f"{len(names.pairs)} variables with {elements} elements, paired by {names.how}",
+        f"{len(names.pairs)} variables with {elements} elements, paired by {names.how}"
+        + (f"; {_shards(original)}" if parameter_servers else ""),
     )
+
+
+def _shards(recording: Recording) -> str:
+    split = [variable for variable in recording.variables if variable.shards > 1]
+    if not split:
+        return "none is split over the parameter servers"
+    return f"{len(split)} split into {sum(variable.shards for variable in split)} shards alike"
 
 
 def _product(shape: tuple[int, ...]) -> int:

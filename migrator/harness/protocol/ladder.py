@@ -50,6 +50,7 @@ def foundation(
     *,
     random_order: bool = False,
     examples: tuple[frozenset[str], frozenset[str]] | None = None,
+    parameter_servers: bool = False,
 ) -> Foundation:
     """L0, L0b, L1 and L2 from a run of each program on its own data. All four are always reported."""
     runs = _timed(lambda: l0_runs.judge(original, migrated, original_trainers, migrated_trainers))
@@ -61,7 +62,7 @@ def foundation(
     levels = (
         runs,
         _timed(lambda: l0b_configuration.judge(original, migrated)),
-        _timed(lambda: l1_variables.judge(original, migrated, names)),
+        _timed(lambda: l1_variables.judge(original, migrated, names, parameter_servers=parameter_servers)),
         data_level,
     )
     comparable = (

@@ -165,7 +165,8 @@ def show(report: Report, console: Console, paths: Mapping[str, Path] | None = No
         Text.assemble((f"{icon} {document['verdict']}", STYLES[document["verdict"]]), ": ", document["summary"], ".")
     )
     if document["verdict"] == "EQUIVALENT":
-        console.print(Text(f"Not shown: {len(document['not_shown'])} things, listed in the report.", "dim"))
+        for line in document["not_shown"]:
+            console.print(Text(f"Not shown: {line}.", "dim"))
     for kind in ("html", "json", "junit"):
         if paths is not None and kind in paths:
             console.print(Text(f"{kind:>6}  {paths[kind]}"), soft_wrap=True)
