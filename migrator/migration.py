@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import libcst as cst
 
-from migrator.emit.driver import choose_strategy, emit_driver, uses_of
+from migrator.emit.driver import FileNames, choose_strategy, emit_driver, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems
 from migrator.findings import Finding, Severity
 from migrator.program.model_function import read_model_function
-from migrator.program.parsed import Blocked, ParsedFile, Project
-from migrator.program.training import Place, TrainingProgram, find_places, read_program
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.training import (
+    Place,
+    TrainingProgram,
+    bindings,
+    find_places,
+    path_to,
+    read_program,
+)
 from migrator.rules.inputs import rewrite_returns
 from migrator.targets.setup import Strategy
 
@@ -54,8 +61,9 @@ def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path
     places = {file.path: find_places(file) for file in files if "stimator" in file.text}
     new_texts: dict[Path, str] = {}
     programs, blocked = _read_programs(project, places, findings)
+    references = _references_to_models(project, texts, programs, places)
     for group in _groups(project, programs):
-        texts_of_group, group_findings = _migrate_group(project, group, Strategy(strategy), blocked)
+        texts_of_group, group_findings = _migrate_group(project, group, Strategy(strategy), blocked, references)
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)
@@ -64,10 +72,10 @@ def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path
 
 def _read_programs(
     project: Project, places: Mapping[Path, list[Place]], findings: dict[Path, list[Finding]]
-) -> tuple[list[TrainingProgram], set[Path]]:
-    """The programs that can be read, and the files that hold something of Estimator that cannot."""
+) -> tuple[list[TrainingProgram], dict[Path, Path]]:
+    """The programs that can be read; the files of those that cannot, each with the file that holds the Estimator."""
     programs: list[TrainingProgram] = []
-    blocked: set[Path] = set()
+    blocked: dict[Path, Path] = {}
     for file in project.files:
         for place in places.get(file.path, []):
             try:
@@ -78,7 +86,10 @@ def _read_programs(
                         "TFM102", place.call, f"`{place.name}` is not carried over yet; TensorFlow 2.16 deleted it"
                     )
             except Blocked as problem:
-                blocked.add(file.path)
+                for shared in _reach(project, [file]):
+                    if shared is file:
+                        blocked[shared.path] = file.path
+                    blocked.setdefault(shared.path, file.path)
                 findings.setdefault(file.path, []).append(
                     file.finding(problem.code, Severity.MANUAL, problem.node or place.call, problem.message)
                 )
@@ -110,11 +121,16 @@ def _groups(project: Project, programs: Iterable[TrainingProgram]) -> list[_Grou
 
 def _files_of(project: Project, program: TrainingProgram) -> list[ParsedFile]:
     """The program's files: driver, model, and the modules beside them that they import and that use TensorFlow."""
+    return _reach(project, [program.file, program.model_file])
+
+
+def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
+    """Files and the modules beside them that they import, directly or not, and that use TensorFlow."""
     found: list[ParsedFile] = []
-    queue = [program.file, program.model_file]
+    queue = list(files)
     while queue:
         file = queue.pop()
-        if file in found:
+        if any(file is other for other in found):
             continue
         found.append(file)
         for origin in file.imports.names.values():
@@ -127,22 +143,156 @@ def _files_of(project: Project, program: TrainingProgram) -> list[ParsedFile]:
     return found
 
 
+References = list[tuple[cst.FunctionDef, ParsedFile, cst.CSTNode]]
+
+
+def _references_to_models(
+    project: Project,
+    texts: Mapping[Path, str],
+    programs: Iterable[TrainingProgram],
+    places: Mapping[Path, list[Place]],
+) -> References:
+    """Where the model_fns are mentioned otherwise than as the model_fn of an Estimator."""
+    models = {program.model_fn: program.model_file for program in programs}
+    names = {model.name.value for model in models}
+    files = list(project.files)
+    for path, text in texts.items():
+        if "tensorflow" not in text and any(name in text for name in names):
+            try:
+                files.append(ParsedFile.parse(path, text))
+            except cst.ParserSyntaxError:
+                continue
+    found: References = []
+    for file in files:
+        explained = {
+            arg.value
+            for place in places.get(file.path, [])
+            if place.name == "tf.estimator.Estimator"
+            for arg in place.call.args
+        }
+        finder = _Mentions(project, file, models.keys(), explained)
+        file.module.visit(finder)
+        found += [(model, file, node) for model, node in finder.found]
+    return found
+
+
+class _Mentions(cst.CSTVisitor):
+    """Names and attributes that mean one of some top-level functions."""
+
+    def __init__(
+        self,
+        project: Project,
+        file: ParsedFile,
+        models: Collection[cst.FunctionDef],
+        explained: set[cst.BaseExpression],
+    ) -> None:
+        super().__init__()
+        self.project = project
+        self.file = file
+        self.models = models
+        self.explained = explained
+        self.found: list[tuple[cst.FunctionDef, cst.CSTNode]] = []
+        self._local: list[set[str]] = []
+
+    def _look_up(self, node: cst.BaseExpression) -> bool:
+        if node in self.explained:
+            return True
+        found = self.project.function(self.file, node)
+        if found is not None and found[1] in self.models:
+            self.found.append((found[1], node))
+            return True
+        return False
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        self._local.append({name for name, bound in bindings(node) if bound is not node})
+        for part in (node.params, node.body, *node.decorators):
+            part.visit(self)
+        self._local.pop()
+        return False
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def visit_Param(self, node: cst.Param) -> bool:
+        if node.default is not None:
+            node.default.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        if not self._look_up(node):
+            node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        imported = node.value in self.file.imports.names
+        if imported or not any(node.value in names for names in self._local):
+            self._look_up(node)
+
+
 def _migrate_group(
-    project: Project, group: _Group, asked: Strategy, blocked_files: set[Path]
+    project: Project, group: _Group, asked: Strategy, blocked_files: Mapping[Path, Path], references: References
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """New texts of a group's files, or none of them and what stood in the way."""
-    return _GroupMigration(project, group, asked, blocked_files).run()
+    return _GroupMigration(project, group, asked, blocked_files, references).run()
+
+
+class _Rewriter(FileRewriter):
+    """A FileRewriter that also puts statements before others."""
+
+    def prepare(self, module: cst.Module, changes: FileChanges) -> _Rewriter:
+        super().prepare(module, changes)
+        self.before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        return self
+
+    def is_gone(self, node: cst.CSTNode) -> bool:
+        """Whether nothing will stand in a statement's place."""
+        return self.changes.statements.get(node) == [] or self._is_removed(node)
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
+        if original_node not in self.before:
+            return new
+        first, *rest = self.before[original_node]
+        after = list(new) if isinstance(new, cst.FlattenSentinel) else [new]
+        above: list[cst.EmptyLine] = []
+        if isinstance(after[0], cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            lines = list(after[0].leading_lines)
+            while lines and lines[0].comment is None:
+                above.append(lines.pop(0))
+            after[0] = after[0].with_changes(leading_lines=lines)
+        assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        first = first.with_changes(leading_lines=[*above, *first.leading_lines])
+        return cst.FlattenSentinel([first, *rest, *after])
 
 
 class _GroupMigration:
-    def __init__(self, project: Project, group: _Group, asked: Strategy, blocked_files: set[Path]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        group: _Group,
+        asked: Strategy,
+        blocked_files: Mapping[Path, Path],
+        references: References,
+    ) -> None:
         self.project = project
         self.group = group
         self.asked = asked
         self.blocked_files = blocked_files
+        self.references = references
+        self.outside: dict[Path, ParsedFile] = {}
+        self.names = {path: FileNames(set(file.names)) for path, file in group.files.items()}
+        self.regularized: dict[cst.FunctionDef, bool] = {}
+        self.partitioners: list[tuple[ParsedFile, cst.CSTNode, str]] = []
         self.changes = {path: FileChanges() for path in group.files}
         self.rewriters = {
-            path: FileRewriter(file.imports, file.code, definition=file.constants.get).prepare(
+            path: _Rewriter(file.imports, file.code, definition=file.constants.get).prepare(
                 file.module, self.changes[path]
             )
             for path, file in group.files.items()
@@ -158,16 +308,73 @@ class _GroupMigration:
         for path, file in self.group.files.items():
             for function in _all_functions(file.module):
                 self._guarded(file, partial(self._inputs, path, file, function))
+        self._regularizers()
+        self._references()
+        for path, file in self.group.files.items():
+            self._find_partitioners(path, file)
         for program in self.group.programs:
             if program.model_fn in models:
                 self._guarded(program.file, partial(self._driver, program, models))
+        self._place_helpers()
         texts = {path: self._finish(file) for path, file in self.group.files.items()}
-        known = any(self.problems.values()) or any(self.blocked_files & self.group.files.keys())
+        self._dropped_regularizers()
+        foreign = self._blocked_elsewhere()
+        known = any(self.problems.values()) or foreign
         for path, rewriter in self.rewriters.items():
             # What is left of the Estimator when something else stands in the way is no problem of its own.
             self.problems[path] += [p for p in rewriter.problems if not (known and "`tf.estimator." in p.message)]
-        refused = any(self.problems.values()) or bool(self.blocked_files & self.group.files.keys())
+        refused = any(self.problems.values()) or foreign
         return ({} if refused else texts), self._findings(refused)
+
+    def _blocked_elsewhere(self) -> bool:
+        """Whether a program that cannot be read shares a file with this group; says so when it is not in the group."""
+        shared = sorted(self.blocked_files.keys() & self.group.files.keys())
+        for path in shared:
+            other = self.blocked_files[path]
+            if other not in self.group.files:
+                for program in self.group.programs:
+                    message = f"`{path}` also belongs to the program in `{other}`, which is blocked: all or none change"
+                    self.problems[program.file.path].append(Blocked("TFM114", program.place.call, message))
+        return bool(shared)
+
+    def _regularizers(self) -> None:
+        """Regularizers outside the model_fns count or not as the model_fns say."""
+        keep = bool(self.regularized) and all(self.regularized.values())
+        for rewriter in self.rewriters.values():
+            rewriter.keep_regularizers = keep or not self.regularized
+
+    def _dropped_regularizers(self) -> None:
+        agree = len(set(self.regularized.values())) < 2
+        for path, rewriter in self.rewriters.items():
+            for node in rewriter.dropped_regularizers:
+                if agree:
+                    message = "the regularizer is left out: the loss of the model_fn never had its term"
+                    self.remarks[path].append(Blocked("TFM206", node, message))
+                else:
+                    message = "one model_fn adds the terms of regularizers to its loss, another does not"
+                    self.problems[path].append(Blocked("TFM206", node, message))
+
+    def _references(self) -> None:
+        models = {program.model_fn for program in self.group.programs}
+        for model, file, node in self.references:
+            if model in models:
+                message = f"`{model.name.value}` gets another signature, but is used here outside an Estimator"
+                self.problems.setdefault(file.path, []).append(Blocked("TFM113", node, message))
+                if file.path not in self.group.files:
+                    self.outside[file.path] = file
+
+    def _find_partitioners(self, path: Path, file: ParsedFile) -> None:
+        """Partitioners of variable scopes outside the model_fns."""
+        probe = FileRewriter(file.imports, file.code, definition=file.constants.get)
+        file.module.visit(probe.prepare(file.module, self.changes[path]))
+        self.partitioners += [(file, node, text) for node, text in probe.partitioners]
+
+    def _place_helpers(self) -> None:
+        for program in self.group.programs:
+            changes = self.changes[program.file.path]
+            if changes.helpers_before is None:
+                gone = self.rewriters[program.file.path].is_gone
+                changes.helpers_before = _top_level(program.file.module, program.place.call, gone)
 
     def _guarded(self, file: ParsedFile, step: Callable[[], None]) -> None:
         try:
@@ -184,6 +391,7 @@ class _GroupMigration:
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
             function = read_model_function(file, program.model_fn)
+            self.regularized[program.model_fn] = function.regularized
             emitted = emit_model_function(function, wants)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn)
@@ -212,25 +420,24 @@ class _GroupMigration:
         emitted, of_dicts = models[program.model_fn]
         file = program.file
         strategy = choose_strategy(program, self.asked)
-        partitioner = self._partitioner(program, emitted)
-        if partitioner is not None and not strategy.parameter_servers:
-            node, _ = emitted.partitioners[0]
-            self.remarks[program.model_file.path].append(
-                Blocked(
-                    "TFM703", node, "the partitioner is left out: without parameter servers variables are not split"
-                )
-            )
+        partitioner = self._partitioner(program, emitted, strategy)
         driver = emit_driver(
-            self.project, program, self.rewriters[file.path], strategy, partitioner, emitted.has_predictor, of_dicts
+            self.project,
+            program,
+            self.rewriters[file.path],
+            strategy,
+            partitioner,
+            emitted.has_predictor,
+            of_dicts,
+            self.names[file.path],
         )
+        self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
         changes.statements.update(driver.statements)
         changes.expressions.update(driver.expressions)
         for helper in driver.helpers:
             if helper not in changes.helpers:
                 changes.helpers.append(helper)
-        if changes.helpers_before is None:
-            changes.helpers_before = _top_level(file.module, program.place.call)
         changes.needs |= driver.needs
         for changes_of_file in self.changes.values():
             changes_of_file.legacy_keras = True  # whichever module is imported first must choose
@@ -246,13 +453,36 @@ class _GroupMigration:
             )
         self.strategies.append(strategy)
 
-    def _partitioner(self, program: TrainingProgram, emitted: EmittedModel) -> str | None:
-        found = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))
-        if len({text for _, text in found}) > 1:
-            node, _ = found[-1]
+    def _partitioner(self, program: TrainingProgram, emitted: EmittedModel, strategy: Strategy) -> str | None:
+        own = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))
+        found = [*((program.model_file, node, text) for node, text in own), *self.partitioners]
+        if not found:
+            return None
+        if not strategy.parameter_servers:
+            file, node, _ = found[0]
+            message = "the partitioner is left out: without parameter servers variables are not split"
+            self.remarks[file.path].append(Blocked("TFM703", node, message))
+        if len({text for _, _, text in found}) > 1:
+            file, node, _ = found[-1]
             problem = Blocked("TFM702", node, "a second, different partitioner: ParameterServerStrategy takes one")
-            self.problems[program.model_file.path].append(problem)
-        return found[0][1] if found else None
+            self.problems[file.path].append(problem)
+        if strategy.parameter_servers:
+            for file, node, text in found:
+                self._check_partitioner(program, file, node, text)
+        return found[0][2]
+
+    def _check_partitioner(self, program: TrainingProgram, file: ParsedFile, node: cst.CSTNode, text: str) -> None:
+        """The text moves to a top-level function of the driver's file: it must mean the same there."""
+        for name in sorted(names_in(cst.parse_expression(text)) - {"tf", "None", "True", "False"}):
+            around = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef)]
+            local = any(name == bound for function in around for bound, n in bindings(function) if n is not function)
+            here = {bound for bound, _ in bindings(program.file.module)}
+            origins = file.imports.names.get(name), program.file.imports.names.get(name)
+            elsewhere = file is not program.file and (origins[0] is None or origins[0] != origins[1])
+            if local or elsewhere or name not in here:
+                message = f"the partitioner reads `{name}`, which the strategy's function in the driver cannot see"
+                self.problems[file.path].append(Blocked("TFM701", node, message))
+                return
 
     def _finish(self, file: ParsedFile) -> str:
         module = file.module.visit(self.rewriters[file.path])
@@ -263,12 +493,12 @@ class _GroupMigration:
 
     def _findings(self, refused: bool) -> dict[Path, list[Finding]]:
         found: dict[Path, list[Finding]] = {}
-        for path, file in self.group.files.items():
+        for path, file in [*self.group.files.items(), *self.outside.items()]:
             lines = found.setdefault(path, [])
             for problem in self.problems[path]:
                 lines.append(file.finding(problem.code, Severity.MANUAL, problem.node, problem.message))
             if not refused:
-                for remark in self.remarks[path]:
+                for remark in self.remarks.get(path, []):
                     lines.append(file.finding(remark.code, Severity.REVIEW, remark.node, remark.message))
         if not refused:
             for program in self.group.programs:
@@ -305,8 +535,13 @@ class _Contains(cst.CSTVisitor):
         return not self.found
 
 
-def _top_level(module: cst.Module, node: cst.CSTNode) -> cst.CSTNode | None:
-    """Where helper functions go: before the top-level code that holds a node, after the functions above it."""
+def _top_level(
+    module: cst.Module, node: cst.CSTNode, is_gone: Callable[[cst.CSTNode], bool] = lambda statement: False
+) -> cst.CSTNode | None:
+    """Where helper functions go: before the top-level code that holds a node, after the functions above it.
+
+    A statement that is removed cannot be the place.
+    """
     for index, statement in enumerate(module.body):  # noqa: B007
         finder = _Contains(node)
         statement.visit(finder)
@@ -318,4 +553,5 @@ def _top_level(module: cst.Module, node: cst.CSTNode) -> cst.CSTNode | None:
     while first > 0 and isinstance(module.body[first - 1], cst.SimpleStatementLine):
         first -= 1
     behind_function = first > 0 and isinstance(module.body[first - 1], cst.FunctionDef | cst.ClassDef)
-    return module.body[first] if behind_function else module.body[index]
+    start = first if behind_function else index
+    return next((s for s in module.body[start:] if not is_gone(s)), None)

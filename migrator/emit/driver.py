@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -12,10 +12,18 @@ from migrator.emit.names import free
 from migrator.names.imports import dotted
 from migrator.program.calls import is_none
 from migrator.program.parsed import Blocked, ParsedFile, Project
-from migrator.program.training import TrainAndEvaluate, TrainingProgram, Use
+from migrator.program.training import (
+    TrainAndEvaluate,
+    TrainingProgram,
+    Use,
+    bindings,
+    names_behind,
+    path_to,
+    rebound,
+)
 from migrator.rules.rewriter import Rewriter
 from migrator.targets import cluster, one_device, setup
-from migrator.targets.plan import TrainingPlan, restore
+from migrator.targets.plan import TrainingPlan, primary, restore
 from migrator.targets.setup import Strategy
 
 _MIRRORED = (
@@ -29,15 +37,29 @@ _MIRRORED = (
 class EmittedDriver:
     """Replacements by node: statements for statements (none: removed), an expression for an expression.
 
-    `helpers` are functions to put before the driver, as source text.
+    `before` are statements to put before others. `helpers` are functions to put before the driver, as source text.
     """
 
     statements: dict[cst.CSTNode, list[cst.BaseStatement]]
     expressions: dict[cst.CSTNode, cst.BaseExpression]
+    before: dict[cst.CSTNode, list[cst.BaseStatement]]
     helpers: tuple[str, ...]
     needs: frozenset[str]
     remarks: tuple[Blocked, ...]
     strategy: Strategy
+
+
+@dataclass
+class FileNames:
+    """The names taken in one file, and the helper functions that it gets: text under the wanted name -> name."""
+
+    taken: set[str]
+    helpers: dict[str, str] = field(default_factory=dict)
+
+    def free(self, wanted: str) -> str:
+        name = free(wanted, self.taken)
+        self.taken.add(name)
+        return name
 
 
 def choose_strategy(program: TrainingProgram, asked: Strategy) -> Strategy:
@@ -54,6 +76,11 @@ def choose_strategy(program: TrainingProgram, asked: Strategy) -> Strategy:
         if isinstance(distribute, cst.Name) or (isinstance(distribute, cst.Call) and distribute.args):
             raise Blocked("TFM704", distribute, "give the strategy in the RunConfig, without arguments")
         mirrored = True
+    if program.uses and (asked in (Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER_MIRRORED) or mirrored):
+        if asked is not Strategy.ONE_DEVICE:
+            use = program.uses[0]
+            message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"
+            raise Blocked("TFM704", use.place.call, message)
     if asked is not Strategy.AUTO:
         return asked
     if mirrored:
@@ -69,9 +96,12 @@ def emit_driver(
     partitioner: str | None,
     has_predictor: bool,
     predictions_are_dicts: bool,
+    names: FileNames,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with."""
-    return _Emitter(project, program, rewriter, strategy, partitioner, has_predictor, predictions_are_dicts).emit()
+    return _Emitter(
+        project, program, rewriter, strategy, partitioner, has_predictor, predictions_are_dicts, names
+    ).emit()
 
 
 class _Emitter:
@@ -84,6 +114,7 @@ class _Emitter:
         partitioner: str | None,
         has_predictor: bool,
         predictions_are_dicts: bool,
+        names: FileNames,
     ) -> None:
         self.project = project
         self.program = program
@@ -95,26 +126,28 @@ class _Emitter:
         self.predictions_are_dicts = predictions_are_dicts
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
-        self.taken = set(program.file.names)
-        self.names = {
-            wanted: self._free(wanted)
-            for wanted in (
-                "resolver",
-                "strategy",
-                "checkpoint",
-                "steps",
-                "make_strategy",
-                "make_inputs",
-                "predict",
-                "predictor",
-            )
-        }
+        self.file_names = names
+        self.helpers: list[str] = []
+        self.names = {wanted: self._free(wanted) for wanted in ("resolver", "strategy", "checkpoint", "steps")}
+        if strategy.cluster:
+            self._helper("make_strategy", lambda name: setup.make_strategy(name, strategy, partitioner, self.indent))
+        labelled = program.train_and_evaluate is not None or any(use.method != "predict" for use in program.uses)
+        self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
+        if has_predictor:
+            self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent))
+            self.names["predictor"] = self._free("predictor")
         self.model = self._model_name()
 
     def _free(self, wanted: str) -> str:
-        name = free(wanted, self.taken)
-        self.taken.add(name)
-        return name
+        return self.file_names.free(wanted)
+
+    def _helper(self, wanted: str, build: Callable[[str], str]) -> None:
+        """A function beside the program; the programs of a file share those of the same text."""
+        key = build(wanted)
+        if key not in self.file_names.helpers:
+            self.file_names.helpers[key] = self._free(wanted)
+        self.names[wanted] = self.file_names.helpers[key]
+        self.helpers.append(build(self.names[wanted]))
 
     def _model_name(self) -> str:
         """The user's own name for the Estimator, unless that name says Estimator."""
@@ -127,8 +160,15 @@ class _Emitter:
         plan = self._plan()
         replaced: dict[cst.CSTNode, list[cst.BaseStatement]] = {line: [] for line in program.removed}
         assert program.place.statement is not None
-        setup_lines, after = self._set_up(plan)
-        replaced[program.place.statement] = self._parsed("\n".join([*setup_lines, *after]) + "\n")
+        first, later = self._first_dataset()
+        setup_lines, after = self._set_up(plan, first)
+        lines = self._parsed("\n".join([*setup_lines, *after]) + "\n")
+        before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        if later is None:
+            replaced[program.place.statement] = lines
+        else:
+            replaced[program.place.statement] = []
+            before[later] = lines
         expressions: dict[cst.CSTNode, cst.BaseExpression] = {}
         both = program.train_and_evaluate
         if both is not None and self.strategy.cluster and plan.model_dir is None:
@@ -137,6 +177,12 @@ class _Emitter:
                     "TFM112", program.place.call, "without a model_dir an evaluator task has no checkpoints; it ends"
                 )
             )
+        if both is not None and self.strategy.cluster:
+            for use in program.uses:
+                message = (
+                    f"on a cluster every task runs this `{use.method}` after train_and_evaluate; it is untried there"
+                )
+                self.remarks.append(Blocked("TFM704", use.place.call, message))
         if both is not None:
             target = cluster if self.strategy.cluster else one_device
             assert both.place.statement is not None
@@ -146,14 +192,30 @@ class _Emitter:
                 self._train(use, plan, replaced)
             else:
                 expressions[use.place.call] = self._evaluate_or_predict(use)
+        self._keep_comments(replaced)
         return EmittedDriver(
             replaced,
             expressions,
-            tuple(self._helpers()),
+            before,
+            tuple(self.helpers),
             frozenset(("os",)) if plan.model_dir is not None else frozenset(),
             tuple(self.remarks),
             self.strategy,
         )
+
+    def _keep_comments(self, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
+        """Puts the comments inside replaced statements over what comes in their place.
+
+        Those of removed statements are kept by the file's rewriter.
+        """
+        for node, lines in replaced.items():
+            if not lines:
+                continue
+            text = self.file.module.with_changes(body=lines).code
+            empty = [cst.EmptyLine(comment=cst.Comment(value)) for value in _comments_in(node) if value not in text]
+            first = lines[0]
+            assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+            lines[0] = first.with_changes(leading_lines=[*empty, *first.leading_lines])
 
     # -- text of the user's expressions ----------------------------------------------------------------------------
 
@@ -170,32 +232,100 @@ class _Emitter:
         if node is None:
             raise Blocked("TFM602", place, "no input function is given")
         if isinstance(node, cst.Lambda):
-            if node.params.params or node.params.kwonly_params:
+            if _parameters(node):
                 raise Blocked("TFM602", node, "the input function is a lambda with parameters")
+            if isinstance(node.body, cst.Tuple):
+                raise Blocked("TFM602", node, "the input function gives tensors, not a dataset")
             return self._text(node.body)
         if isinstance(node, cst.Call):
-            if self.file.imports.resolve(node.func) == "functools.partial" and node.args:
-                inner = cst.Call(node.args[0].value, [a.deep_clone() for a in node.args[1:]])
-                return self.file.code(inner)
-            return f"{self._text(node)}()"
-        found = self.project.function(self.file, node)
-        arguments: list[str] = []
-        if found is not None:
-            for parameter in found[1].params.params:
-                if parameter.default is not None:
-                    continue
-                if parameter.name.value != "params" or self.program.params is None:
-                    raise Blocked("TFM602", node, f"the input function needs an argument `{parameter.name.value}`")
-                arguments.append(self._text(self.program.params))
+            return self._called(node)
         if dotted(node) is None:
             raise Blocked("TFM602", node, "this input function is not a name, a lambda or a partial")
-        return f"{self.file.code(node)}({', '.join(arguments)})"
+        function = self._function(node)
+        arguments = [] if function is None else self._passed(function, 0, set(), node)
+        return f"{self._text(node)}({', '.join(arguments)})"
+
+    def _called(self, node: cst.Call) -> str:
+        """The dataset of an input function that a call returns."""
+        if self.file.imports.resolve(node.func) != "functools.partial" or not node.args or node.args[0].keyword:
+            return f"{self._text(node)}()"
+        new = node.visit(self.rewriter)
+        assert isinstance(new, cst.Call)
+        given = [a.with_changes(comma=cst.MaybeSentinel.DEFAULT) for a in new.args[1:]]
+        arguments = [self.file.code(a).strip() for a in given]
+        function = self._function(node.args[0].value)
+        if function is not None and not any(a.star for a in given):
+            keywords = {a.keyword.value for a in given if a.keyword is not None}
+            arguments += self._passed(function, len(given) - len(keywords), keywords, node)
+        return f"{self.file.code(new.args[0].value)}({', '.join(arguments)})"
+
+    def _function(self, node: cst.BaseExpression) -> cst.FunctionDef | cst.Lambda | None:
+        """The function behind a name: one of the same scope, or a top-level one here or in a sibling module."""
+        if isinstance(node, cst.Lambda):
+            return node
+        if isinstance(node, cst.Name):
+            bound = [n for name, n in bindings(self.program.scope) if name == node.value]
+            functions = [n for n in bound if isinstance(n, cst.FunctionDef)]
+            if len(bound) == 1 and functions:
+                return functions[0]
+            if functions:
+                raise Blocked("TFM602", node, f"`{node.value}` is more than one function")
+            if len(bound) == 1:
+                value = _Value(bound[0])
+                self.program.scope.visit(value)
+                if isinstance(value.found, cst.Lambda):
+                    return value.found
+                if isinstance(value.found, cst.Call) and (
+                    self.file.imports.resolve(value.found.func) == "functools.partial"
+                ):
+                    self._check_partial(value.found, node)
+                    return None
+        found = self.project.function(self.file, node)
+        return None if found is None else found[1]
+
+    def _check_partial(self, call: cst.Call, node: cst.BaseExpression) -> None:
+        """A partial that has a name is called without arguments: nothing of Estimator's may be open in it."""
+        inner = self._function(call.args[0].value) if call.args else None
+        if inner is not None:
+            keywords = {a.keyword.value for a in call.args[1:] if a.keyword is not None}
+            if self._passed(inner, len(call.args) - 1 - len(keywords), keywords, node):
+                raise Blocked("TFM602", node, "the input function takes `params`: give the partial in place")
+
+    def _passed(
+        self, function: cst.FunctionDef | cst.Lambda, positional: int, keywords: set[str], node: cst.BaseExpression
+    ) -> list[str]:
+        """The arguments that Estimator passes to an input function of which some arguments are given already."""
+        arguments: list[str] = []
+        in_order = not keywords
+        for index, parameter in enumerate(_parameters(function)):
+            name = parameter.name.value
+            if index < positional or name in keywords:
+                continue
+            if name in ("mode", "config"):
+                raise Blocked("TFM602", node, f"the input function takes `{name}`, which Keras does not pass")
+            if name != "params":
+                if parameter.default is None:
+                    raise Blocked("TFM602", node, f"the input function needs an argument `{name}`")
+                in_order = False
+                continue
+            if self.program.params is None:
+                text = "{}"
+            else:
+                text = self._text(self.program.params)
+                last = self.program.calls[-1]
+                changed = rebound(self.file, self.program.scope, self.program.params, self.program.place.call, last)
+                if changed is not None:
+                    message = f"`{changed[0]}` changes after the Estimator is made, and an input function reads it"
+                    raise Blocked("TFM103", changed[1], message)
+            in_order = in_order and parameter not in function.params.kwonly_params
+            arguments.append(text if in_order else f"params={text}")
+        return arguments
 
     def _limited(self, dataset: str, steps: cst.BaseExpression | None, default: str | None) -> str:
         """A dataset of at most `steps` batches."""
         if steps is None:
-            return dataset if default is None else f"{dataset}.take({default})"
-        return dataset if is_none(steps) else f"{dataset}.take({self._text(steps)})"
+            return dataset if default is None else f"{primary(dataset)}.take({default})"
+        return dataset if is_none(steps) else f"{primary(dataset)}.take({self._text(steps)})"
 
     # -- the plan --------------------------------------------------------------------------------------------------
 
@@ -222,6 +352,7 @@ class _Emitter:
             period=None,
             epochs=None,
             model_dir=model_dir,
+            again=self._trains_again(),
         )
         if both is None:
             return plan
@@ -235,6 +366,19 @@ class _Emitter:
             max_steps=None if is_none(max_steps) else self._text(max_steps),  # type: ignore[arg-type]
         )
         return self._with_period(plan, both)
+
+    def _trains_again(self) -> bool:
+        """Whether a training of this Estimator may follow another: several calls, or one in a loop or a function."""
+        program = self.program
+        training = [use.place.call for use in program.uses if use.method == "train"]
+        if program.train_and_evaluate is not None:
+            training.append(program.train_and_evaluate.place.call)
+        if len(training) != 1:
+            return bool(training)
+        around = path_to(program.scope, program.place.call)
+        repeats = cst.For | cst.While | cst.FunctionDef
+        inside = path_to(program.scope, training[0])
+        return any(isinstance(node, repeats) and not any(node is other for other in around) for node in inside)
 
     def _with_period(self, plan: TrainingPlan, both: TrainAndEvaluate) -> TrainingPlan:
         """Sets the period of checkpoints and evaluations where it divides the training."""
@@ -258,16 +402,83 @@ class _Emitter:
 
     # -- statements ------------------------------------------------------------------------------------------------
 
-    def _first_dataset(self) -> str:
-        """The dataset that tells the shapes of the features."""
+    def _first_dataset(self) -> tuple[str, cst.CSTNode | None]:
+        """The dataset that tells the shapes of the features, and the statement that the set-up stands before.
+
+        None for the place of the Estimator. It is too early when the dataset reads a name that is bound later; then
+        the set-up goes before the statement, in the Estimator's own block, that uses the Estimator first.
+        """
         program = self.program
+        candidates: list[tuple[cst.BaseExpression | None, cst.Call]] = []
         if program.train_and_evaluate is not None:
             both = program.train_and_evaluate
-            return self._dataset(both.train.get("input_fn"), both.place.call)
+            candidates.append((both.train.get("input_fn"), both.place.call))
         order = sorted(program.uses, key=lambda use: ("train", "evaluate", "predict").index(use.method))
-        return self._dataset(order[0].arguments.get("input_fn"), order[0].place.call)
+        labelled = bool(candidates) or any(use.method != "predict" for use in order)
+        candidates += [
+            (use.arguments.get("input_fn"), use.place.call) for use in order if use.method != "predict" or not labelled
+        ]
+        top = self._first_use()
+        late: tuple[str, cst.CSTNode] | None = None
+        for node, place in candidates:
+            dataset = self._dataset(node, place)
+            assert node is not None
+            bound = self._bound_later(node, place)
+            if not bound:
+                return dataset, None
+            late = late or bound[0]
+            if top is not None and all(self._position(b) < self._position(top) for _, b in bound):
+                self._check_move(top)
+                return dataset, top
+        assert late is not None
+        message = f"`{late[0]}` gets its value after the Estimator is made, but the new model needs it: move it up"
+        raise Blocked("TFM103", late[1], message)
 
-    def _set_up(self, plan: TrainingPlan) -> tuple[list[str], list[str]]:
+    def _position(self, node: cst.CSTNode) -> tuple[int, int]:
+        return self.file.position(node)
+
+    def _first_use(self) -> cst.CSTNode | None:
+        """The statement of the Estimator's own block that holds its first use."""
+        program = self.program
+        around = path_to(program.scope, program.place.call)
+        assert program.place.statement is not None
+        block = around[next(i for i, n in enumerate(around) if n is program.place.statement) - 1]
+        inside = path_to(program.scope, program.calls[0])
+        at = next((i for i, n in enumerate(inside) if n is block), None)
+        return None if at is None else inside[at + 1]
+
+    def _bound_later(self, node: cst.BaseExpression, place: cst.Call) -> list[tuple[str, cst.CSTNode]]:
+        """What binds names that the dataset reads, between the Estimator and the call that gets the dataset."""
+        program = self.program
+        names = names_behind(self.file, program.scope, node) - {program.variable}
+        inner = [n for n in path_to(program.scope, place)[1:] if isinstance(n, cst.FunctionDef)]
+        since, until = self._position(program.place.call), self._position(place)
+        found = [
+            (name, bound)
+            for name, bound in bindings(program.scope)
+            if name in names
+            and bound not in inner
+            and self._position(bound) > since
+            and (inner or self._position(bound) < until)
+            and not (name in self.file.imports.names and isinstance(bound, cst.Attribute))  # module.function(...)
+        ]
+        for function in inner:
+            found += [(name, bound) for name, bound in bindings(function) if name in names and bound is not function]
+        return found
+
+    def _check_move(self, top: cst.CSTNode) -> None:
+        """What the set-up reads besides the dataset must be the same at its new place."""
+        program = self.program
+        read = [program.params, program.model_dir, program.model_fn_reference, *program.config.values()]
+        for node in read:
+            if node is None:
+                continue
+            changed = rebound(self.file, program.scope, node, program.place.call, top)
+            if changed is not None:
+                message = f"`{changed[0]}` changes between the Estimator and its first use"
+                raise Blocked("TFM103", changed[1], message)
+
+    def _set_up(self, plan: TrainingPlan, dataset: str) -> tuple[list[str], list[str]]:
         """Lines that make strategy and model, and lines that restore a checkpoint."""
         program = self.program
         lines: list[str] = []
@@ -275,10 +486,14 @@ class _Emitter:
             lines.append(self.model_dir_line)
         seed = program.config.get("tf_random_seed")
         if seed is not None:
-            lines.append(f"tf.keras.utils.set_random_seed({self._text(seed)})")
-        arguments = [f"{self.names['make_inputs']}({self._first_dataset()})"]
-        if program.params is not None and self._takes_params():
-            arguments.append(self._text(program.params))
+            lines.append(f"tf.random.set_seed({self._text(seed)})")
+        arguments = [f"{self.names['make_inputs']}({dataset})"]
+        parameters = program.model_fn.params
+        params = "{}" if program.params is None else self._text(program.params)
+        if any(p.name.value == "params" for p in parameters.params):
+            arguments.append(params)
+        elif any(p.name.value == "params" for p in parameters.kwonly_params):
+            arguments.append(f"params={params}")
         target = f"{self.model}, {self.names['predictor']}" if self.has_predictor else self.model
         head = f"{target} = {self.file.code(program.model_fn_reference)}"
         if not self.strategy.cluster:
@@ -295,13 +510,9 @@ class _Emitter:
             after = restore(plan)
         return lines, after
 
-    def _takes_params(self) -> bool:
-        return any(p.name.value == "params" for p in self.program.model_fn.params.params)
-
     def _train(self, use: Use, plan: TrainingPlan, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
         statement = use.place.statement
-        if statement is None or len(statement.body) != 1 or not isinstance(statement.body[0], cst.Expr):
-            raise Blocked("TFM103", use.place.call, "the result of train() is used")
+        assert statement is not None
         dataset = self._dataset(use.arguments.get("input_fn"), use.place.call)
         steps, max_steps = use.arguments.get("steps"), use.arguments.get("max_steps")
         if not is_none(max_steps):
@@ -315,18 +526,55 @@ class _Emitter:
     def _evaluate_or_predict(self, use: Use) -> cst.BaseExpression:
         dataset = self._dataset(use.arguments.get("input_fn"), use.place.call)
         if use.method == "evaluate":
-            limited = self._limited(dataset, use.arguments.get("steps"), None)
-            return cst.parse_expression(f"{self.model}.evaluate({limited}, return_dict=True)")
-        return cst.parse_expression(f"{self.names['predict']}({self.names['predictor']}, {dataset})")
+            head = f"{self.model}.evaluate"
+            arguments = [self._limited(dataset, use.arguments.get("steps"), None), "return_dict=True"]
+        else:
+            head = self.names["predict"]
+            arguments = [self.names["predictor"], dataset]
+        text = f"{head}({', '.join(arguments)})"
+        comments = [value for value in _comments_in(use.place.call) if value not in text]
+        if comments:
+            levels = path_to(self.program.scope, use.place.call)
+            depth = sum(isinstance(node, cst.IndentedBlock) for node in levels)
+            above = "".join(f"{value}\n{self.indent * (depth + 1)}" for value in comments)
+            text = call(head, [above + arguments[0], *arguments[1:]], self.indent, depth)
+        return cst.parse_expression(text)
 
-    def _helpers(self) -> Sequence[str]:
-        found = []
-        if self.strategy.cluster:
-            found.append(setup.make_strategy(self.names["make_strategy"], self.strategy, self.partitioner, self.indent))
-        found.append(setup.make_inputs(self.names["make_inputs"], self.indent))
-        if self.has_predictor:
-            found.append(setup.predict(self.names["predict"], self.predictions_are_dicts, self.indent))
-        return found
+
+class _Value(cst.CSTVisitor):
+    """The value that an assignment gives to a target."""
+
+    def __init__(self, target: cst.CSTNode) -> None:
+        super().__init__()
+        self.target = target
+        self.found: cst.BaseExpression | None = None
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if any(t.target is self.target for t in node.targets):
+            self.found = node.value
+
+
+class _Comments(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def visit_Comment(self, node: cst.Comment) -> None:
+        self.found.append(node.value)
+
+
+def _comments_in(node: cst.CSTNode) -> list[str]:
+    """The comments inside a node and at its end, not those over a statement."""
+    collector = _Comments()
+    if isinstance(node, cst.SimpleStatementLine):
+        node = node.with_changes(leading_lines=[])
+    node.visit(collector)
+    return collector.found
+
+
+def _parameters(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
+    params = function.params
+    return [*params.posonly_params, *params.params, *params.kwonly_params]
 
 
 def uses_of(program: TrainingProgram, method: str) -> bool:
@@ -334,4 +582,4 @@ def uses_of(program: TrainingProgram, method: str) -> bool:
     return any(use.method == method for use in program.uses)
 
 
-__all__ = ["EmittedDriver", "ParsedFile", "choose_strategy", "emit_driver", "uses_of"]
+__all__ = ["EmittedDriver", "FileNames", "ParsedFile", "choose_strategy", "emit_driver", "uses_of"]

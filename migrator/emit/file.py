@@ -9,19 +9,12 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.names.imports import canonical, dotted
+from migrator.names.imports import SWITCHES, canonical, dotted, imports_tensorflow
+from migrator.program.parsed import Blocked
 from migrator.rules.rewriter import Rewriter
 
 _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
 _ON_ONE_DEVICE = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer: the numbers were matched on it."
-_REMOVED_CALLS = (
-    "tf.disable_v2_behavior",
-    "tf.disable_eager_execution",
-    "tf.enable_v2_behavior",
-    "tf.enable_eager_execution",
-    "tf.disable_v2_tensorshape",
-    "tf.enable_resource_variables",
-)
 
 
 @dataclass
@@ -48,24 +41,62 @@ class FileRewriter(Rewriter):
         self.module, self.changes = module, changes
         self._carried: Sequence[cst.EmptyLine] = []
         self._extra: dict[cst.CSTNode, Sequence[cst.EmptyLine]] = {}
+        self._dropped: set[cst.CSTNode] = set(self.imports.alias_lines)
+        self.problems += [Blocked("TFM209", node, message) for node, message in self.imports.problems]
+        self._read_nested_imports()
         return self
+
+    def _read_nested_imports(self) -> None:
+        """Imports of TensorFlow below the top level go where the module imports it anyway; others are problems."""
+        at_top = False
+        for statement in self.module.body:
+            if statement in self.imports.collapsed:
+                at_top = True
+            elif isinstance(statement, cst.SimpleStatementLine):
+                at_top |= any(imports_tensorflow(small) is not False for small in statement.body)
+        seen = False
+        for statement in self.module.body:
+            if isinstance(statement, cst.SimpleStatementLine) or statement in self.imports.collapsed:
+                seen = seen or not isinstance(statement, cst.SimpleStatementLine)
+                if isinstance(statement, cst.SimpleStatementLine):
+                    seen |= any(imports_tensorflow(small) is not False for small in statement.body)
+                continue
+            finder = _ImportLines()
+            statement.visit(finder)
+            for line, small, in_function in finder.found:
+                alone = isinstance(line, cst.SimpleStatementLine) and all(
+                    imports_tensorflow(other) is True for other in line.body
+                )
+                if alone and at_top and (seen or in_function):
+                    assert line is not None
+                    self._dropped.add(line)
+                else:
+                    message = "TensorFlow is imported inside a block or function: import it at the top of the file"
+                    self.problems.append(Blocked("TFM209", small, message))
+
+    def _import(self, node: cst.Import | cst.ImportFrom) -> None:
+        """Imports of the file are put right by finish_imports."""
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
             if self._carried:
                 self._extra[node], self._carried = self._carried, []
             if self.changes.statements.get(node) == [] or self._is_removed(node):
-                self._carried = [*self._extra.pop(node, ()), *node.leading_lines]
+                self._carried = [*self._extra.pop(node, ()), *node.leading_lines, *_inner_comments(node)]
+                return False
+            if node in self.imports.collapsed:
                 return False
         if node in self.changes.statements or node in self.changes.expressions:
             return False
         return super().on_visit(node)
 
     def _is_removed(self, node: cst.CSTNode) -> bool:
-        """Whether a statement only switched TensorFlow 2 behaviour on or off."""
+        """Whether a statement only switched TensorFlow 2 behaviour on or off, or only gave TensorFlow another name."""
+        if node in self._dropped:
+            return True
         if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 and isinstance(node.body[0], cst.Expr):
             value = node.body[0].value
-            return isinstance(value, cst.Call) and self.imports.resolve(value.func) in _REMOVED_CALLS
+            return isinstance(value, cst.Call) and self.imports.resolve(value.func) in SWITCHES
         return False
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
@@ -78,8 +109,16 @@ class FileRewriter(Rewriter):
             new: Any = _in_place_of(original_node, changes.statements[original_node])
         elif self._is_removed(original_node):
             return cst.RemoveFromParent()
+        elif original_node in self.imports.collapsed:
+            lines = [*_leading(original_node), *_inner_comments(original_node)]
+            new = _import_tensorflow(self.module)
+            new = new.with_changes(leading_lines=lines)
         else:
             new = super().on_leave(original_node, updated_node)
+        if self._carried and isinstance(original_node, cst.IndentedBlock | cst.Module):
+            comments = [line for line in self._carried if line.comment is not None]
+            self._carried = []
+            new = new.with_changes(footer=[*comments, *new.footer])
         if original_node in self._extra:
             new = _under(self._extra[original_node], new)
         if original_node is changes.helpers_before:
@@ -101,6 +140,55 @@ class FileRewriter(Rewriter):
         while comments and comments[0].comment is None:
             comments.pop(0)
         return cst.FlattenSentinel([*new, rest[0].with_changes(leading_lines=[*two, *comments]), *rest[1:]])
+
+
+class _ImportLines(cst.CSTVisitor):
+    """Imports of TensorFlow below a statement: the line that holds each, and whether that is in a function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[cst.SimpleStatementLine | None, cst.BaseSmallStatement, bool]] = []
+        self._line: cst.SimpleStatementLine | None = None
+        self._depth = 0
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._depth += 1
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._depth -= 1
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self._line = node
+
+    def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine) -> None:
+        self._line = None
+
+    def visit_Import(self, node: cst.Import) -> None:
+        self._small(node)
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
+        self._small(node)
+
+    def _small(self, node: cst.Import | cst.ImportFrom) -> None:
+        if imports_tensorflow(node) is not False:
+            self.found.append((self._line, node, self._depth > 0))
+
+
+class _Comments(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Comment] = []
+
+    def visit_Comment(self, node: cst.Comment) -> None:
+        self.found.append(node)
+
+
+def _inner_comments(node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> list[cst.EmptyLine]:
+    """Comments inside and behind a statement, as lines of their own; those above it left out."""
+    collector = _Comments()
+    node.visit(collector)
+    above = {line.comment for line in node.leading_lines}
+    return [cst.EmptyLine(comment=comment) for comment in collector.found if comment not in above]
 
 
 def _under(
@@ -152,10 +240,9 @@ def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
                     before = [cst.EmptyLine(indent=False), *before]
                 assert isinstance(choice, cst.If)
                 lines.append(choice.with_changes(leading_lines=[*before, cst.EmptyLine(comment=cst.Comment(reason))]))
-                lines.append(_import_tensorflow(module))
+                lines.append(_import_tensorflow(module, statement if kept is None else None))
             else:
-                line = _import_tensorflow(module)
-                assert isinstance(line, cst.SimpleStatementLine)
+                line = _import_tensorflow(module, statement if kept is None else None)
                 lines.append(line.with_changes(leading_lines=_leading(statement)))
             body.extend(lines)
             if kept is not None:
@@ -163,8 +250,15 @@ def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
             continue
         if kept is None:
             pending += [line for line in _leading(statement) if line.comment is not None]
+            if isinstance(statement, cst.SimpleStatementLine):
+                pending += _inner_comments(statement)
             continue
+        if pending and isinstance(kept, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            kept = kept.with_changes(leading_lines=[*pending, *kept.leading_lines])
+            pending = []
         body.append(kept)
+    if pending:
+        module = module.with_changes(footer=[*pending, *module.footer])
     module = module.with_changes(body=body)
     for wanted in sorted(changes.needs):
         inner: list[cst.BaseStatement] = list(module.body)
@@ -200,8 +294,13 @@ def _without_tensorflow(
     return (statement.with_changes(body=kept, leading_lines=[]) if kept else None), True
 
 
-def _import_tensorflow(module: cst.Module) -> cst.BaseStatement:
-    return cst.parse_module("import tensorflow as tf\n", config=module.config_for_parsing).body[0]
+def _import_tensorflow(module: cst.Module, instead_of: cst.BaseStatement | None = None) -> cst.SimpleStatementLine:
+    """The one import, with the comment behind the one that it replaces."""
+    line = cst.parse_module("import tensorflow as tf\n", config=module.config_for_parsing).body[0]
+    assert isinstance(line, cst.SimpleStatementLine)
+    if isinstance(instead_of, cst.SimpleStatementLine):
+        line = line.with_changes(trailing_whitespace=instead_of.trailing_whitespace)
+    return line
 
 
 def _leading(statement: cst.BaseStatement) -> list[cst.EmptyLine]:

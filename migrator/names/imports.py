@@ -1,14 +1,21 @@
 """The import map of one file: which local name stands for which module or symbol.
 
 Every spelling of TensorFlow 1 ends in the same canonical form `tf.X`: plain `import tensorflow as tf`,
-`tensorflow.compat.v1 as tf`, `tf.compat.v1.X`, `tf1.X`, `from tensorflow import estimator`.
+`tensorflow.compat.v1 as tf`, `tf.compat.v1.X`, `tf1.X`, `from tensorflow import estimator`, and module-level
+assignments such as `layers = tf.layers`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import libcst as cst
+
+from migrator.names.bindings import Binding, dotted, read_bindings
+from migrator.names.symbols import MODE_KEYS, home
+
+__all__ = ["SWITCHES", "ImportMap", "canonical", "dotted", "imports_tensorflow", "read_imports"]
 
 _ROOTS = (
     ("tensorflow.compat.v1", "tf"),
@@ -16,18 +23,17 @@ _ROOTS = (
     ("tensorflow", "tf"),
     ("tf.compat.v1", "tf"),
 )
-
-
-def dotted(node: cst.BaseExpression | None) -> str | None:
-    """`a.b.c` for a chain of attributes on a name, else None."""
-    parts: list[str] = []
-    while isinstance(node, cst.Attribute):
-        parts.append(node.attr.value)
-        node = node.value
-    if not isinstance(node, cst.Name):
-        return None
-    parts.append(node.value)
-    return ".".join(reversed(parts))
+SWITCHES = (
+    "tf.disable_v2_behavior",
+    "tf.disable_eager_execution",
+    "tf.enable_v2_behavior",
+    "tf.enable_eager_execution",
+    "tf.disable_v2_tensorshape",
+    "tf.enable_resource_variables",
+)
+_FLAGS = ("tf.flags", "tf.app.flags")
+# What `from tensorflow import *` certainly gives a program; enough to see that it is one, and to refuse it.
+_STAR_NAMES = ("estimator", "contrib", "layers", "losses", "train")
 
 
 def canonical(name: str) -> str:
@@ -42,12 +48,27 @@ def canonical(name: str) -> str:
     return name
 
 
+def _is_tensorflow(name: str | None) -> bool:
+    return name is not None and (name == "tf" or name.startswith("tf."))
+
+
 @dataclass(frozen=True)
 class ImportMap:
-    """Local name -> dotted name that it was imported from (`np` -> `numpy`, `tf` -> `tensorflow`)."""
+    """Local name -> dotted name that it was imported from (`np` -> `numpy`, `tf` -> `tensorflow`).
+
+    `stars` are the modules of `from module import *` (also in `names`, as `*module`). `alias_lines` are module-level
+    assignments that only give a TensorFlow name another name, `collapsed` the top-level statements that only choose
+    between imports of TensorFlow. `problems` are bindings that make the map uncertain.
+    """
 
     names: dict[str, str]
     relative: dict[str, tuple[int, str]]
+    stars: tuple[str, ...] = ()
+    star_names: set[str] = field(default_factory=set)
+    alias_lines: frozenset[cst.CSTNode] = frozenset()
+    collapsed: frozenset[cst.CSTNode] = frozenset()
+    problems: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
+    nodes: dict[str, cst.CSTNode] = field(default_factory=dict)
 
     def resolve(self, node: cst.BaseExpression | None) -> str | None:
         """The canonical dotted name of an expression, when its first part was imported; else None."""
@@ -63,40 +84,189 @@ class ImportMap:
     def tensorflow(self, node: cst.BaseExpression | None) -> str | None:
         """Like resolve, but only for TensorFlow symbols (`tf` or `tf.X`)."""
         name = self.resolve(node)
-        return name if name is not None and (name == "tf" or name.startswith("tf.")) else None
+        return name if _is_tensorflow(name) else None
+
+
+def imports_tensorflow(small: cst.BaseSmallStatement) -> bool | None:
+    """Whether a statement imports only TensorFlow (True), not at all (False), or among others (None)."""
+    if isinstance(small, cst.ImportFrom):
+        return not small.relative and _is_tensorflow(canonical(dotted(small.module) or ""))
+    if isinstance(small, cst.Import):
+        found = [_is_tensorflow(canonical(dotted(alias.name) or "")) for alias in small.names]
+        return all(found) or (None if any(found) else False)
+    return False
 
 
 def read_imports(module: cst.Module) -> ImportMap:
-    """Collects the imports anywhere in a module (function bodies included)."""
-    collector = _Collector()
-    module.visit(collector)
-    return ImportMap(collector.names, collector.relative)
+    """Collects the imports anywhere in a module (function bodies included) and the aliases at its top level."""
+    return _Reader(module).read()
 
 
-class _Collector(cst.CSTVisitor):
+class _Reader:
+    def __init__(self, module: cst.Module) -> None:
+        self.module = module
+        self.bindings = read_bindings(module)
+        self.names: dict[str, str] = {}
+        self.problems: list[tuple[cst.CSTNode, str]] = []
+        self.alias_lines: set[cst.CSTNode] = set()
+        self.explained: set[cst.CSTNode] = set()  # assignments that only rename TensorFlow
+
+    def read(self) -> ImportMap:
+        relative: dict[str, tuple[int, str]] = {}
+        for binding in self.bindings:
+            if binding.origin is not None:
+                self.names[binding.name] = binding.origin
+                if binding.level:
+                    relative[binding.name] = (binding.level, binding.origin)
+        stars = self._stars()
+        collapsed = {statement for statement in self.module.body if self._only_chooses(statement)}
+        for statement in self.module.body:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    self._alias(statement, small)
+        self._check()
+        nodes = {b.name: b.node for b in self.bindings if b.origin is not None}
+        return ImportMap(
+            self.names, relative, stars, set(), frozenset(self.alias_lines), frozenset(collapsed), self.problems, nodes
+        )
+
+    def _resolve(self, node: cst.BaseExpression | None) -> str | None:
+        return ImportMap(self.names, {}).tensorflow(node)
+
+    def _of(self, name: str) -> list[Binding]:
+        return [b for b in self.bindings if b.name == name]
+
+    def _stars(self) -> tuple[str, ...]:
+        finder = _Stars()
+        self.module.visit(finder)
+        stars: list[str] = []
+        for node in finder.found:
+            origin = dotted(node.module) or ""
+            if imports_tensorflow(node):
+                self.problems.append((node, "`import *` from TensorFlow: import it as `tf`"))
+                if canonical(origin) == "tf":
+                    for name in _STAR_NAMES:
+                        if not self._of(name):
+                            self.names[name] = f"tensorflow.{name}"
+            elif origin:
+                stars.append(origin)
+                self.names[f"*{origin}"] = origin
+        return tuple(dict.fromkeys(stars))
+
+    def _only_chooses(self, statement: cst.CSTNode) -> bool:
+        """Whether a top-level try or version test only decides how TensorFlow is imported."""
+        blocks: list[cst.BaseSuite] = []
+        if isinstance(statement, cst.Try):
+            blocks = [statement.body, *(handler.body for handler in statement.handlers)]
+            blocks += [part.body for part in (statement.orelse, statement.finalbody) if part is not None]
+        elif isinstance(statement, cst.If):
+            branch: cst.If | cst.Else | None = statement
+            while branch is not None:
+                blocks.append(branch.body)
+                if isinstance(branch, cst.If):
+                    if not self._asks_version(branch.test):
+                        return False
+                    branch = branch.orelse
+                else:
+                    branch = None
+        smalls = [small for block in blocks for small in _smalls(block)]
+        if not smalls or not all(self._is_choice(small) for small in smalls):
+            return False
+        self.explained.update(small for small in smalls if isinstance(small, cst.Assign))
+        return True
+
+    def _asks_version(self, test: cst.BaseExpression) -> bool:
+        finder = _Attributes()
+        test.visit(finder)
+        return any(
+            self._resolve(node) in ("tf.__version__", "tf.VERSION", "tf.version.VERSION") for node in finder.found
+        )
+
+    def _is_choice(self, small: cst.BaseSmallStatement | None) -> bool:
+        if isinstance(small, cst.Import | cst.ImportFrom):
+            return imports_tensorflow(small) is True
+        if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+            return self._resolve(small.value.func) in SWITCHES
+        if isinstance(small, cst.Assign):
+            target = small.targets[0].target
+            return len(small.targets) == 1 and isinstance(target, cst.Name) and self._resolve(small.value) == "tf"
+        return isinstance(small, cst.Pass)
+
+    def _alias(self, line: cst.SimpleStatementLine, small: cst.BaseSmallStatement) -> None:
+        """Follows `name = tf.something` when the name stands for nothing else."""
+        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+            return
+        target, origin = small.targets[0].target, self._resolve(small.value)
+        if not isinstance(target, cst.Name) or origin is None or origin.startswith(_FLAGS):
+            return
+        found = home(origin)
+        if found is not None and found.positional is None and found.keywords is None:
+            return  # a value that lives on, and may keep its name
+        others = [b for b in self._of(target.value) if b.node is not small]
+        sure = all(self._same(b, origin) for b in others) and len(line.body) == 1
+        if sure:
+            self.names[target.value] = origin
+            self.alias_lines.add(line)
+            self.explained.add(small)
+        elif origin not in MODE_KEYS:
+            self.explained.add(small)
+            self.problems.append((small, f"`{target.value}` stands for `{origin}`, and for something else too"))
+
+    def _same(self, binding: Binding, origin: str) -> bool:
+        """Whether a binding gives the name the meaning `origin` as well."""
+        if binding.origin is not None:
+            return canonical(binding.origin) == origin
+        node = binding.node
+        return isinstance(node, cst.Assign) and len(node.targets) == 1 and self._resolve(node.value) == origin
+
+    def _check(self) -> None:
+        """Names of TensorFlow, and `tf` above all, must not stand for anything else anywhere in the file."""
+        meanings: dict[str, str] = {}
+        for name, origin in self.names.items():
+            if _is_tensorflow(canonical(origin)):
+                meanings[name] = canonical(origin)
+        if not meanings and not any(_is_tensorflow(canonical(b.origin or "")) for b in self.bindings):
+            return
+        for binding in self.bindings:
+            if binding.origin is not None and _is_tensorflow(canonical(binding.origin)):
+                meanings.setdefault(binding.name, canonical(binding.origin))
+        meanings["tf"] = "tf"
+        for binding in self.bindings:
+            meaning = meanings.get(binding.name)
+            if meaning is None or binding.node in self.explained:
+                continue
+            if binding.origin is None or canonical(binding.origin) != meaning:
+                other = "TensorFlow" if meaning == "tf" else f"`{meaning}`"
+                self.problems.append((binding.node, f"`{binding.name}` means something other than {other} here"))
+
+
+def _smalls(block: cst.BaseSuite) -> Iterable[cst.BaseSmallStatement | None]:
+    """The small statements of a block; None for a compound one."""
+    if isinstance(block, cst.SimpleStatementSuite):
+        yield from block.body
+        return
+    lines: Sequence[cst.BaseStatement | cst.BaseSmallStatement] = block.body
+    for line in lines:
+        if isinstance(line, cst.SimpleStatementLine):
+            yield from line.body
+        else:
+            yield None
+
+
+class _Stars(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()
-        self.names: dict[str, str] = {}
-        self.relative: dict[str, tuple[int, str]] = {}
-
-    def visit_Import(self, node: cst.Import) -> None:
-        for alias in node.names:
-            origin = dotted(alias.name) or ""
-            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                self.names[alias.asname.name.value] = origin
-            else:
-                head = origin.partition(".")[0]
-                self.names[head] = head
+        self.found: list[cst.ImportFrom] = []
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
         if isinstance(node.names, cst.ImportStar):
-            return
-        origin = dotted(node.module) or ""
-        level = len(node.relative)
-        for alias in node.names:
-            name = alias.name.value if isinstance(alias.name, cst.Name) else ""
-            local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
-            full = f"{origin}.{name}" if origin else name
-            if level:
-                self.relative[local] = (level, full)
-            self.names[local] = full
+            self.found.append(node)
+
+
+class _Attributes(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Attribute] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        self.found.append(node)

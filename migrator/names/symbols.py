@@ -78,6 +78,17 @@ _CHECKED = {
     "tf.gfile.ListDirectory": Home("tf.io.gfile.listdir"),
     "tf.gfile.IsDirectory": Home("tf.io.gfile.isdir"),
 }
+_CHECKED.update({name: Home("tf.version.VERSION") for name in ("tf.VERSION", "tf.version.VERSION")})
+_CHECKED["tf.__version__"] = Home("tf.__version__")
+# The values of tf.estimator.ModeKeys (tensorflow_estimator/python/estimator/mode_keys.py).
+MODE_KEYS = {
+    "tf.estimator.ModeKeys.TRAIN": "train",
+    "tf.estimator.ModeKeys.EVAL": "eval",
+    "tf.estimator.ModeKeys.PREDICT": "infer",
+    "tf.contrib.learn.ModeKeys.TRAIN": "train",
+    "tf.contrib.learn.ModeKeys.EVAL": "eval",
+    "tf.contrib.learn.ModeKeys.INFER": "infer",
+}
 _DATASET_MAKERS = ("from_tensor_slices", "from_tensors", "from_generator", "range", "zip", "list_files")
 _CHECKED.update({f"tf.data.Dataset.{name}": Home(f"tf.data.Dataset.{name}") for name in _DATASET_MAKERS})
 

@@ -11,7 +11,8 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrator.findings import Finding, Severity
-from migrator.names.imports import ImportMap, read_imports
+from migrator.names.bindings import Binding, read_bindings
+from migrator.names.imports import ImportMap, canonical, read_imports
 
 
 class Blocked(Exception):
@@ -68,26 +69,23 @@ class ParsedFile:
     @cached_property
     def names(self) -> frozenset[str]:
         """Every identifier in the file, so that new ones can be chosen freely."""
-        collector = _Bindings()
+        collector = _Loads()
         self.module.visit(collector)
-        return frozenset(collector.found)
+        bound = {binding.name for binding in read_bindings(self.module)}
+        return frozenset(collector.found | bound | self.imports.star_names)
 
     @cached_property
     def constants(self) -> dict[str, cst.BaseExpression]:
-        """Module-level names that are assigned exactly once, and their values."""
-        found: dict[str, cst.BaseExpression] = {}
-        twice: set[str] = set()
-        for statement in self.module.body:
-            if not isinstance(statement, cst.SimpleStatementLine):
-                continue
-            for small in statement.body:
-                if isinstance(small, cst.Assign):
-                    for target in small.targets:
-                        if isinstance(target.target, cst.Name):
-                            name = target.target.value
-                            (twice.add(name) if name in found else None)
-                            found[name] = small.value
-        return {name: value for name, value in found.items() if name not in twice}
+        """Module-level names that are bound exactly once, by a plain assignment, and their values."""
+        found: dict[str, list[Binding]] = {}
+        for binding in read_bindings(self.module):
+            if binding.is_global:
+                found.setdefault(binding.name, []).append(binding)
+        return {
+            name: bindings[0].node.value
+            for name, bindings in found.items()
+            if len(bindings) == 1 and bindings[0].is_plain and isinstance(bindings[0].node, cst.Assign)
+        }
 
     def integer(self, node: cst.BaseExpression | None) -> int | None:
         """The value of an integer literal, or of a module-level constant that is one."""
@@ -122,16 +120,6 @@ class _Loads(cst.CSTVisitor):
         self.found.add(node.value)
 
 
-class _Bindings(_Loads):
-    """Identifiers anywhere, names of functions, parameters and imports included, attributes left out."""
-
-    def visit_Param(self, node: cst.Param) -> None:
-        self.found.add(node.name.value)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.add(node.name.value)
-
-
 @dataclass(frozen=True)
 class Project:
     """The files given together; functions are looked up across them."""
@@ -142,7 +130,61 @@ class Project:
     @staticmethod
     def of(files: Iterable[ParsedFile]) -> Project:
         files = tuple(files)
-        return Project(files, {_absolute(f.path): f for f in files})
+        project = Project(files, {_absolute(f.path): f for f in files})
+        for file in files:
+            project._through_siblings(file)
+        return project
+
+    def _through_siblings(self, file: ParsedFile) -> None:
+        """TensorFlow names that reach a file through the imports of its siblings."""
+        imports = file.imports
+        for star in imports.stars:
+            other = self.sibling(file, star)
+            if other is None or other is file:
+                continue
+            imports.star_names.update(self._public(other, set()))
+            for name, origin in self._public(other, set()).items():
+                if origin is not None and name not in imports.names:
+                    imports.names[name] = origin
+        modules: dict[str, ParsedFile] = {}
+        for name, origin in list(imports.names.items()):
+            if name.startswith("*"):
+                continue
+            whole = self.sibling(file, origin)
+            if whole is not None and whole is not file:
+                modules[name] = whole
+            module, _, attribute = origin.rpartition(".")
+            other = self.sibling(file, module) if module else None
+            given = _tensorflow_names(other).get(attribute) if other is not None and other is not file else None
+            if given is not None:
+                imports.names[name] = given
+                imports.problems.append(
+                    (imports.nodes.get(name, file.module), f"`{name}` is TensorFlow through `{module}`: import it here")
+                )
+        for module_name, other in modules.items():
+            shared = _tensorflow_names(other)
+            if shared:
+                finder = _AttributesOf(module_name, shared)
+                file.module.visit(finder)
+                for node in finder.found:
+                    text = file.code(node)
+                    imports.problems.append((node, f"`{text}` is TensorFlow through another module: import it here"))
+
+    def _public(self, file: ParsedFile, seen: set[Path]) -> dict[str, str | None]:
+        """What `import *` of a file gives: names, and their origin where that is TensorFlow."""
+        if file.path in seen:
+            return {}
+        seen.add(file.path)
+        found: dict[str, str | None] = {}
+        for star in file.imports.stars:
+            other = self.sibling(file, star)
+            if other is not None:
+                found.update(self._public(other, seen))
+        tensorflow = _tensorflow_names(file)
+        for binding in read_bindings(file.module):
+            if binding.is_global and not binding.name.startswith("_"):
+                found[binding.name] = tensorflow.get(binding.name)
+        return found
 
     def sibling(self, importer: ParsedFile, module: str) -> ParsedFile | None:
         """The file that `import module` in `importer` means: beside it, or under one of its parent folders."""
@@ -159,6 +201,8 @@ class Project:
         if isinstance(node, cst.Name) and node.value in file.functions:
             return file, file.functions[node.value]
         origin = file.imports.resolve(node)
+        if origin is None and isinstance(node, cst.Name):
+            return self._through_stars(file, node, {file.path})
         if origin is None or "." not in origin:
             return None
         module, _, name = origin.rpartition(".")
@@ -169,6 +213,44 @@ class Project:
         if other is not None and name in other.functions:
             return other, other.functions[name]
         return None
+
+    def _through_stars(
+        self, file: ParsedFile, node: cst.Name, seen: set[Path]
+    ) -> tuple[ParsedFile, cst.FunctionDef] | None:
+        for star in reversed(file.imports.stars):
+            other = self.sibling(file, star)
+            if other is None or other.path in seen:
+                continue
+            seen.add(other.path)
+            if node.value in other.functions:
+                return other, other.functions[node.value]
+            found = self._through_stars(other, node, seen)
+            if found is not None:
+                return found
+        return None
+
+
+class _AttributesOf(cst.CSTVisitor):
+    """`module.name` for some of the names of a module."""
+
+    def __init__(self, module: str, names: Mapping[str, str]) -> None:
+        super().__init__()
+        self.module = module
+        self.names = names
+        self.found: list[cst.Attribute] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        if isinstance(node.value, cst.Name) and node.value.value == self.module and node.attr.value in self.names:
+            self.found.append(node)
+
+
+def _tensorflow_names(file: ParsedFile) -> dict[str, str]:
+    """The names of a file that stand for TensorFlow or something in it, and their origins."""
+    return {
+        name: origin
+        for name, origin in file.imports.names.items()
+        if not name.startswith("*") and canonical(origin).partition(".")[0] == "tf"
+    }
 
 
 def _absolute(path: Path) -> Path:

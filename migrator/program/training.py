@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.program.calls import bind, is_none
-from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.calls import bind, is_none, string
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
 _RUN_CONFIG = (
@@ -86,6 +86,7 @@ class TrainingProgram:
     """
 
     file: ParsedFile
+    scope: cst.CSTNode
     place: Place
     variable: str
     model_file: ParsedFile
@@ -98,6 +99,14 @@ class TrainingProgram:
     train_and_evaluate: TrainAndEvaluate | None
     removed: tuple[cst.SimpleStatementLine, ...]
     remarks: tuple[Blocked, ...]
+
+    @property
+    def calls(self) -> list[cst.Call]:
+        """The calls that drive the Estimator, in their order in the file."""
+        found = [use.place.call for use in self.uses]
+        if self.train_and_evaluate is not None:
+            found.append(self.train_and_evaluate.place.call)
+        return sorted(found, key=self.file.position)
 
 
 def find_places(file: ParsedFile) -> list[Place]:
@@ -119,6 +128,7 @@ class _ProgramReader:
         self.place = place
         self.places = places
         self.removed: list[cst.SimpleStatementLine] = []
+        self.made: list[cst.Call] = []
         self.remarks: list[Blocked] = []
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
@@ -137,8 +147,9 @@ class _ProgramReader:
             model_dir = config.get("model_dir")
         uses, both = self._uses(variable)
         params = bound.get("params")
-        return TrainingProgram(
+        program = TrainingProgram(
             file=self.file,
+            scope=self.scope,
             place=self.place,
             variable=variable,
             model_file=found[0],
@@ -152,6 +163,46 @@ class _ProgramReader:
             removed=tuple(self.removed),
             remarks=tuple(self.remarks),
         )
+        self._check_steady(program)
+        self._check_surroundings(program)
+        return program
+
+    def _check_steady(self, program: TrainingProgram) -> None:
+        """The arguments of specs are evaluated later than they were: their names must not change in between."""
+        last = program.calls[-1]
+        for call in self.made:
+            for arg in call.args:
+                changed = rebound(self.file, self.scope, arg.value, call, last)
+                if changed is not None:
+                    name, node = changed
+                    raise Blocked("TFM109", node, f"`{name}`, which a spec or RunConfig reads, changes before its use")
+        if program.model_dir is not None:
+            changed = rebound(self.file, self.scope, program.model_dir, self.place.call, last)
+            if changed is not None:
+                raise Blocked(
+                    "TFM103", changed[1], f"`{changed[0]}`, which the model_dir reads, changes before its use"
+                )
+
+    def _check_surroundings(self, program: TrainingProgram) -> None:
+        for call in (self.place.call, *program.calls):
+            for node in path_to(self.scope, call):
+                if isinstance(node, cst.With) and self._is_tensorflow(node):
+                    raise Blocked("TFM103", node, "the Estimator stands inside a `with` on a TensorFlow object")
+        if any(use.method == "evaluate" for use in program.uses):
+            finder = _GlobalStep()
+            self.scope.visit(finder)
+            if finder.found:
+                raise Blocked(
+                    "TFM103",
+                    finder.found[0],
+                    "Model.evaluate gives no `global_step`: read `model.optimizer.iterations`, or remove this",
+                )
+
+    def _is_tensorflow(self, node: cst.With) -> bool:
+        finder = _TensorFlowNames(self.file)
+        for item in node.items:
+            item.item.visit(finder)
+        return any(name == "tf" or not name.startswith(("tf.gfile.", "tf.io.")) for name in finder.found)
 
     def _assigned_name(self, place: Place, code: str) -> str:
         """The name that a call's result is given to."""
@@ -161,7 +212,15 @@ class _ProgramReader:
                 target = small.targets[0].target
                 if isinstance(target, cst.Name):
                     return target.value
+        self._check_line(place, code)
         raise Blocked(code, place.call, "the result of this call is not simply given to a name")
+
+    def _check_line(self, place: Place, code: str) -> None:
+        if place.statement is None and any(
+            isinstance(node, cst.SimpleStatementSuite) for node in path_to(self.scope, place.call)
+        ):
+            message = "this stands on the line of its `if` (or `for`, `with`, `def`): give it a line of its own"
+            raise Blocked(code, place.call, message)
 
     def _config(self, node: cst.BaseExpression | None) -> Arguments:
         if is_none(node):
@@ -181,6 +240,7 @@ class _ProgramReader:
     def _spec(self, node: cst.BaseExpression, name: str, parameters: Sequence[str], code: str) -> Arguments:
         """The arguments of a RunConfig, TrainSpec or EvalSpec, given in place or by the name of one."""
         if isinstance(node, cst.Call) and self.file.imports.resolve(node.func) == name:
+            self.made.append(node)
             return bind(node, parameters, name, code)
         if isinstance(node, cst.Name):
             made = [
@@ -192,6 +252,7 @@ class _ProgramReader:
                 references = _references(self.scope, node.value)
                 if len(references) == 2:
                     self.removed.append(made[0].statement)
+                    self.made.append(made[0].call)
                     return bind(made[0].call, parameters, name, code)
                 raise Blocked(code, references[-1], f"`{node.value}` is used for more than one call")
         raise Blocked(code, node, f"this is not a `{name}` made beside the Estimator")
@@ -215,7 +276,11 @@ class _ProgramReader:
             for key in ("hooks", "saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
                 if not is_none(arguments.get(key)):
                     raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet")
-            uses.append(Use(method, Place(method, call, statement, self.place.function), arguments))
+            place = Place(method, call, statement, self.place.function)
+            if method == "train" and not _is_whole(place):
+                self._check_line(place, "TFM103")
+                raise Blocked("TFM103", call, "the result of train() is used, or the line holds another statement")
+            uses.append(Use(method, place, arguments))
             explained.add(receiver)
         for place in self.places:
             if place.name == "tf.estimator.train_and_evaluate" and place.function is self.place.function:
@@ -235,8 +300,10 @@ class _ProgramReader:
         return tuple(uses), both
 
     def _train_and_evaluate(self, place: Place, arguments: Arguments) -> TrainAndEvaluate:
-        if place.statement is None or not isinstance(place.statement.body[0], cst.Expr):
-            raise Blocked("TFM103", place.call, "the result of train_and_evaluate is used")
+        if not _is_whole(place):
+            self._check_line(place, "TFM103")
+            message = "the result of train_and_evaluate is used, or the line holds another statement"
+            raise Blocked("TFM103", place.call, message)
         if "train_spec" not in arguments or "eval_spec" not in arguments:
             raise Blocked("TFM103", place.call, "train_and_evaluate is called without both specs")
         train = self._spec(arguments["train_spec"], "tf.estimator.TrainSpec", _TRAIN_SPEC, "TFM109")
@@ -330,3 +397,254 @@ def _references(scope: cst.CSTNode, name: str) -> list[cst.Name]:
 def _is_target(statement: cst.SimpleStatementLine, name: cst.Name) -> bool:
     small = statement.body[0]
     return isinstance(small, cst.Assign) and any(target.target is name for target in small.targets)
+
+
+def _is_whole(place: Place) -> bool:
+    """Whether the call is all that its line does."""
+    if place.statement is None or len(place.statement.body) != 1:
+        return False
+    small = place.statement.body[0]
+    return isinstance(small, cst.Expr) and small.value is place.call
+
+
+class _GlobalStep(cst.CSTVisitor):
+    """`["global_step"]` and `.get("global_step")`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.CSTNode] = []
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        for element in node.slice:
+            if isinstance(element.slice, cst.Index) and _is_global_step(element.slice.value):
+                self.found.append(node)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "get" and node.args:
+            if _is_global_step(node.args[0].value):
+                self.found.append(node)
+
+
+def _is_global_step(node: cst.BaseExpression) -> bool:
+    return string(node) == "global_step" or (isinstance(node, cst.Attribute) and node.attr.value == "GLOBAL_STEP")
+
+
+class _TensorFlowNames(cst.CSTVisitor):
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[str] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        name = self.file.imports.tensorflow(node)
+        if name is None and node.attr.value in ("as_default", "scope"):
+            name = "tf"  # of a graph or a strategy that has a name
+        if name is not None:
+            self.found.append(name)
+        return name is None
+
+    def visit_Name(self, node: cst.Name) -> None:
+        name = self.file.imports.tensorflow(node)
+        if name is not None:
+            self.found.append(name)
+
+
+# -- scopes ------------------------------------------------------------------------------------------------------------
+
+
+class _Path(cst.CSTVisitor):
+    def __init__(self, node: cst.CSTNode) -> None:
+        super().__init__()
+        self.node = node
+        self.stack: list[cst.CSTNode] = []
+        self.found: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if self.found:
+            return False
+        self.stack.append(node)
+        if node is self.node:
+            self.found = list(self.stack)
+        return not self.found
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        if self.stack and self.stack[-1] is original_node:
+            self.stack.pop()
+
+
+def path_to(scope: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes from `scope` down to `node`, both included; empty when it is not in there."""
+    finder = _Path(node)
+    scope.visit(finder)
+    return finder.found
+
+
+Binding = tuple[str, cst.CSTNode]
+
+
+def bindings(scope: cst.CSTNode) -> list[Binding]:
+    """What gives or changes the value of a name in a scope, functions inside left out: (name, node).
+
+    `x[...] = ...`, `x.y = ...` and the statement `x.method(...)` count for `x`.
+    """
+    collector = _Bindings(scope)
+    scope.visit(collector)
+    return collector.found
+
+
+class _Bindings(cst.CSTVisitor):
+    def __init__(self, scope: cst.CSTNode) -> None:
+        super().__init__()
+        self.scope = scope
+        self.found: list[Binding] = []
+
+    def _targets(self, node: cst.CSTNode) -> None:
+        if isinstance(node, cst.Tuple | cst.List):
+            for element in node.elements:
+                self._targets(element.value)
+        elif isinstance(node, cst.StarredElement):
+            self._targets(node.value)
+        else:
+            root = node
+            while isinstance(root, cst.Attribute | cst.Subscript):
+                root = root.value
+            if isinstance(root, cst.Name):
+                self.found.append((root.value, node))
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        if node is self.scope:
+            return True
+        self.found.append((node.name.value, node))
+        return False
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        self.found.append((node.name.value, node))
+        return False
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+    def visit_Param(self, node: cst.Param) -> bool:
+        self.found.append((node.name.value, node))
+        return False
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self._targets(node.target)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        if node.value is not None:
+            self._targets(node.target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._targets(node.target)
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self._targets(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._targets(node.target)
+
+    def visit_AsName(self, node: cst.AsName) -> None:
+        self._targets(node.name)
+
+    def visit_Del(self, node: cst.Del) -> None:
+        self._targets(node.target)
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        self._targets(node.asname.name if node.asname is not None else node.name)
+        return False
+
+    def visit_Expr(self, node: cst.Expr) -> None:
+        if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+            self._targets(node.value.func)
+
+
+def free_names(function: cst.FunctionDef | cst.Lambda) -> set[str]:
+    """Names that a function reads from outside."""
+    own = {name for name, node in bindings(function) if isinstance(node, cst.Name | cst.Param | cst.FunctionDef)}
+    if isinstance(function, cst.Lambda):
+        return names_in(function.body) - {p.name.value for p in function.params.params}
+    return names_in(function) - own
+
+
+def names_behind(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression) -> set[str]:
+    """Names that an expression reads when it is evaluated and called, those of functions of this file included."""
+    functions: dict[str, cst.FunctionDef | cst.Lambda] = dict(file.functions)
+    for name, bound in bindings(scope):
+        if isinstance(bound, cst.FunctionDef):
+            functions[name] = bound
+    for name, value in assigned_lambdas(scope).items():
+        functions[name] = value
+    found: set[str] = set()
+    queue = names_in(node)
+    while queue:
+        name = queue.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name in functions:
+            queue |= free_names(functions[name]) - found
+    return found
+
+
+class _Lambdas(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, cst.Lambda] = {}
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        target = node.targets[0].target
+        if isinstance(node.value, cst.Lambda) and isinstance(target, cst.Name):
+            self.found[target.value] = node.value
+
+
+def assigned_lambdas(scope: cst.CSTNode) -> dict[str, cst.Lambda]:
+    """Lambdas that are given to a name in a scope."""
+    collector = _Lambdas()
+    scope.visit(collector)
+    return collector.found
+
+
+class _Early(cst.CSTVisitor):
+    """Names that an expression reads at once: not those in the bodies of lambdas."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.add(node.value)
+
+
+def rebound(
+    file: ParsedFile, scope: cst.CSTNode, expression: cst.BaseExpression, since: cst.CSTNode, until: cst.CSTNode
+) -> Binding | None:
+    """What changes a name that `expression` reads, between two places of a scope; None when nothing does."""
+    early = _Early()
+    expression.visit(early)
+    names = early.found - file.imports.names.keys()
+    outer = path_to(scope, since)
+    loops = [n for n in path_to(scope, until) if isinstance(n, cst.For | cst.While) and not _among(n, outer)]
+    for name, node in bindings(scope):
+        if name in names:
+            between = file.position(since) < file.position(node) < file.position(until)
+            if between and not _among(node, outer):
+                return name, node
+            if any(path_to(loop, node) for loop in loops):
+                return name, node
+    return None
+
+
+def _among(node: cst.CSTNode, nodes: Sequence[cst.CSTNode]) -> bool:
+    return any(node is other for other in nodes)

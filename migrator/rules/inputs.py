@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.bindings import read_bindings
 from migrator.names.imports import ImportMap
-from migrator.program.parsed import Blocked
+from migrator.program.parsed import Blocked, names_in
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -17,9 +19,10 @@ RULES = (
         "an input function returns its dataset",
         Severity.MANUAL,
         """
-`return dataset.make_one_shot_iterator().get_next()`, in one line or over several statements, becomes `return dataset`.
-An input function that changes the tensors after `get_next()`, or that uses another kind of iterator, is left: do that
-work in `dataset.map` and return the dataset.
+`return dataset.make_one_shot_iterator().get_next()`, in one line or over several statements, becomes `return dataset`,
+and `return {"x": features}, labels` of such tensors a `map` that does the same. An input function that changes the
+tensors after `get_next()`, that uses another kind of iterator, or that makes tensors without a dataset, is left: do
+that work in `dataset.map` and return the dataset.
 """,
     ),
     Rule(
@@ -41,48 +44,245 @@ def rewrite_returns(function: cst.FunctionDef, imports: ImportMap) -> dict[cst.C
     """
     if not isinstance(function.body, cst.IndentedBlock):
         return {}
-    finder = _Iterators(imports)
-    function.body.visit(finder)
-    if not finder.found:
+    found = _iterators(function.body)
+    if not found:
         return {}
-    found = _read(function.body.body, imports)
-    if found is None:
-        raise Blocked("TFM601", finder.found[0], "the tensors of this iterator are used otherwise than being returned")
-    return found
+    reader = _Reader(function, imports)
+    reader.block(function.body.body, _State({}, {}, set()))
+    for call in found:
+        if call not in reader.covered:
+            raise _other_use(call)
+    for statement in reader.made:
+        if statement not in reader.used:
+            raise _other_use(statement)
+    return reader.changes
 
 
-def _read(body: Sequence[cst.BaseStatement], imports: ImportMap) -> dict[cst.CSTNode, cst.BaseExpression | None] | None:
-    """Follows `iterator = ...`, `x, y = iterator.get_next()` and `return ...` at the end of a block."""
-    changes: dict[cst.CSTNode, cst.BaseExpression | None] = {}
-    iterators: dict[str, cst.BaseExpression] = {}
-    elements: dict[str, cst.BaseExpression] = {}
-    for statement in body:
-        if isinstance(statement, cst.With):
-            inner = _read(statement.body.body, imports) if isinstance(statement.body, cst.IndentedBlock) else None
-            if inner:
-                return {**changes, **inner}
+def check_returns(function: cst.FunctionDef, imports: ImportMap) -> None:
+    """Raises Blocked (TFM601) when a function known to be an input function returns tensors instead of a dataset."""
+    changes = rewrite_returns(function, imports)
+    collector = _Returns()
+    function.body.visit(collector)
+    for node in collector.found:
+        value = node.value
+        if value is None or value in changes:
             continue
-        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-            continue
-        small = statement.body[0]
+        if isinstance(value, cst.Name):
+            given = [a.value for a in collector.assigned if _shape(a.targets[0].target) == value.value]
+            value = next((v for v in given if isinstance(v, cst.Tuple | cst.Dict)), value)
+        if isinstance(value, cst.Tuple | cst.Dict) or _is_dict_call(value):
+            raise Blocked("TFM601", node, "this input function returns tensors: return a `tf.data.Dataset` of them")
+
+
+def lambda_dataset(node: cst.Lambda, imports: ImportMap) -> cst.BaseExpression | None:
+    """The dataset of `lambda: dataset.make_one_shot_iterator().get_next()`."""
+    return _next(node.body, imports, {})
+
+
+def is_iterator(node: cst.Call) -> bool:
+    """Whether a call makes an iterator of TensorFlow 1."""
+    return isinstance(node.func, cst.Attribute) and node.func.attr.value in _MAKERS
+
+
+_MAKERS = ("make_one_shot_iterator", "make_initializable_iterator")
+
+
+def _other_use(node: cst.CSTNode) -> Blocked:
+    return Blocked("TFM601", node, "the tensors of this iterator are used otherwise than being returned")
+
+
+@dataclass
+class _Element:
+    """`target = iterator.get_next()`: the target, the dataset behind it, and the statements that made it."""
+
+    target: cst.BaseExpression
+    dataset: cst.BaseExpression
+    made: tuple[cst.CSTNode, ...]
+
+
+@dataclass
+class _State:
+    """The iterators and elements that are known at a place, and names of those made in blocks that ended."""
+
+    iterators: dict[str, tuple[cst.BaseExpression, cst.CSTNode]]
+    elements: dict[str, _Element]
+    gone: set[str]
+
+    def copy(self) -> _State:
+        return _State(dict(self.iterators), dict(self.elements), set(self.gone))
+
+    def names(self) -> set[str]:
+        """Names that must not be mentioned in any statement that is not understood."""
+        targets = [names_in(element.target) for element in self.elements.values()]
+        return set(self.iterators) | self.gone | {name for found in targets for name in found}
+
+    def behind(self) -> set[str]:
+        """Names that the datasets are made of."""
+        datasets = [dataset for dataset, _ in self.iterators.values()]
+        datasets += [element.dataset for element in self.elements.values()]
+        return {name for dataset in datasets for name in names_in(dataset)}
+
+
+class _Reader:
+    """Follows `iterator = ...`, `x, y = iterator.get_next()` and `return ...` through the blocks of a function."""
+
+    def __init__(self, function: cst.FunctionDef, imports: ImportMap) -> None:
+        self.imports = imports
+        self.changes: dict[cst.CSTNode, cst.BaseExpression | None] = {}
+        self.covered: set[cst.CSTNode] = set()
+        self.made: list[cst.CSTNode] = []
+        self.used: set[cst.CSTNode] = set()
+        self.locals = _stores(function.body)
+
+    def block(self, body: Sequence[cst.BaseStatement], state: _State) -> None:
+        for statement in body:
+            if isinstance(statement, cst.SimpleStatementLine):
+                if len(statement.body) != 1 or not self._simple(statement, statement.body[0], state):
+                    self._check(statement, state)
+            elif isinstance(statement, cst.If | cst.With | cst.For | cst.While | cst.Try):
+                self._compound(statement, state)
+            else:
+                self._check(statement, state)
+        if body and all(s in self.changes for s in body):
+            raise _other_use(body[0])
+
+    def _compound(self, statement: cst.BaseCompoundStatement, state: _State) -> None:
+        if not _iterators(statement) and not state.names() & names_in(statement):
+            self._check(statement, state)
+            return
+        for part in statement.children:
+            if isinstance(part, cst.IndentedBlock):
+                if isinstance(statement, cst.With):
+                    self.block(part.body, state)
+                    continue
+                inner = state.copy()
+                if isinstance(statement, cst.For | cst.While) and _stores(part) & (state.behind() | state.names()):
+                    raise _other_use(statement)
+                self.block(part.body, inner)
+                state.gone |= inner.names() - state.names()
+                if _stores(part) & state.behind():
+                    raise _other_use(statement)
+            elif isinstance(part, cst.If | cst.Else | cst.ExceptHandler | cst.Finally):
+                self._compound(part, state)  # type: ignore[arg-type]
+            elif not isinstance(part, cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace | cst.EmptyLine):
+                self._check(part, state)
+
+    def _check(self, node: cst.CSTNode, state: _State) -> None:
+        """Refuses a statement that uses the tensors, or changes what the datasets are made of."""
+        if state.names() & names_in(node) or state.behind() & _stores(node):
+            raise _other_use(node)
+
+    def _simple(self, statement: cst.SimpleStatementLine, small: cst.BaseSmallStatement, state: _State) -> bool:
         if isinstance(small, cst.Assign) and len(small.targets) == 1:
-            dataset = _one_shot(small.value, imports)
-            target = small.targets[0].target
-            if dataset is not None and isinstance(target, cst.Name):
-                iterators[target.value] = dataset
-                changes[statement] = None
+            return self._assign(statement, small, small.targets[0].target, state)
+        if isinstance(small, cst.Return) and small.value is not None:
+            return self._return(small.value, state)
+        return False
+
+    def _assign(
+        self, statement: cst.SimpleStatementLine, small: cst.Assign, target: cst.BaseExpression, state: _State
+    ) -> bool:
+        dataset = _one_shot(small.value, self.imports)
+        source = _next(small.value, self.imports, {name: made[0] for name, made in state.iterators.items()})
+        if dataset is not None and isinstance(target, cst.Name):
+            self._check(small.value, state)
+            self._check(target, state)
+            state.iterators[target.value] = dataset, statement
+        elif source is not None:
+            self._check(target, state)
+            made: tuple[cst.CSTNode, ...] = (statement,)
+            name = _iterator_name(small.value)
+            if name is not None:
+                made = (state.iterators.pop(name)[1], statement)
+                state.gone.add(name)
+            else:
+                self._check(small.value, state)
+            state.elements[_shape(target)] = _Element(target, source, made)
+        else:
+            return False
+        if state.behind() & _stores(statement):
+            raise _other_use(statement)
+        self._cover(small.value)
+        self.made.append(statement)
+        self.changes[statement] = None
+        return True
+
+    def _return(self, value: cst.BaseExpression, state: _State) -> bool:
+        source = _next(value, self.imports, {name: made[0] for name, made in state.iterators.items()})
+        name = _iterator_name(value)
+        element = state.elements.get(_shape(value))
+        if source is not None:
+            if name is not None:
+                self.used.add(state.iterators[name][1])
+            else:
+                self._check(value, state)
+            self._cover(value)
+        elif element is not None:
+            source = element.dataset
+            self.used.update(element.made)
+        elif state.names() & names_in(value):
+            source = self._mapped(value, state)
+        else:
+            return False
+        self.changes[value] = source
+        return True
+
+    def _mapped(self, value: cst.BaseExpression, state: _State) -> cst.BaseExpression:
+        """`dataset.map(lambda x, y: value)` for a return of something made of the plain names `x, y`."""
+        read = names_in(value)
+        for element in state.elements.values():
+            target = element.target
+            if not isinstance(target, cst.Tuple) or not all(isinstance(e.value, cst.Name) for e in target.elements):
                 continue
-            source = _next(small.value, imports, iterators)
-            if source is not None:
-                elements[_shape(target)] = source
-                changes[statement] = None
-        elif isinstance(small, cst.Return) and small.value is not None:
-            source = _next(small.value, imports, iterators) or elements.get(_shape(small.value))
-            if source is None:
-                return None
-            changes[small.value] = source
-            return changes
+            names = [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
+            outside = read - set(names)
+            if len(set(names)) != len(names) or len(names) < 2 or outside & (self.locals | state.names()):
+                continue
+            if _stores(value) or not isinstance(value, cst.Tuple | cst.Dict) or _plain_calls(value, self.imports):
+                continue
+            self.used.update(element.made)
+            body = value if value.lpar or isinstance(value, cst.Dict) else _parenthesized(value)
+            parameters = cst.Parameters([cst.Param(cst.Name(name)) for name in names])
+            function = cst.Lambda(parameters, body)
+            return cst.Call(cst.Attribute(element.dataset, cst.Name("map")), [cst.Arg(function)])
+        raise _other_use(value)
+
+    def _cover(self, node: cst.CSTNode) -> None:
+        found = _iterators(node)
+        if len(found) == 1:
+            self.covered.update(found)
+
+
+def _parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def _plain_calls(node: cst.BaseExpression, imports: ImportMap) -> bool:
+    """Whether an expression calls anything that is not TensorFlow: it may have effects, so it is not moved."""
+    finder = _Calls()
+    node.visit(finder)
+    return any(imports.tensorflow(call.func) is None for call in finder.found)
+
+
+def _is_dict_call(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict"
+
+
+def _iterator_name(node: cst.BaseExpression) -> str | None:
+    """`iterator` of `iterator.get_next()`."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Name):
+        return node.func.value.value
     return None
+
+
+def _stores(node: cst.CSTNode) -> set[str]:
+    return {binding.name for binding in read_bindings(node)}
+
+
+def _iterators(node: cst.CSTNode) -> list[cst.Call]:
+    finder = _Iterators()
+    node.visit(finder)
+    return finder.found
 
 
 def _one_shot(node: cst.BaseExpression, imports: ImportMap) -> cst.BaseExpression | None:
@@ -115,17 +315,43 @@ def _shape(node: cst.BaseExpression) -> str:
 
 
 class _Iterators(cst.CSTVisitor):
-    def __init__(self, imports: ImportMap) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.imports = imports
         self.found: list[cst.Call] = []
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         return False
 
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
     def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in (
-            "make_one_shot_iterator",
-            "make_initializable_iterator",
-        ):
+        if is_iterator(node):
             self.found.append(node)
+
+
+class _Calls(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.found.append(node)
+
+
+class _Returns(cst.CSTVisitor):
+    """The returns and assignments of a function, those of functions inside it left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Return] = []
+        self.assigned: list[cst.Assign] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.found.append(node)
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        self.assigned.append(node)

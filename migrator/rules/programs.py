@@ -29,8 +29,10 @@ model_fn of their own. Canned estimators, TPUEstimator and `model_to_estimator` 
         Severity.MANUAL,
         """
 Understood: `estimator = tf.estimator.Estimator(...)`, and in the same function `estimator.train`, `evaluate`, `predict`
-or `tf.estimator.train_and_evaluate(estimator, ...)`. An Estimator that is returned, passed on, exported or asked for
-its variables is left, and with it the whole program.
+or `tf.estimator.train_and_evaluate(estimator, ...)`, each on a line of its own and outside of `with tf.Graph()...`.
+`evaluate` gives no `global_step` any more. Data that is made after the Estimator must be there before its first use,
+in the same block, since a Keras model is made for the shapes of its data. An Estimator that is returned, passed on,
+exported or asked for its variables is left, and with it the whole program.
 """,
     ),
     Rule(
@@ -87,7 +89,8 @@ runs. Remove the setting, or set its TensorFlow 2 counterpart (`tf.config...`) b
         """
 An Estimator writes checkpoints by steps or by seconds and evaluates what it finds, at most every `throttle_secs`.
 Where `save_checkpoints_steps` divides `max_steps`, each period becomes an epoch with a checkpoint and an evaluation.
-Otherwise both come once, at the end of the training.
+Otherwise both come once, at the end of the training. A name that a RunConfig, TrainSpec or EvalSpec reads must keep its
+value until the spec is used: its value is read there.
 """,
     ),
     Rule(
@@ -119,6 +122,24 @@ a `model_dir` on a file system that all tasks share.
 """,
     ),
     Rule(
+        "TFM113",
+        "the model_fn is used outside an Estimator",
+        Severity.MANUAL,
+        """
+The model_fn gets another signature and returns a Keras model. A call of it elsewhere (a test, a wrapper, a function
+that it is passed to) would break: change or remove that line first, and give all files of the project together.
+""",
+    ),
+    Rule(
+        "TFM114",
+        "a file is shared with a program that is blocked",
+        Severity.MANUAL,
+        """
+Files that belong to several programs change together or not at all. One program that imports the named file is
+blocked: its findings say by what. Once these are gone, all of them are migrated.
+""",
+    ),
+    Rule(
         "TFM703",
         "a partitioner on one device",
         Severity.REVIEW,
@@ -133,7 +154,8 @@ split. The partitioner is left out; the numbers do not change.
         Severity.MANUAL,
         """
 `RunConfig(train_distribute=...)` may be MultiWorkerMirroredStrategy (or contrib's CollectiveAllReduceStrategy) without
-arguments. The other strategies are not carried over yet.
+arguments. The other strategies are not carried over yet. On a cluster only `train_and_evaluate` is: plain `train`,
+`evaluate` and `predict` run on one device.
 """,
     ),
     Rule(

@@ -11,11 +11,12 @@ from collections.abc import Callable
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.names.imports import ImportMap, dotted
-from migrator.names.symbols import Home, home, is_namespace
+from migrator.names.imports import ImportMap, dotted, imports_tensorflow
+from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked
 from migrator.rules import initializers, layers, optimizers, partitioners, regularizers
+from migrator.rules.inputs import is_iterator, lambda_dataset
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site
@@ -43,6 +44,17 @@ The symbol lives on, but an argument of this call was renamed, removed or moved 
         (Example("tf.reduce_mean(x, keep_dims=True)", None),),
     ),
     Rule(
+        "TFM209",
+        "names that cannot be followed to TensorFlow",
+        Severity.MANUAL,
+        """
+A migrated file has one `import tensorflow as tf` at its top, and `tf` means TensorFlow everywhere in it. A program is
+left as it was where `tf`, or another name imported from TensorFlow, also stands for something else in the same file,
+where TensorFlow is imported by `import *`, only inside a function, or through another module of the project.
+""",
+        (Example("print(tf)", None),),
+    ),
+    Rule(
         "TFM208",
         "symbols that moved",
         Severity.MIGRATED,
@@ -55,7 +67,10 @@ same for the arguments given.
             Example("tf.to_float(x)", "tf.cast(x, tf.float32)"),
             Example("tf.random_uniform([2])", "tf.random.uniform([2])"),
             Example("tf.argmax(logits, 1)", "tf.argmax(logits, 1)"),
+            Example('tf.name_scope("block")', 'tf.name_scope("block")'),
             Example("tf.app.run()", "absl.app.run(main)"),
+            Example("tf.VERSION", "tf.version.VERSION"),
+            Example("tf.estimator.ModeKeys.EVAL", '"eval"'),
             Example('tf.flags.DEFINE_string("data", "", "Folder.")', 'absl.flags.DEFINE_string("data", "", "Folder.")'),
             Example("tf.logging.set_verbosity(tf.logging.INFO)", 'tf.get_logger().setLevel("INFO")'),
         ),
@@ -132,10 +147,33 @@ class Rewriter(cst.CSTTransformer):
         self._consumed: set[cst.CSTNode] = set()
 
     def visit_Import(self, node: cst.Import) -> bool:
+        self._import(node)
         return False
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        self._import(node)
         return False
+
+    def _import(self, node: cst.Import | cst.ImportFrom) -> None:
+        """An import below the node that is rewritten: of TensorFlow it cannot stay."""
+        if imports_tensorflow(node) is not False:
+            self.problems.append(
+                Blocked("TFM209", node, "TensorFlow is imported inside a function: import it at the top of the file")
+            )
+
+    def leave_Lambda(self, original_node: cst.Lambda, updated_node: cst.Lambda) -> cst.BaseExpression:
+        if lambda_dataset(original_node, self.imports) is None:
+            return updated_node
+        dataset = lambda_dataset(updated_node, self.imports)
+        return updated_node if dataset is None else updated_node.with_changes(body=dataset)
+
+    def visit_Lambda(self, node: cst.Lambda) -> None:
+        body = node.body
+        if lambda_dataset(node, self.imports) is not None:
+            assert isinstance(body, cst.Call) and isinstance(body.func, cst.Attribute)
+            self._consumed.add(body.func.value)
+            if isinstance(body.func.value, cst.Call):
+                self._consumed.add(body.func.value.func)
 
     def visit_Comparison(self, node: cst.Comparison) -> bool:
         return self.modes is None or self.modes.when(node) is None
@@ -192,6 +230,8 @@ class Rewriter(cst.CSTTransformer):
         self.partitioners.append((node, text))
 
     def visit_Call(self, node: cst.Call) -> bool:
+        if is_iterator(node) and node not in self._consumed:
+            self.problems.append(Blocked("TFM601", node, "this iterator is used otherwise than being returned"))
         name = self.imports.tensorflow(node.func)
         if name is not None and (name in _CALLS or name == "tf.logging.set_verbosity"):
             self._consumed.add(node.func)
@@ -256,7 +296,10 @@ class Rewriter(cst.CSTTransformer):
         if original_node in self._consumed or original_node.value not in self.imports.names:
             return updated_node
         name = self.imports.tensorflow(original_node)
-        if name is None or name == "tf":
+        if name is None:
+            return updated_node
+        if name == "tf":
+            self.problems.append(Blocked("TFM209", original_node, "TensorFlow itself is used as a value"))
             return updated_node
         return self._reference(name, original_node, updated_node)
 
@@ -264,6 +307,8 @@ class Rewriter(cst.CSTTransformer):
         """A TensorFlow symbol that is not the function of a call with a rule."""
         if name in initializers.REFERENCES:
             return cst.parse_expression(initializers.REFERENCES[name])
+        if name in MODE_KEYS:
+            return cst.SimpleString(f'"{MODE_KEYS[name]}"')
         for prefix in _FLAGS:
             if name == prefix or name.startswith(prefix + "."):
                 self.needs.add("absl.flags")

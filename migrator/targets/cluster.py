@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan, checkpoint_callback, restore
+from migrator.targets.plan import TrainingPlan, checkpoint_callback, primary, restore
 from migrator.targets.setup import Strategy
 
 _PER_REPLICA = "# Every worker draws batches of its own: the batch size is per replica, as an Estimator's is."
@@ -37,9 +37,9 @@ def _train(plan: TrainingPlan) -> list[str]:
         elif plan.strategy is Strategy.PARAMETER_SERVER:
             lines.append(f"if {spec}.jobs:")
             lines.append(f'{plan.indent}{plan.steps} *= {spec}.num_tasks("worker")  # each passes over the data once')
-    elif plan.model_dir is not None:
-        lines.append(f"{plan.steps} = {plan.max_steps} - {plan.model}.optimizer.iterations.numpy()")
-    guarded = plan.max_steps is not None and plan.model_dir is not None
+    elif plan.resumes:
+        lines.append(f"{plan.steps} = {primary(plan.max_steps)} - {plan.model}.optimizer.iterations.numpy()")
+    guarded = plan.max_steps is not None and plan.resumes
     inner = _DEPTH + 1 if guarded else _DEPTH
     steps = plan.max_steps if plan.max_steps is not None and not guarded else plan.steps
     arguments = [*_dataset(plan, repeat, inner), f"steps_per_epoch={steps}"]
@@ -51,13 +51,15 @@ def _train(plan: TrainingPlan) -> list[str]:
 
 def _dataset(plan: TrainingPlan, repeat: str, depth: int) -> list[str]:
     comment = f"{_PER_REPLICA}\n{plan.indent * (depth + 1)}"
-    return [f"{comment}tf.keras.utils.experimental.DatasetCreator(lambda context: {plan.train_dataset}{repeat})"]
+    dataset = f"{primary(plan.train_dataset)}{repeat}" if repeat else plan.train_dataset
+    return [f"{comment}tf.keras.utils.experimental.DatasetCreator(lambda context: {dataset})"]
 
 
 def _periods(plan: TrainingPlan) -> list[str]:
     arguments = [*_dataset(plan, "", _DEPTH), f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
-    if plan.model_dir is not None:
+    if plan.resumes:
         arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
+    if plan.model_dir is not None:
         arguments.append(checkpoint_callback(plan, "ckpt-{epoch}", _DEPTH))
     arguments.append(f"validation_data=None if {plan.resolver}.cluster_spec().jobs else {plan.eval_dataset}")
     return arguments
@@ -85,7 +87,7 @@ def _evaluator(plan: TrainingPlan) -> list[str]:
     ]
     if plan.max_steps is not None:
         lines += [
-            f"{indent}if {plan.model}.optimizer.iterations.numpy() >= {plan.max_steps}:",
+            f"{indent}if {plan.model}.optimizer.iterations.numpy() >= {primary(plan.max_steps)}:",
             f"{indent * 2}break",
         ]
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan, checkpoint_callback, restore
+from migrator.targets.plan import TrainingPlan, checkpoint_callback, primary, restore
 
 
 def train_and_evaluate(plan: TrainingPlan) -> str:
@@ -19,26 +19,28 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
 
 def _periods(plan: TrainingPlan, depth: int = 0) -> list[str]:
     arguments = [plan.train_dataset, f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
-    if plan.model_dir is not None:
+    if plan.resumes:
         arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
+    if plan.model_dir is not None:
         arguments.append(checkpoint_callback(plan, "ckpt-{epoch}", depth))
     arguments.append(f"validation_data={plan.eval_dataset}")
     return arguments
 
 
 def fit(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -> list[str]:
-    """Lines that train on `steps` batches (None: all). Absolute steps count those of a restored checkpoint."""
-    guarded = steps is not None and absolute and plan.model_dir is not None
+    """Lines that train on `steps` batches (None: all). Absolute steps count those of before."""
+    guarded = steps is not None and absolute and plan.resumes
     depth = 1 if guarded else 0
     limit = plan.steps if guarded else steps
-    arguments = [dataset if limit is None else f"{dataset}.take({limit})"]
+    arguments = [dataset if limit is None else f"{primary(dataset)}.take({limit})"]
     if plan.model_dir is not None:
         arguments.append(checkpoint_callback(plan, "ckpt", depth))
     train = call(f"{plan.model}.fit", arguments, plan.indent, depth)
     if not guarded:
         return [train]
+    assert steps is not None
     return [
-        f"{plan.steps} = {steps} - {plan.model}.optimizer.iterations.numpy()",
+        f"{plan.steps} = {primary(steps)} - {plan.model}.optimizer.iterations.numpy()",
         f"if {plan.steps} > 0:",
         plan.indent + train,
     ]

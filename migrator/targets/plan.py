@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import libcst as cst
+
 from migrator.emit.layout import bracket, call
 from migrator.targets.setup import Strategy
 
@@ -12,6 +14,7 @@ from migrator.targets.setup import Strategy
 class TrainingPlan:
     """The driver of one program. All fields that are not names of the new code are text of the user's expressions.
 
+    `again` says that the model may have trained before: steps counted from the start then leave out those behind it.
     `period` is save_checkpoints_steps where it divides `max_steps`: then every period is one epoch, with a checkpoint
     and an evaluation after it, as the Estimator had.
     """
@@ -29,6 +32,19 @@ class TrainingPlan:
     period: str | None
     epochs: str | None
     model_dir: str | None
+    again: bool = False
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the training may start behind step 0."""
+        return self.again or self.model_dir is not None
+
+
+def primary(text: str) -> str:
+    """An expression that `.take(...)` or `- 1` may follow: in parentheses unless it needs none."""
+    node = cst.parse_expression(text)
+    simple = isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer)
+    return text if simple or node.lpar else f"({text})"
 
 
 def checkpoint_callback(plan: TrainingPlan, name: str, depth: int) -> str:

@@ -65,14 +65,25 @@ def make_strategy(name: str, strategy: Strategy, partitioner: str | None, indent
     return "\n".join(lines) + "\n"
 
 
-def make_inputs(name: str, indent: str) -> str:
-    """The function that makes Keras inputs from a dataset's element_spec, as source text."""
+def make_inputs(name: str, indent: str, labelled: bool = True) -> str:
+    """The function that makes Keras inputs from a dataset's element_spec, as source text.
+
+    A program that only predicts may have datasets without labels (`labelled` is False).
+    """
     body = call(
         "return tf.nest.map_structure",
         ["lambda spec: tf.keras.Input(spec.shape[1:], dtype=spec.dtype)", "features"],
         indent,
         1,
     )
+    if not labelled:
+        return (
+            f"def {name}(dataset):\n"
+            f'{indent}"""Returns Keras inputs for the features of a dataset of features or (features, labels)."""\n'
+            f"{indent}spec = dataset.element_spec\n"
+            f"{indent}features = spec[0] if isinstance(spec, tuple) else spec\n"
+            f"{indent}{body}\n"
+        )
     return (
         f"def {name}(dataset):\n"
         f'{indent}"""Returns Keras inputs for the features of a dataset of (features, labels) batches."""\n'

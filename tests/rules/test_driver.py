@@ -1,0 +1,293 @@
+"""The driver of a program: where the new lines stand, what they say, and what is not carried over."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import program, run, run_project
+
+BOTH = (
+    "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec({train}, max_steps={steps}),"
+    " tf.estimator.EvalSpec(input_fn))"
+)
+
+
+def both(train: str = "input_fn", steps: str = "5") -> str:
+    return BOTH.format(train=train, steps=steps)
+
+
+def manual(findings: list[Finding]) -> list[str]:
+    return [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def migrated(text: str, strategy: str = "auto") -> str:
+    new, findings = run(text, strategy)
+    assert not manual(findings), findings
+    ast.parse(new)
+    return new
+
+
+def in_main(text: str, before: str = "") -> str:
+    """The program with its Estimator and driver in a function main."""
+    head, _, tail = text.partition("\n\n\nestimator = ")
+    body = "\n".join(f"    {line}" if line else "" for line in f"{before}estimator = {tail}".rstrip().splitlines())
+    return f"{head}\n\n\ndef main():\n{body}\n\n\nmain()\n"
+
+
+LAYOUTS = {
+    "spec after the functions": ("config = tf.estimator.RunConfig(tf_random_seed=1)\n", ", config=config"),
+    "switch after the functions": ("tf.disable_v2_behavior()\n", ""),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_helpers_survive_a_removed_anchor(layout: str) -> None:
+    line, argument = LAYOUTS[layout]
+    text = program(driver=both()).replace("estimator = ", f"{line}estimator = ", 1)
+    text = text.replace('params={"rate": 0.1})', f'params={{"rate": 0.1}}{argument})')
+    new = migrated(text)
+    for name in ("make_strategy", "make_inputs"):
+        assert new.count(f"def {name}(") == 1
+        assert new.index(f"def {name}(") < new.index(f"{name}(", new.index("\nresolver = "))
+
+
+DATA = "x = [[1.0]]\n\ndef train_fn():\n    return tf.data.Dataset.from_tensors((x, x))\n\n"
+
+
+def test_set_up_waits_for_its_data() -> None:
+    new = migrated(in_main(program(driver=DATA + both("train_fn"))))
+    assert new.index("def train_fn") < new.index("make_inputs(train_fn())")
+    assert "        model = model_fn(make_inputs(train_fn())" in new
+    new = migrated(program(driver=DATA + "for _ in range(2):\n    estimator.train(train_fn)\n    print(1)"))
+    assert '\nmodel = model_fn(make_inputs(train_fn()), {"rate": 0.1})\nfor _ in range(2):\n' in new
+
+
+def test_set_up_waits_for_what_an_input_function_reads() -> None:
+    driver = "x = [[1.0]]\nestimator.train(lambda: make(), steps=3)"
+    text = program(driver=driver).replace(
+        "def model_fn", "def make():\n    return tf.data.Dataset.from_tensors((x, x))\n\n\ndef model_fn"
+    )
+    new = migrated(text)
+    assert new.index("x = [[1.0]]") < new.index("model = model_fn(make_inputs(make())")
+
+
+LATE = {
+    "data in a loop": "for x in [1, 2]:\n    estimator.train(lambda: input_fn().skip(x))",
+    "data of a function": "def go():\n    n = 3\n    estimator.train(lambda: input_fn().skip(n))\n\ngo()",
+    "params change": "n = 3\nrate = 2\nestimator.train(lambda: input_fn().skip(n))",
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_set_up_that_cannot_wait_is_blocked(name: str) -> None:
+    text = program(driver=LATE[name])
+    text = text.replace("estimator = ", "rate = 1\nestimator = ", 1).replace('"rate": 0.1', '"rate": rate')
+    new, findings = run(text)
+    assert new == text
+    assert manual(findings) == ["TFM103"]
+
+
+def split(driver: str, **parts: str) -> dict[str, str]:
+    """The program in model.py and train.py."""
+    whole = program(driver=driver, **parts)
+    head, _, tail = whole.partition("def model_fn")
+    model_fn, _, rest = tail.partition("\n\n\nestimator")
+    return {
+        "model.py": "import tensorflow as tf\n\n\ndef model_fn" + model_fn + "\n",
+        "train.py": head.replace("tf\n", "tf\nfrom model import model_fn\n", 1) + "estimator" + rest,
+    }
+
+
+def test_a_shared_model_blocks_the_other_program() -> None:
+    files = split("estimator.train(input_fn)")
+    files["other.py"] = files["train.py"].replace("estimator.train(input_fn)", "estimator.export_savedmodel('x')")
+    results = run_project(files)
+    assert {path: text for path, (text, _) in results.items()} == files
+    assert manual(results["other.py"][1]) == ["TFM103"]
+    assert manual(results["train.py"][1]) == ["TFM114"]
+
+
+REFERENCES = {
+    "call": ("test_model.py", "from model import model_fn\n\nmodel_fn(1, 2, 'train', {})\n", 3),
+    "passed": ("wrap.py", "import tensorflow as tf\nimport model\n\nwrap(model.model_fn)\n", 4),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_another_use_of_the_model_fn_blocks(name: str) -> None:
+    path, text, line = REFERENCES[name]
+    files = {**split("estimator.train(input_fn)"), path: text}
+    results = run_project(files)
+    assert {path: text for path, (text, _) in results.items()} == files
+    assert [(f.code, f.line) for f in results[path][1]] == [("TFM113", line)]
+
+
+def test_a_local_name_is_no_use_of_the_model_fn() -> None:
+    files = {**split("estimator.train(input_fn)"), "wrap.py": "def wrap(model_fn):\n    return model_fn(1)\n"}
+    assert "tf.keras" in run_project(files)["model.py"][0]
+
+
+@pytest.mark.parametrize("strategy", ["parameter-server", "multi-worker-mirrored"])
+def test_plain_calls_do_not_run_on_a_cluster(strategy: str) -> None:
+    text = program()
+    new, findings = run(text, strategy)
+    assert new == text and manual(findings) == ["TFM704"]
+    assert "model.fit" in migrated(text)
+
+
+def test_plain_calls_after_train_and_evaluate_are_to_be_reviewed() -> None:
+    text = program(driver=both() + "\nestimator.evaluate(input_fn)")
+    assert "TFM704" in [f.code for f in run(text)[1] if f.severity is Severity.REVIEW]
+    migrated(text)
+
+
+def test_train_distribute_with_plain_calls_is_blocked() -> None:
+    config = "tf.estimator.RunConfig(train_distribute=tf.distribute.experimental.MultiWorkerMirroredStrategy())"
+    text = program().replace(', params={"rate": 0.1})', f", config={config}, params=dict(rate=0.1))")
+    new, findings = run(text)
+    assert new == text and manual(findings) == ["TFM704"]
+
+
+def test_two_estimators_share_helpers_but_not_names() -> None:
+    second = 'other_estimator = tf.estimator.Estimator(model_fn, params={"rate": 1.0})\nother_estimator.train(input_fn)'
+    new = migrated(program(driver=f"estimator.train(input_fn)\n{second}"))
+    assert new.count("def make_inputs") == 1
+    assert "\nmodel = model_fn(" in new and "\nmodel_2 = model_fn(" in new and "model_2.fit(input_fn())" in new
+
+
+def test_max_steps_count_from_the_start() -> None:
+    once = migrated(program(driver="estimator.train(input_fn, max_steps=3)"))
+    assert "model.fit(input_fn().take(3))" in once
+    twice = migrated(program(driver="estimator.train(input_fn, max_steps=3)\nestimator.train(input_fn, max_steps=9)"))
+    assert "steps = 9 - model.optimizer.iterations.numpy()\nif steps > 0:\n" in twice
+    loop = migrated(program(driver="while go():\n    estimator.train(input_fn, max_steps=a or b)"))
+    assert "steps = (a or b) - model.optimizer.iterations.numpy()" in loop
+
+
+def test_parentheses_before_take() -> None:
+    new = migrated(program(driver="estimator.train(lambda: a() if b else c(), steps=3)"))
+    assert "model.fit((a() if b else c()).take(3))" in new
+
+
+FUNCTIONS = {
+    "default": ("def f(params=None):", "f", 'f({"rate": 0.1})'),
+    "second": ("def f(n=1, params=None):", "f", 'f(params={"rate": 0.1})'),
+    "keyword only": ("def f(*, params):", "f", 'f(params={"rate": 0.1})'),
+    "partial": ("def f(n, params):", "functools.partial(f, 2)", 'f(2, {"rate": 0.1})'),
+    "imported partial": (
+        "def f(n, params):",
+        "partial(f, n=tf.log(2.0))",
+        'f(n=tf.math.log(2.0), params={"rate": 0.1})',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_params_of_an_input_function(name: str) -> None:
+    head, given, expected = FUNCTIONS[name]
+    text = program(driver=f"estimator.train({given}, steps=3)").replace(
+        "def model_fn", f"{head}\n    return input_fn()\n\n\ndef model_fn"
+    )
+    new = migrated("import functools\nfrom functools import partial\n" + text)
+    assert f"model.fit({expected}.take(3))" in new
+
+
+@pytest.mark.parametrize("parameter", ["mode", "config=None", "n"])
+def test_other_parameters_of_an_input_function(parameter: str) -> None:
+    text = program(driver=f"def f({parameter}):\n    return input_fn()\n\nestimator.train(f, steps=3)")
+    new, findings = run(text)
+    assert new == text and manual(findings) == ["TFM602"]
+
+
+def test_params_that_the_estimator_does_not_give() -> None:
+    text = program().replace(', params={"rate": 0.1})', ")")
+    assert "model_fn(make_inputs(input_fn()), {})" in migrated(text)
+
+
+HELPER = (
+    "def helper(net):\n"
+    "    return tf.layers.dense(net, 2, kernel_regularizer=tf.keras.regularizers.l2(0.1))\n\n\ndef model_fn"
+)
+
+
+def test_regularizers_of_helpers() -> None:
+    text = program(network="net = helper(net)").replace("def model_fn", HELPER)
+    new, findings = run(text)
+    assert "tf.keras.Model" in new and "regularizer" not in new
+    assert "TFM206" in [f.code for f in findings]
+    loss = "loss = tf.losses.mean_squared_error(labels, logits) + tf.losses.get_regularization_loss()"
+    text = program(network="net = helper(net)", loss=loss).replace("def model_fn", HELPER)
+    assert "kernel_regularizer=tf.keras.regularizers.l2(0.1)" in migrated(text)
+
+
+SCOPE = (
+    "def helper(net):\n"
+    '    with tf.variable_scope("h", partitioner=tf.fixed_size_partitioner(2)):\n'
+    "        return tf.layers.dense(net, 4)\n\n\ndef model_fn"
+)
+
+
+def test_partitioners_of_helpers() -> None:
+    text = program(network="net = helper(net)", driver=both()).replace("def model_fn", SCOPE)
+    assert "variable_partitioner=" in migrated(text)
+    assert "TFM703" in [f.code for f in run(text, "one-device")[1]]
+    network = 'with tf.variable_scope("a", partitioner=tf.fixed_size_partitioner(3)):\n    net = helper(net)'
+    _, findings = run(program(network=network, driver=both()).replace("def model_fn", SCOPE))
+    assert manual(findings) == ["TFM702"]
+
+
+def test_partitioner_that_reads_local_names() -> None:
+    network = (
+        'with tf.variable_scope("a", partitioner=tf.fixed_size_partitioner(params["n"])):\n'
+        "    net = tf.layers.dense(net, 3)"
+    )
+    text = program(network=network, driver=both())
+    new, findings = run(text)
+    assert new == text and manual(findings) == ["TFM701"]
+
+
+def test_spec_whose_names_change() -> None:
+    driver = "n = 1\nspec = tf.estimator.TrainSpec(input_fn, max_steps=n)\nn = 2\n"
+    driver += "tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(input_fn))"
+    text = program(driver=driver)
+    new, findings = run(text)
+    assert new == text
+    assert [(f.code, text.splitlines()[f.line - 1]) for f in findings] == [("TFM109", "n = 2")]
+
+
+def test_predict_only_takes_features_alone() -> None:
+    new = migrated(program(spec=", predictions=logits", driver="print(list(estimator.predict(input_fn)))"))
+    assert "features = spec[0] if isinstance(spec, tuple) else spec" in new
+
+
+SURROUNDINGS = {
+    "global step": 'results = estimator.evaluate(input_fn)\nprint(results["global_step"])',
+    "graph": "with tf.Graph().as_default():\n    estimator.train(input_fn)",
+    "one line": "if go: estimator.train(input_fn)",
+    "two statements": "estimator.train(input_fn); go()",
+    "result": "print(estimator.train(input_fn))",
+}
+
+
+@pytest.mark.parametrize("name", SURROUNDINGS)
+def test_surroundings_that_block(name: str) -> None:
+    text = program(driver=SURROUNDINGS[name])
+    new, findings = run(text)
+    assert new == text and manual(findings)[0] == "TFM103"
+    if name == "one line":
+        assert "on the line of its `if`" in findings[0].message
+
+
+def test_comments_inside_the_driver_survive() -> None:
+    driver = (
+        "spec = tf.estimator.TrainSpec(\n    input_fn,  # the data\n    max_steps=5,  # enough\n)  # training\n"
+        "tf.estimator.train_and_evaluate(\n    estimator,  # ours\n    spec,\n    tf.estimator.EvalSpec(input_fn),\n)\n"
+        "print(estimator.evaluate(\n    input_fn,  # again\n))"
+    )
+    text = program(driver=driver).replace("0.1})", "0.1})  # new", 1)
+    new = migrated(text)
+    for comment in ("# the data", "# enough", "# training", "# ours", "# again", "# new"):
+        assert new.count(comment) == 1, comment
