@@ -49,7 +49,7 @@ def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path
     findings: dict[Path, list[Finding]] = {}
     files = []
     for path, text in texts.items():
-        if "tensorflow" not in text:
+        if not _concerned(text):
             continue
         try:
             files.append(ParsedFile.parse(path, text))
@@ -68,6 +68,11 @@ def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)
     return new_texts, findings
+
+
+def _concerned(text: str) -> bool:
+    """Whether a file may have to do with a program: `import *` may bring TensorFlow without saying so."""
+    return "tensorflow" in text or "stimator" in text or "import *" in text
 
 
 def _read_programs(
@@ -137,7 +142,7 @@ def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
             parts = origin.split(".")
             for length in range(len(parts), 0, -1):
                 other = project.sibling(file, ".".join(parts[:length]))
-                if other is not None and "tensorflow" in other.text:
+                if other is not None and _concerned(other.text):
                     queue.append(other)
                     break
     return found
@@ -400,11 +405,7 @@ class _GroupMigration:
         self.problems[file.path] += emitted.problems
         self.remarks[file.path] += emitted.remarks
         self.changes[file.path].needs |= emitted.needs
-        of_dicts = isinstance(function.predictions, cst.Dict) or (
-            isinstance(function.predictions, cst.Name)
-            and isinstance(function.define(function.predictions.value), cst.Dict | cst.Call)
-        )
-        models[program.model_fn] = emitted, of_dicts
+        models[program.model_fn] = emitted, function.predicts_dicts
 
     def _inputs(self, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
         rewriter = self.rewriters[path]

@@ -21,6 +21,7 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
+from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.targets import cluster, one_device, setup
 from migrator.targets.plan import TrainingPlan, primary, restore
@@ -236,12 +237,15 @@ class _Emitter:
                 raise Blocked("TFM602", node, "the input function is a lambda with parameters")
             if isinstance(node.body, cst.Tuple):
                 raise Blocked("TFM602", node, "the input function gives tensors, not a dataset")
+            if isinstance(node.body, cst.Call):
+                self._returns_dataset(node.body.func)
             return self._text(node.body)
         if isinstance(node, cst.Call):
             return self._called(node)
         if dotted(node) is None:
             raise Blocked("TFM602", node, "this input function is not a name, a lambda or a partial")
         function = self._function(node)
+        self._returns_dataset(node)
         arguments = [] if function is None else self._passed(function, 0, set(), node)
         return f"{self._text(node)}({', '.join(arguments)})"
 
@@ -254,10 +258,24 @@ class _Emitter:
         given = [a.with_changes(comma=cst.MaybeSentinel.DEFAULT) for a in new.args[1:]]
         arguments = [self.file.code(a).strip() for a in given]
         function = self._function(node.args[0].value)
+        self._returns_dataset(node.args[0].value)
         if function is not None and not any(a.star for a in given):
             keywords = {a.keyword.value for a in given if a.keyword is not None}
             arguments += self._passed(function, len(given) - len(keywords), keywords, node)
         return f"{self.file.code(new.args[0].value)}({', '.join(arguments)})"
+
+    def _returns_dataset(self, node: cst.BaseExpression) -> None:
+        """Refuses an input function that returns tensors (TFM601)."""
+        function = self._function(node)
+        if not isinstance(function, cst.FunctionDef):
+            return
+        found = self.project.function(self.file, node)
+        file = found[0] if found is not None and found[1] is function else self.file
+        try:
+            check_returns(function, file.imports)
+        except Blocked as problem:
+            place = problem.node if file is self.file else node
+            raise Blocked(problem.code, place, problem.message) from problem
 
     def _function(self, node: cst.BaseExpression) -> cst.FunctionDef | cst.Lambda | None:
         """The function behind a name: one of the same scope, or a top-level one here or in a sibling module."""

@@ -74,11 +74,6 @@ def check_returns(function: cst.FunctionDef, imports: ImportMap) -> None:
             raise Blocked("TFM601", node, "this input function returns tensors: return a `tf.data.Dataset` of them")
 
 
-def lambda_dataset(node: cst.Lambda, imports: ImportMap) -> cst.BaseExpression | None:
-    """The dataset of `lambda: dataset.make_one_shot_iterator().get_next()`."""
-    return _next(node.body, imports, {})
-
-
 def is_iterator(node: cst.Call) -> bool:
     """Whether a call makes an iterator of TensorFlow 1."""
     return isinstance(node.func, cst.Attribute) and node.func.attr.value in _MAKERS

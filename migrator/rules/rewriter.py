@@ -16,7 +16,7 @@ from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked
 from migrator.rules import initializers, layers, optimizers, partitioners, regularizers
-from migrator.rules.inputs import is_iterator, lambda_dataset
+from migrator.rules.inputs import is_iterator
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site
@@ -161,20 +161,6 @@ class Rewriter(cst.CSTTransformer):
                 Blocked("TFM209", node, "TensorFlow is imported inside a function: import it at the top of the file")
             )
 
-    def leave_Lambda(self, original_node: cst.Lambda, updated_node: cst.Lambda) -> cst.BaseExpression:
-        if lambda_dataset(original_node, self.imports) is None:
-            return updated_node
-        dataset = lambda_dataset(updated_node, self.imports)
-        return updated_node if dataset is None else updated_node.with_changes(body=dataset)
-
-    def visit_Lambda(self, node: cst.Lambda) -> None:
-        body = node.body
-        if lambda_dataset(node, self.imports) is not None:
-            assert isinstance(body, cst.Call) and isinstance(body.func, cst.Attribute)
-            self._consumed.add(body.func.value)
-            if isinstance(body.func.value, cst.Call):
-                self._consumed.add(body.func.value.func)
-
     def visit_Comparison(self, node: cst.Comparison) -> bool:
         return self.modes is None or self.modes.when(node) is None
 
@@ -230,8 +216,10 @@ class Rewriter(cst.CSTTransformer):
         self.partitioners.append((node, text))
 
     def visit_Call(self, node: cst.Call) -> bool:
-        if is_iterator(node) and node not in self._consumed:
-            self.problems.append(Blocked("TFM601", node, "this iterator is used otherwise than being returned"))
+        if is_iterator(node):
+            self.problems.append(
+                Blocked("TFM601", node, "the tensors of this iterator are used otherwise than being returned")
+            )
         name = self.imports.tensorflow(node.func)
         if name is not None and (name in _CALLS or name == "tf.logging.set_verbosity"):
             self._consumed.add(node.func)

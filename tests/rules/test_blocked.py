@@ -55,6 +55,14 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
     "estimator passed on": (program(driver="estimator.train(input_fn)\nkeep(estimator)"), "TFM103", "keep"),
     "hooks": (program(driver="estimator.train(input_fn, hooks=[h])"), "TFM110", "hooks"),
     "input with parameters": (program(driver="estimator.train(lambda n: input_fn())"), "TFM602", "lambda n"),
+    "input function of tensors": (
+        program().replace(
+            "return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)",
+            "return tf.constant([[1.0]]), tf.constant([[2.0]])",
+        ),
+        "TFM601",
+        "tf.constant",
+    ),
     "unknown metric": (
         program(spec=', eval_metric_ops={"f": tf.metrics.false_positives(labels, logits)}'),
         "TFM501",

@@ -1,0 +1,209 @@
+"""Names that stand for TensorFlow, and input functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from migrator.findings import Severity
+from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.rules.inputs import check_returns
+from tests.rules.programs import program, run, run_project
+
+RETURN = "    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)\n"
+DATA = "    ds = tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)\n"
+GET = "    x, y = ds.make_one_shot_iterator().get_next()\n"
+
+
+def with_input(body: str) -> str:
+    text = program()
+    assert RETURN in text
+    return text.replace(RETURN, body)
+
+
+def with_head(head: str, text: str | None = None) -> str:
+    return f"{head}\n" + (text or program()).partition("\n")[2]
+
+
+def manual(text: str) -> list[tuple[str, str]]:
+    new, findings = run(text)
+    found = [(f.code, text.splitlines()[f.line - 1].strip()) for f in findings if f.severity is Severity.MANUAL]
+    if found:
+        assert new == text
+    return found
+
+
+INPUTS_LEFT = {
+    "changed": (DATA + GET + "    x = tf.reshape(x, [1])\n    return x, y\n", "x = tf.reshape(x, [1])"),
+    "read": (DATA + GET + "    print(x)\n    return x, y\n", "print(x)"),
+    "changed in a branch": (DATA + GET + "    if y:\n        x = x + 1\n    return x, y\n", "if y:"),
+    "dataset bound again": (
+        DATA + "    it = ds.make_one_shot_iterator()\n    ds = ds.repeat()\n    return it.get_next()\n",
+        "ds = ds.repeat()",
+    ),
+    "made in branches": (
+        DATA + "    if FLAG:\n        it = ds.make_one_shot_iterator()\n        print(1)\n    return it.get_next()\n",
+        "return it.get_next()",
+    ),
+    "two smalls in a line": (DATA + "    x, y = ds.make_one_shot_iterator().get_next(); return x, y\n", None),
+    "never returned": (DATA + "    it = ds.make_one_shot_iterator()\n    return ds\n", None),
+    "local in the map": (DATA + "    k = tf.ones([])\n" + GET + "    return {'x': x * k}, y\n", None),
+    "function in the map": (DATA + GET + "    return {'x': f(x)}, y\n", None),
+}
+
+
+@pytest.mark.parametrize("case", INPUTS_LEFT)
+def test_input_function_is_left(case: str) -> None:
+    body, line = INPUTS_LEFT[case]
+    found = manual(with_input(body))
+    assert "TFM601" in [code for code, _ in found]
+    if line is not None:
+        assert ("TFM601", line) in found
+
+
+def test_get_next_in_branches() -> None:
+    body = DATA + (
+        "    if FLAG:\n"
+        "        return ds.repeat().make_one_shot_iterator().get_next()\n"
+        "    else:\n"
+        "        it = ds.make_one_shot_iterator()\n"
+        "        return it.get_next()\n"
+    )
+    new, _ = run(with_input(body))
+    assert DATA + "    if FLAG:\n        return ds.repeat()\n    else:\n        return ds\n" in new
+
+
+def test_get_next_in_a_lambda_is_refused() -> None:
+    made = "estimator.train(lambda: make().make_one_shot_iterator().get_next()"
+    found = manual(program().replace("estimator.train(input_fn", made))
+    assert [code for code, _ in found] == ["TFM601"]
+
+
+def test_return_made_of_the_elements_becomes_a_map() -> None:
+    new, _ = run(with_input(DATA + GET + '    return {"x": x}, tf.to_float(y)\n'))
+    assert '    return ds.map(lambda x, y: ({"x": x}, tf.cast(y, tf.float32)))\n' in new
+
+
+def test_iterator_at_module_level_is_refused() -> None:
+    text = program(driver="it = make().make_one_shot_iterator()\nestimator.train(input_fn, steps=3)")
+    assert manual(text) == [("TFM601", "it = make().make_one_shot_iterator()")]
+
+
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        ("return {'x': tf.ones([1])}, tf.ones([1])", True),
+        ("return {'x': 1}", True),
+        ("f = {'x': 1}\n    return f", True),
+        ("return dict(x=1)", True),
+        ("return ds", False),
+        ("x, y = ds.make_one_shot_iterator().get_next()\n    return x, y", False),
+    ],
+)
+def test_check_returns(body: str, refused: bool) -> None:
+    file = ParsedFile.parse(Path("a.py"), f"import tensorflow as tf\n\n\ndef f(ds):\n    {body}\n")
+    if refused:
+        with pytest.raises(Blocked, match="tensors"):
+            check_returns(file.functions["f"], file.imports)
+    else:
+        check_returns(file.functions["f"], file.imports)
+
+
+SAME_AS_PLAIN = {
+    "try": (
+        "try:\n    import tensorflow.compat.v1 as tf\n    tf.disable_v2_behavior()\n"
+        "except ImportError:\n    import tensorflow as tf"
+    ),
+    "version": "import tensorflow as tf\nif tf.__version__ > '2':\n    tf = tf.compat.v1",
+    "alias of the root": "import tensorflow\ntf = tensorflow.compat.v1",
+    "over itself": "import tensorflow as tf\ntf = tf.compat.v1",
+}
+
+
+@pytest.mark.parametrize("case", SAME_AS_PLAIN)
+def test_imports_become_one(case: str) -> None:
+    assert run(with_head(SAME_AS_PLAIN[case]))[0] == run(program())[0]
+
+
+def test_aliases_by_assignment() -> None:
+    text = program().replace("tf.estimator.", "tfe.").replace("tf.layers.", "layers.")
+    text = text.replace(
+        "import tensorflow as tf\n", "import tensorflow as tf\ntfe = tf.estimator\nlayers = tf.layers\n"
+    )
+    assert run(text)[0] == run(program())[0]
+
+
+def test_import_inside_a_function_goes() -> None:
+    text = with_input("    import tensorflow.compat.v1 as tf\n" + RETURN)
+    assert run(text)[0] == run(program())[0]
+
+
+UNSURE = {
+    "import only inside": (with_head("def f():\n    import tensorflow as tf"), "import tensorflow as tf"),
+    "assigned": (with_head("import tensorflow as tf\ntf = None"), "tf = None"),
+    "parameter": (with_head("import tensorflow as tf\ndef f(tf):\n    pass"), "def f(tf):"),
+    "another module": (
+        with_head("import tensorflow as tf1\nimport other as tf", program().replace("tf.", "tf1.")),
+        "import other as tf",
+    ),
+    "star": (
+        with_head("from tensorflow import *\nimport tensorflow as tf"),
+        "from tensorflow import *",
+    ),
+    "alias bound twice": (
+        with_head("import tensorflow as tf\nlayers = tf.layers\nfor layers in []:\n    pass"),
+        "layers = tf.layers",
+    ),
+    "as a value": (program(driver="estimator.train(input_fn)\nprint(tf)"), "print(tf)"),
+    "in the model function": (
+        program(network="import tensorflow.compat.v1 as tf\nnet = net + 1"),
+        "import tensorflow.compat.v1 as tf",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNSURE)
+def test_unsure_names_are_refused(case: str) -> None:
+    text, line = UNSURE[case]
+    assert ("TFM209", line) in manual(text)
+
+
+def test_star_import_of_a_sibling() -> None:
+    whole = program()
+    head, _, rest = whole.partition("def model_fn")
+    files = {"data.py": head, "train.py": "import tensorflow as tf\nfrom data import *\n\n\ndef model_fn" + rest}
+    results = run_project(files)
+    assert "from data import *" in results["train.py"][0] and "tf.keras.Model" in results["train.py"][0]
+    assert "TF_USE_LEGACY_KERAS" in results["data.py"][0]
+
+
+def test_tensorflow_through_another_module_is_refused() -> None:
+    files = {"common.py": "import tensorflow as tf\n", "train.py": with_head("# tensorflow\nfrom common import tf")}
+    results = run_project(files)
+    assert {path: text for path, (text, _) in results.items()} == files
+    assert [f.code for f in results["train.py"][1]] == ["TFM209"]
+
+
+def test_modes_and_versions_outside_of_model_functions() -> None:
+    new, _ = run(program(driver="estimator.train(input_fn)\nprint(tf.estimator.ModeKeys.PREDICT, tf.VERSION)"))
+    assert 'print("infer", tf.version.VERSION)' in new
+
+
+def test_comments_of_removed_statements_stay() -> None:
+    head = "import tensorflow.compat.v1 as tf  # one\n\ntf.disable_v2_behavior()  # two"
+    new, _ = run(with_head(head))
+    assert "import tensorflow as tf  # one\n" in new and "# two\n" in new
+
+
+def test_constants_and_names() -> None:
+    text = (
+        "a = 1\nb = 1\nb += 1\nc = 1\nfor c in []:\n    pass\nd = 1\nif a:\n    d = 2\n"
+        "e = 1\ndef f(g):\n    global e\n    a = 2\n    return lambda h: [i for i in h]\n"
+        "try:\n    pass\nexcept ValueError as k:\n    pass\nclass L:\n    pass\n"
+    )
+    file = ParsedFile.parse(Path("a.py"), text)
+    assert sorted(file.constants) == ["a"]
+    assert set("abcdefghikL") <= file.names
+    assert Project.of([file]).function(file, cst.Name("missing")) is None
