@@ -69,10 +69,8 @@ class ParsedFile:
     @cached_property
     def names(self) -> frozenset[str]:
         """Every identifier in the file, so that new ones can be chosen freely."""
-        collector = _Loads()
-        self.module.visit(collector)
         bound = {binding.name for binding in read_bindings(self.module)}
-        return frozenset(collector.found | bound | self.imports.star_names)
+        return frozenset(names_in(self.module) | bound | self.imports.star_names)
 
     @cached_property
     def constants(self) -> dict[str, cst.BaseExpression]:
@@ -96,17 +94,15 @@ class ParsedFile:
         return None
 
 
-def names_in(node: cst.CSTNode) -> set[str]:
-    """Identifiers read or written anywhere in `node`, attribute names and keywords left out."""
-    collector = _Loads()
-    node.visit(collector)
-    return collector.found
+class NameCollector(cst.CSTVisitor):
+    """Collects the identifiers read or written below a node; attribute names, keywords and imports left out."""
 
-
-class _Loads(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()
-        self.found: set[str] = set()
+        self.found: list[cst.Name] = []
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        return False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         node.value.visit(self)
@@ -117,7 +113,19 @@ class _Loads(cst.CSTVisitor):
         return False
 
     def visit_Name(self, node: cst.Name) -> None:
-        self.found.add(node.value)
+        self.found.append(node)
+
+
+def name_nodes(node: cst.CSTNode) -> list[cst.Name]:
+    """The identifiers read or written anywhere in `node`."""
+    collector = NameCollector()
+    node.visit(collector)
+    return collector.found
+
+
+def names_in(node: cst.CSTNode) -> set[str]:
+    """Names read or written anywhere in `node`."""
+    return {name.value for name in name_nodes(node)}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.program.calls import bind, is_none, string
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, NameCollector, ParsedFile, Project, name_nodes, names_in
 
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
 _RUN_CONFIG = (
@@ -366,32 +366,8 @@ class _MethodCalls(cst.CSTVisitor):
                 self.found.append((node, node.func.value, node.func.attr.value, line))
 
 
-class _References(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.Name] = []
-
-    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
-        return False
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
-        return False
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
-        return False
-
-    def visit_Name(self, node: cst.Name) -> None:
-        if node.value == self.name:
-            self.found.append(node)
-
-
 def _references(scope: cst.CSTNode, name: str) -> list[cst.Name]:
-    collector = _References(name)
-    scope.visit(collector)
-    return collector.found
+    return [node for node in name_nodes(scope) if node.value == name]
 
 
 def _is_target(statement: cst.SimpleStatementLine, name: cst.Name) -> bool:
@@ -605,26 +581,11 @@ def assigned_lambdas(scope: cst.CSTNode) -> dict[str, cst.Lambda]:
     return collector.found
 
 
-class _Early(cst.CSTVisitor):
+class _Early(NameCollector):
     """Names that an expression reads at once: not those in the bodies of lambdas."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
 
     def visit_Lambda(self, node: cst.Lambda) -> bool:
         return False
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
-        return False
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
-        return False
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.found.add(node.value)
 
 
 def rebound(
@@ -633,7 +594,7 @@ def rebound(
     """What changes a name that `expression` reads, between two places of a scope; None when nothing does."""
     early = _Early()
     expression.visit(early)
-    names = early.found - file.imports.names.keys()
+    names = {node.value for node in early.found} - file.imports.names.keys()
     outer = path_to(scope, since)
     loops = [n for n in path_to(scope, until) if isinstance(n, cst.For | cst.While) and not _among(n, outer)]
     for name, node in bindings(scope):
