@@ -11,6 +11,7 @@ from migrator.emit.layout import call, statements
 from migrator.emit.names import free
 from migrator.names.imports import dotted
 from migrator.program.calls import is_none
+from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.training import (
     TrainAndEvaluate,
@@ -572,22 +573,9 @@ class _Value(cst.CSTVisitor):
             self.found = node.value
 
 
-class _Comments(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def visit_Comment(self, node: cst.Comment) -> None:
-        self.found.append(node.value)
-
-
 def _comments_in(node: cst.CSTNode) -> list[str]:
     """The comments inside a node and at its end, not those over a statement."""
-    collector = _Comments()
-    if isinstance(node, cst.SimpleStatementLine):
-        node = node.with_changes(leading_lines=[])
-    node.visit(collector)
-    return collector.found
+    return [line.comment.value for line in comment_lines(node, leading=False) if line.comment is not None]
 
 
 def _parameters(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:

@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 
 from migrator.names.imports import SWITCHES, canonical, dotted, imports_tensorflow
+from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked
 from migrator.rules.rewriter import Rewriter
 
@@ -82,7 +83,7 @@ class FileRewriter(Rewriter):
             if self._carried:
                 self._extra[node], self._carried = self._carried, []
             if self.changes.statements.get(node) == [] or self._is_removed(node):
-                self._carried = [*self._extra.pop(node, ()), *node.leading_lines, *_inner_comments(node)]
+                self._carried = [*self._extra.pop(node, ()), *node.leading_lines, *comment_lines(node, leading=False)]
                 return False
             if node in self.imports.collapsed:
                 return False
@@ -110,7 +111,7 @@ class FileRewriter(Rewriter):
         elif self._is_removed(original_node):
             return cst.RemoveFromParent()
         elif original_node in self.imports.collapsed:
-            lines = [*_leading(original_node), *_inner_comments(original_node)]
+            lines = [*_leading(original_node), *comment_lines(original_node, leading=False)]
             new = _import_tensorflow(self.module)
             new = new.with_changes(leading_lines=lines)
         else:
@@ -174,23 +175,6 @@ class _ImportLines(cst.CSTVisitor):
             self.found.append((self._line, node, self._depth > 0))
 
 
-class _Comments(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Comment] = []
-
-    def visit_Comment(self, node: cst.Comment) -> None:
-        self.found.append(node)
-
-
-def _inner_comments(node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> list[cst.EmptyLine]:
-    """Comments inside and behind a statement, as lines of their own; those above it left out."""
-    collector = _Comments()
-    node.visit(collector)
-    above = {line.comment for line in node.leading_lines}
-    return [cst.EmptyLine(comment=comment) for comment in collector.found if comment not in above]
-
-
 def _under(
     lines: Sequence[cst.EmptyLine], node: cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]
 ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
@@ -251,7 +235,7 @@ def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
         if kept is None:
             pending += [line for line in _leading(statement) if line.comment is not None]
             if isinstance(statement, cst.SimpleStatementLine):
-                pending += _inner_comments(statement)
+                pending += comment_lines(statement, leading=False)
             continue
         if pending and isinstance(kept, cst.SimpleStatementLine | cst.BaseCompoundStatement):
             kept = kept.with_changes(leading_lines=[*pending, *kept.leading_lines])

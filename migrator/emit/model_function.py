@@ -12,8 +12,9 @@ from migrator.emit.layout import bracket, call, statements
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap, dotted
 from migrator.program.calls import is_true, number, string
+from migrator.program.comments import comment_lines
 from migrator.program.model_function import ModelFunction, entry, names_given, read_parameters
-from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames, comment_lines
+from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules import labels
 from migrator.rules.losses import DataLoss

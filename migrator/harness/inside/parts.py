@@ -1,5 +1,6 @@
 """Variables that live in parts: description, joining, cutting, the one-ulp move; arrays on disk."""
 
+import functools
 import io
 import os
 import threading
@@ -140,3 +141,14 @@ def float32(value):
     if value is None or isinstance(value, (bool, str)):
         return value
     return float(np.float32(value))
+
+
+def wrap(holder, name, around):
+    """Replaces ``holder.name`` by a function that calls ``around(original, ...)``."""
+    original = getattr(holder, name)
+
+    @functools.wraps(original)
+    def wrapper(*args, **kwargs):
+        return around(original, *args, **kwargs)
+
+    setattr(holder, name, wrapper)

@@ -406,17 +406,6 @@ def make_hook(recorder):
     return StepHook()
 
 
-def wrap(holder, name, around):
-    """Replaces ``holder.name`` by a function that calls ``around(original, ...)``."""
-    original = getattr(holder, name)
-
-    @functools.wraps(original)
-    def wrapper(*args, **kwargs):
-        return around(original, *args, **kwargs)
-
-    setattr(holder, name, wrapper)
-
-
 def install(plan, folder):
     tf = importlib.import_module("tensorflow.compat.v1")
     estimator = importlib.import_module("tensorflow_estimator.python.estimator.estimator")
@@ -430,8 +419,8 @@ def install(plan, folder):
     _patch_limits(training, Estimator, recorder)
     _patch_dropout(tf, recorder)
 
-    wrap(Estimator, "_call_model_fn", recorder.call_model_fn)
-    wrap(optimizers.Optimizer, "apply_gradients", recorder.apply_gradients)
+    parts.wrap(Estimator, "_call_model_fn", recorder.call_model_fn)
+    parts.wrap(optimizers.Optimizer, "apply_gradients", recorder.apply_gradients)
 
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
         strategy = getattr(self, "_train_distribution", None)
@@ -439,7 +428,7 @@ def install(plan, folder):
         worker_hooks.insert(0, make_hook(recorder))
         return original(self, spec, worker_hooks, *args, **kwargs)
 
-    wrap(Estimator, "_train_with_estimator_spec", train_with_spec)
+    parts.wrap(Estimator, "_train_with_estimator_spec", train_with_spec)
 
     manager = importlib.import_module("tensorflow.python.training.session_manager").SessionManager
 
@@ -448,7 +437,7 @@ def install(plan, folder):
         recorder.start_values(session)
         return session
 
-    wrap(manager, "prepare_session", prepare_session)
+    parts.wrap(manager, "prepare_session", prepare_session)
 
     if plan.get("replay"):
 
@@ -459,7 +448,7 @@ def install(plan, folder):
             with tf.device("/cpu:0"):
                 return recorder.replay_dataset(element_spec(tf, result))
 
-        wrap(Estimator, "_call_input_fn", call_input_fn)
+        parts.wrap(Estimator, "_call_input_fn", call_input_fn)
 
     if plan.get("evaluate", True):
 
@@ -469,7 +458,7 @@ def install(plan, folder):
             recorder.record_evaluation(results)
             return results
 
-        wrap(Estimator, "_evaluate_run", evaluate_run)
+        parts.wrap(Estimator, "_evaluate_run", evaluate_run)
 
 
 def element_spec(tf, result):
@@ -502,7 +491,7 @@ def _patch_places(tf, Estimator, recorder):
             os.makedirs(model_dir, exist_ok=True)
         return original(self, model_fn, model_dir, config, *args, **kwargs)
 
-    wrap(Estimator, "__init__", create)
+    parts.wrap(Estimator, "__init__", create)
     copies = [tf.train]
     for name in ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1"):
         try:
@@ -524,7 +513,7 @@ def _patch_waiting(training, plan):
         kwargs.setdefault("recovery_wait_secs", 0.5)
         return original(self, *args, **kwargs)
 
-    wrap(manager, "__init__", create)
+    parts.wrap(manager, "__init__", create)
     monitored = importlib.import_module("tensorflow.python.training.monitored_session")
 
     def create_monitored(original, self, *args, **kwargs):
@@ -532,7 +521,7 @@ def _patch_waiting(training, plan):
             kwargs["stop_grace_period_secs"] = min(kwargs["stop_grace_period_secs"], 3)
         return original(self, *args, **kwargs)
 
-    wrap(monitored._MonitoredSession, "__init__", create_monitored)
+    parts.wrap(monitored._MonitoredSession, "__init__", create_monitored)
 
     evaluator = plan["task"]["type"] == "evaluator"
     make = training.EvalSpec.__new__
@@ -571,7 +560,7 @@ def _patch_limits(training, Estimator, recorder):
                 max_steps = least(max_steps)
             return original(self, input_fn, hooks, steps, max_steps, *args, **kwargs)
 
-        wrap(Estimator, "train", train)
+        parts.wrap(Estimator, "train", train)
 
     def evaluate_forever(original, self, *args, **kwargs):
         listener = self._continuous_eval_listener
@@ -583,7 +572,7 @@ def _patch_limits(training, Estimator, recorder):
         listener.before_eval = before_eval
         return original(self, *args, **kwargs)
 
-    wrap(training._TrainingExecutor, "_start_continuous_evaluation", evaluate_forever)
+    parts.wrap(training._TrainingExecutor, "_start_continuous_evaluation", evaluate_forever)
 
 
 def _patch_dropout(tf, recorder):
@@ -613,7 +602,7 @@ def _patch_dropout(tf, recorder):
             inside.pop()
 
     kinds = [kind for kind in tf.layers.Dropout.__mro__ if kind.__name__ == "Dropout" and "call" in vars(kind)]
-    wrap(kinds[-1], "call", call)
+    parts.wrap(kinds[-1], "call", call)
 
     def function(original, x, *args, **kwargs):
         rate = kwargs.get("rate")
@@ -625,4 +614,4 @@ def _patch_dropout(tf, recorder):
         note(rate, x)
         return tf.identity(x) if pin else original(x, *args, **kwargs)
 
-    wrap(tf.nn, "dropout", function)
+    parts.wrap(tf.nn, "dropout", function)

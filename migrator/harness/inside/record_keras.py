@@ -473,17 +473,6 @@ class KerasRecorder(object):
             begun[0] = time.time()
 
 
-def wrap(holder, name, around):
-    """Replaces ``holder.name`` by a function that calls ``around(original, ...)``."""
-    original = getattr(holder, name)
-
-    @functools.wraps(original)
-    def wrapper(*args, **kwargs):
-        return around(original, *args, **kwargs)
-
-    setattr(holder, name, wrapper)
-
-
 def install(plan, folder):
     tf = importlib.import_module("tensorflow")
     base = tf.keras.Model.__module__.split(".")[0] + ".src."
@@ -495,17 +484,17 @@ def install(plan, folder):
     recorder.keras_version = getattr(importlib.import_module(base.partition(".")[0]), "__version__", None)
 
     signature = inspect.signature(model.fit)
-    wrap(
+    parts.wrap(
         model,
         "fit",
         lambda original, self, *args, **kwargs: recorder.fit(original, signature, self, *args, **kwargs),
     )
-    wrap(model, "make_train_function", recorder.make_train_function)
+    parts.wrap(model, "make_train_function", recorder.make_train_function)
     if plan.get("evaluate", True):
-        wrap(model, "evaluate", recorder.evaluate)
+        parts.wrap(model, "evaluate", recorder.evaluate)
     _patch_single_steps(model)
     _patch_gradients(tf, optimizer, recorder)
-    wrap(
+    parts.wrap(
         dropout,
         "call",
         lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
@@ -522,7 +511,7 @@ def _patch_single_steps(model):
         kwargs.pop("steps_per_execution", None)
         return original(self, *args, **kwargs)
 
-    wrap(model, "compile", compile_model)
+    parts.wrap(model, "compile", compile_model)
 
 
 def _patch_gradients(tf, optimizer, recorder):
@@ -530,21 +519,21 @@ def _patch_gradients(tf, optimizer, recorder):
         recorder.saw_gradient_call(target)
         return original(self, target, *args, **kwargs)
 
-    wrap(tf.GradientTape, "gradient", gradient)
+    parts.wrap(tf.GradientTape, "gradient", gradient)
 
     def remember_slot(original, self, model_variable, variable_name, *args, **kwargs):
         variable = original(self, model_variable, variable_name, *args, **kwargs)
         recorder.slots.setdefault(id(self), []).append((model_variable, variable_name, variable))
         return variable
 
-    wrap(optimizer._BaseOptimizer, "add_variable_from_reference", remember_slot)
+    parts.wrap(optimizer._BaseOptimizer, "add_variable_from_reference", remember_slot)
 
     def update(original, self, grads_and_vars):
         pairs = list(grads_and_vars)
         recorder.saw_update(self, pairs)
         return original(self, pairs)
 
-    wrap(optimizer.Optimizer, "_internal_apply_gradients", update)
+    parts.wrap(optimizer.Optimizer, "_internal_apply_gradients", update)
 
     if recorder.factor == 1.0:
         return
@@ -564,7 +553,7 @@ def _patch_gradients(tf, optimizer, recorder):
         with scaling(self):
             return original(self, *args, **kwargs)
 
-    wrap(optimizer._BaseOptimizer, "apply_gradients", apply_gradients)
+    parts.wrap(optimizer._BaseOptimizer, "apply_gradients", apply_gradients)
     rate = optimizer._BaseOptimizer.learning_rate
 
     def scaled_rate(self):
