@@ -11,6 +11,8 @@ from migrator import __version__
 
 MODULES = {
     "verify": "migrator.cli.verify",
+    "report": "migrator.cli.report",
+    "selftest": "migrator.cli.selftest",
     "rules": "migrator.cli.rules",
     "environments": "migrator.cli.environments",
 }

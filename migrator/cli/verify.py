@@ -6,24 +6,29 @@ import json
 import signal
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from migrator.cli.extras import verify_extra
+from migrator.cli.outputs import Outputs, output_options
 from migrator.report.outcome import ExitCode
 
 if TYPE_CHECKING:
     from migrator.harness.session import Progress
 
+DEFAULT_SEEDS = 8
 _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(
     short_help="Run two programs and judge whether they train the same.",
-    epilog="Exit code: 0 EQUIVALENT, 1 DIFFERENT, 2 wrong usage, 3 INCONCLUSIVE, 4 a program failed.",
+    epilog="Exit code: 0 EQUIVALENT, 1 DIFFERENT or worse than the baseline, 2 wrong usage, 3 INCONCLUSIVE, "
+    "4 a program failed.",
 )
 @click.argument("original", type=_SCRIPT)
 @click.argument("migrated", type=_SCRIPT)
@@ -46,6 +51,41 @@ _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="JSON object from variable names of the original to those of the migrated program.",
 )
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Also compare the free asynchronous cluster over paired seeds, and try every known-bad version.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=3),
+    help="Paired seeds of the asynchronous cluster (with --full 8 when left out); five runs each.",
+)
+@click.option(
+    "--promise",
+    "promised",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=0.05,
+    show_default=True,
+    help="What the seeds have to exclude: an error like a learning rate off by this share.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest that one run of one program may take.",
+)
+@click.option(
+    "--stall-timeout",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest that a run may show no progress.",
+)
+@output_options
 def command(
     original: Path,
     migrated: Path,
@@ -54,6 +94,12 @@ def command(
     steps: int | None,
     report_dir: Path | None,
     name_map: Path | None,
+    full: bool,
+    seeds: int | None,
+    promised: float,
+    timeout: float,
+    stall_timeout: float,
+    outputs: Outputs,
 ) -> None:
     """Run ORIGINAL and MIGRATED on a local cluster from the same weights on the same batches, and compare.
 
@@ -64,7 +110,8 @@ def command(
     with verify_extra():
         from migrator.harness import session
         from migrator.harness.environments import EnvironmentNotReady
-        from migrator.harness.report import exit_code, terminal, write
+        from migrator.harness.report import terminal
+    outputs.check()
     names = _read_names(name_map) if name_map is not None else {}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that folders are cleared away
     try:
@@ -76,7 +123,16 @@ def command(
             steps=steps,
             names=names,
             report_dir=report_dir,
+            seeds=seeds if seeds is not None else DEFAULT_SEEDS if full else 0,
+            promised=promised,
+            all_mutants=full,
+            total_timeout=timeout,
+            stall_timeout=stall_timeout,
+            options=_said("full", "seeds", "promised", "timeout", "stall_timeout", "name_map"),
         )
+        # Made only when there is something to put in: nothing is left behind by a verification that is killed.
+        folder = report_dir or Path(tempfile.gettempdir(), f"tf-migrate-report-{uuid.uuid4().hex[:8]}")
+        case = replace(case, log_dir=folder / "logs")
         with terminal.LiveProgress(Console(stderr=True)) as live:
             report = session.verify(case, live if sys.stderr.isatty() else _plain_progress())
     except session.CaseError as error:
@@ -84,10 +140,19 @@ def command(
     except (EnvironmentNotReady, session.ForkServerError) as error:
         click.echo(f"Error: {error}", err=True)
         raise SystemExit(int(ExitCode.FAILED)) from error
-    folder = report_dir if report_dir is not None else Path(tempfile.mkdtemp(prefix="tf-migrate-report-"))
-    paths = write(report, folder)
-    terminal.show(report, Console(width=None if sys.stdout.isatty() else 120), paths)
-    raise SystemExit(exit_code(report))
+    raise SystemExit(outputs.finish(report, folder))
+
+
+def _said(*names: str) -> tuple[str, ...]:
+    """The words of the command line for these parameters, where the user gave them."""
+    context = click.get_current_context()
+    options = {option.name: option for option in context.command.params if isinstance(option, click.Option)}
+    words: list[str] = []
+    for name in names:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            words.append(options[name].opts[0])
+            words += [] if options[name].is_flag else [str(context.params[name])]
+    return tuple(words)
 
 
 def _plain_progress() -> Callable[[Progress], None]:

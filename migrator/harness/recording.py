@@ -10,11 +10,14 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     gradients/<step>[.npz]    gradients, at the plan's state_steps
     initial.npz               weights before step 1
     states/<step>.npz         weights after a step; slots/<step>.npz the optimizer's slots
+    activations/<step>        outputs of the layers in the first step
     evaluations.jsonl         results of evaluate(), one line each
+    evaluations/<step>.npz    what an original's checkpoint held that was evaluated
+    mutant.json               the known mistake that the plan asked for, and how often it was made
     calls.jsonl               how many steps were done before each call that trains, one line each
 
-Steps, batches and the gradients that a train step writes itself are *packed tensors*: a serialized string
-vector, whose first element is a JSON header and whose others are serialized tensors.
+Steps, batches, activations and the gradients that a train step writes itself are *packed tensors*: a
+serialized string vector, whose first element is a JSON header and whose others are serialized tensors.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import hashlib
 import json
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,14 @@ Array = npt.NDArray[Any]
 
 class RecordingError(Exception):
     """A record folder holds nothing usable; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a user's file; `line` counts from 1."""
+
+    path: str
+    line: int
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ class Step:
 
     ``loss`` is the float32 value that the optimizer minimises on that worker, regularisation included, not
     divided by the number of replicas. ``learning_rate`` is the rate used in this step. ``batch`` is the
-    digest of the batch, if recorded.
+    digest of the batch, if recorded. ``time`` is when the step was recorded, in seconds since the epoch.
     """
 
     number: int
@@ -66,6 +77,7 @@ class Step:
     loss: float
     learning_rate: float | None
     batch: str | None
+    time: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -85,11 +97,32 @@ class Batch:
 class Optimizer:
     """The live optimizer: canonical class name (SGD, Adagrad, Adam ...) and settings as float32 sees them.
 
-    A setting that is computed at run time (a schedule) is None.
+    A setting that is computed at run time (a schedule) is None. Clipping of gradients by the program itself
+    is described as the Keras optimizer would name it (``global_clipnorm``, ``clipnorm``, ``clipvalue``); text
+    says what no single number can ("computed", "[-1, 2]").
     """
 
     name: str
     settings: dict[str, float | bool | str | None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluation: the program's own metrics of scalar value, without the global step.
+
+    ``step`` is the global step (the optimizer's iterations) of the weights, None where the program has no
+    optimizer. ``same_weights`` are the results with the weights that the plan gave for ``weights_step``, and
+    ``control`` those with the weights that the run began with; None where the plan asked for none or, as
+    ``note`` says, it was not possible.
+    """
+
+    task: str
+    step: int | None
+    results: dict[str, float]
+    same_weights: dict[str, float] | None = None
+    weights_step: int | None = None
+    control: dict[str, float] | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,7 +133,15 @@ class Recording:
     where the rate was constant up to that step; otherwise the canonical entry is absent. ``raw_slots``
     holds what the program itself stored. ``gradients`` are summed over synchronous replicas.
     ``dropout_rates`` are those of the dropouts at work in training, ``dropout_inputs`` the shapes of one
-    example before each (None: unknown).
+    example before each (None: unknown), ``dropout_after`` the calls of layers with weights before each (None:
+    the program has weights outside layers). ``update_ops`` counts the updates of moving averages that are part
+    of the train step.
+
+    ``activations`` are the outputs of the layers with weights in the first step of the first trainer, in the
+    order of their calls. Keys are the layers' first weights, "name#2" for the second call of the same layer;
+    outputs in loops or branches, outputs without effect on the loss and very large ones are left out.
+    ``sources`` are lines of the user's files: "variable:<name>", "optimizer", "loss", "input", "train".
+    ``mutation`` counts the places that a mutant changed; None without a mutant.
     """
 
     program: str
@@ -119,10 +160,14 @@ class Recording:
     update_ops: int
     dropout_rates: tuple[float, ...]
     replicas: int
-    evaluations: tuple[dict[str, float], ...]
+    evaluations: tuple[Evaluation, ...]
     participation: dict[str, int]
     raw_slots: dict[int, dict[tuple[str, str], Array]] = field(default_factory=dict)
     dropout_inputs: tuple[tuple[int, ...] | None, ...] = ()
+    dropout_after: tuple[int | None, ...] = ()
+    activations: dict[str, Array] = field(default_factory=dict)
+    sources: dict[str, SourceLine] = field(default_factory=dict)
+    mutation: int | None = None
 
 
 # -- packed tensors --
@@ -215,10 +260,18 @@ def _dimension(data: bytes) -> int:
 
 
 def _unpack(path: Path) -> tuple[dict[str, Any], list[tuple[str, Array]]]:
+    header, tensors = _unpack_some(path)
+    if any(tensor is None for tensor in tensors):
+        raise RecordingError(f"{path} cannot be read: a tensor is missing")
+    return header, [tensor for tensor in tensors if tensor is not None]
+
+
+def _unpack_some(path: Path) -> tuple[dict[str, Any], list[tuple[str, Array] | None]]:
+    """As `_unpack`; None in the place of a tensor that was left out."""
     try:
         _, vector = decode_tensor(path.read_bytes())
         header = json.loads(vector[0].decode("utf-8"))
-        return header, [decode_tensor(one) for one in vector[1:]]
+        return header, [decode_tensor(one) if one else None for one in vector[1:]]
     except (ValueError, OSError, IndexError, AttributeError) as error:
         raise RecordingError(f"{path} cannot be read: {error}") from error
 
@@ -314,6 +367,7 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
                     loss=values.get("loss", float("nan")),
                     learning_rate=values.get("learning_rate"),
                     batch=None if batch is None else batch.digest,
+                    time=int(path.stem) / 1e6,
                 )
             )
     steps.sort(key=lambda step: (step.number, _trainer_rank(step.task)))
@@ -362,6 +416,15 @@ def _slots(folder: Path) -> dict[int, dict[tuple[str, str], Array]]:
     return result
 
 
+def _rates(steps: Sequence[Step], replicas: int) -> dict[int, float | None]:
+    """Learning rates by global step, which synchronous replicas take together and other trainers one after another."""
+    if replicas > 1:
+        taken = [step for step in steps if step.task == steps[0].task]
+    else:
+        taken = sorted(steps, key=lambda step: step.time)
+    return {number: step.learning_rate for number, step in enumerate(taken, start=1)}
+
+
 def _canonical_slots(
     raw: Mapping[int, Mapping[tuple[str, str], Array]], rates: Mapping[int, float | None]
 ) -> dict[int, dict[tuple[str, str], Array]]:
@@ -381,19 +444,56 @@ def _canonical_slots(
     return result
 
 
-def _evaluations(tasks: Mapping[str, Path]) -> tuple[dict[str, float], ...]:
-    lines: list[tuple[float, dict[str, float]]] = []
-    for folder in tasks.values():
+def _results(value: Any) -> dict[str, float] | None:
+    return None if value is None else {str(name): float(number) for name, number in value.items()}
+
+
+def _evaluations(tasks: Mapping[str, Path]) -> tuple[Evaluation, ...]:
+    found: list[tuple[float, Evaluation]] = []
+    for task, folder in tasks.items():
         path = folder / "evaluations.jsonl"
         if path.exists():
             for line in path.read_text().splitlines():
                 try:
                     entry = json.loads(line)
-                    results = {key: float(value) for key, value in entry["results"].items()}
-                    lines.append((float(entry["time"]), results))
+                    evaluation = Evaluation(
+                        task=task,
+                        step=None if entry["step"] is None else int(entry["step"]),
+                        results=_results(entry["results"]) or {},
+                        same_weights=_results(entry.get("same_weights")),
+                        weights_step=entry.get("weights_step"),
+                        control=_results(entry.get("control")),
+                        note=entry.get("note", ""),
+                    )
+                    found.append((float(entry["time"]), evaluation))
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise RecordingError(f"{path} cannot be read: {error}") from error
-    return tuple(results for _, results in sorted(lines, key=lambda line: line[0]))
+    return tuple(evaluation for _, evaluation in sorted(found, key=lambda one: one[0]))
+
+
+def _activations(tasks: Mapping[str, Path]) -> dict[str, Array]:
+    """Of the first trainer that wrote them; each trainer's are its own first step's."""
+    for folder in tasks.values():
+        for path in _numbered(folder / "activations"):
+            header, tensors = _unpack_some(path)
+            pairs = zip(header["names"], tensors, strict=True)
+            return {name: tensor[1] for name, tensor in pairs if tensor is not None}
+    return {}
+
+
+def _mutation(tasks: Mapping[str, Path]) -> int | None:
+    """Each process makes the same changes to what it has of the same program, so they are not added up."""
+    changed = [int(_json(path)["changed"]) for folder in tasks.values() for path in folder.glob("mutant.json")]
+    return max(changed, default=None)
+
+
+def evaluation_weights(record_dir: Path) -> dict[int, Path]:
+    """The npz files with the weights that an original evaluated, by global step; names are those of the checkpoint."""
+    found: dict[int, Path] = {}
+    for folder in _tasks(Path(record_dir)).values():
+        for path in _numbered(folder / "evaluations"):
+            found.setdefault(int(path.stem), path)
+    return dict(sorted(found.items()))
 
 
 def read(record_dir: Path) -> Recording:
@@ -410,8 +510,7 @@ def read(record_dir: Path) -> Recording:
     steps, batches = _steps(tasks)
     replicas = int(program["replicas"])
     holder = next((folder for folder in tasks.values() if _numbered(folder / "states")), leader)
-    first = steps[0].task if steps else ""
-    rates = {step.number: step.learning_rate for step in steps if step.task == first}
+    rates = _rates(steps, replicas)
     raw = _slots(holder)
     started = next((folder for folder in tasks.values() if (folder / "initial.npz").exists()), None)
     described = program["optimizer"]
@@ -450,6 +549,10 @@ def read(record_dir: Path) -> Recording:
         dropout_inputs=tuple(
             None if shape is None else tuple(int(size) for size in shape) for shape in program.get("dropout_inputs", [])
         ),
+        dropout_after=tuple(program.get("dropout_after", [])),
+        activations=_activations(tasks),
+        sources={what: SourceLine(path, int(line)) for what, (path, line) in program.get("sources", {}).items()},
+        mutation=_mutation(tasks),
     )
 
 

@@ -19,8 +19,16 @@ def files() -> list[Path]:
     ]
 
 
+# Programs that are run by path: files of their package, and no packages.
+PROGRAMS = (INSIDE, ROOT / "migrator/harness/mutants/workloads")
+
+
+def is_program(path: Path) -> bool:
+    return any(folder in path.parents for folder in PROGRAMS)
+
+
 def test_every_module_is_in_a_package() -> None:
-    folders = {path.parent for path in files() if path.suffix == ".py"} - {INSIDE}
+    folders = {path.parent for path in files() if path.suffix == ".py" and not is_program(path)}
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
@@ -29,7 +37,9 @@ def test_every_data_file_is_packaged() -> None:
     config.read(ROOT / "setup.cfg")
     data = config["options.package_data"]
     anywhere = data["*"].split()
-    inside = [pattern.removeprefix("inside/") for pattern in data["migrator.harness"].split()]
     for path in files():
-        patterns = inside if path.parent == INSIDE else ["*.py", *anywhere]
-        assert any(fnmatch(path.name, pattern) for pattern in patterns), path
+        if is_program(path):
+            name, patterns = str(path.relative_to(ROOT / "migrator/harness")), data["migrator.harness"].split()
+        else:
+            name, patterns = path.name, ["*.py", *anywhere]
+        assert any(fnmatch(name, pattern) for pattern in patterns), path

@@ -116,6 +116,7 @@ def run(
             slots[key] = {}
 
     steps, batches, states, slot_states, gradients = [], [], {}, {}, {}
+    outputs: dict[str, Tensor] = {}
     regularization = None
     for number, (x, y) in enumerate(_batches(p), start=1):
         rate = p.learning_rate
@@ -125,6 +126,8 @@ def run(
         z = _matmul(x, w["k1"], p) + w["b1"]
         h = np.tanh(z) if p.activation == "tanh" else np.maximum(z, F(0))
         out = _matmul(h, w["k2"], p) + w["b2"]
+        if number == 1:
+            outputs = {name["k1"]: h.astype(F), name["k2"]: out.astype(F)}
         error = out - y
         count = F(error.size if p.loss_scale == "mean" else 1)
         reg = F(p.l2) * sum((np.sum(w[k] ** 2, dtype=F) for k in ("k1", "k2")), F(0))
@@ -208,6 +211,7 @@ def run(
         replicas=1,
         evaluations=(),
         participation={"local:0": p.steps},
+        activations=outputs,
     )
 
 

@@ -362,8 +362,10 @@ def test_a_stall_is_noticed_and_its_stacks_are_shown(run: Run) -> None:
     assert (str(outcome.failure.task), outcome.failure.kind) == ("worker:1", "stall")
     assert "no progress for 1 s" in outcome.failure.message
     assert any("waits_for_nothing" in line for line in outcome.failure.tail)
+    assert "waits_for_nothing" in outcome.failure.message
     for task in outcome.tasks:
-        assert "most recent call first" in task.stderr.read_text()
+        assert "most recent call first" in task.stderr.with_name("stacks.log").read_text()
+        assert task.stderr.read_text() == ""
     assert 2.0 < outcome.seconds < 7
 
 
@@ -386,7 +388,7 @@ def test_no_sign_of_life_has_its_own_limit(run: Run) -> None:
     assert outcome.failure is None
     outcome = run("time.sleep(60)", stall_timeout=30.0, ready_timeout=0.6)
     assert outcome.failure is not None
-    assert (outcome.failure.kind, "no sign of life" in outcome.failure.message) == ("stall", True)
+    assert (outcome.failure.kind, "no sign of life" in outcome.failure.message) == ("not_started", True)
 
 
 def test_a_quiet_evaluator_is_waited_for_until_the_total_timeout(run: Run) -> None:

@@ -55,7 +55,6 @@ def test_activity_sees_growth_new_files_and_folders(tmp_path: Path) -> None:
     moments = [activity.last_change]
 
     def look() -> None:
-        activity._next_look = 0.0
         activity.look()
         moments.append(activity.last_change)
 

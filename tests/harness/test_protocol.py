@@ -44,7 +44,7 @@ def verify(
     levels = base.levels
     if base.comparable:
         control = control or run(migrated, learning_rate_factor=ladder.CONTROL_FACTOR)
-        levels += ladder.numbers(ours, theirs, control, names, limits_of(original))
+        levels += ladder.numbers(ours, theirs, control, {}, names, limits_of(original))
     return verdict.complete(levels)
 
 
@@ -123,7 +123,7 @@ def test_a_rate_that_no_read_back_sees_is_caught_by_the_numbers() -> None:
     bad = migrated_of(ADAGRAD, learning_rate=0.0505, reported={"learning_rate": 0.05})
     theirs = _without_rates(run(bad))
     names = name_map.build(ours.variables, theirs.variables)
-    levels = ladder.numbers(ours, theirs, run(bad, learning_rate_factor=1.01), names, limits_of(ADAGRAD))
+    levels = ladder.numbers(ours, theirs, run(bad, learning_rate_factor=1.01), {}, names, limits_of(ADAGRAD))
     assert [level.status for level in levels] == [Status.EQUIVALENT, Status.DIFFERENT]
     assert levels[1].differences[0].step == 1
 
@@ -170,7 +170,7 @@ def test_a_dropout_on_an_input_of_another_shape_is_different(
 def test_a_missing_control_is_never_a_pass() -> None:
     ours, theirs = run(ADAGRAD), run(migrated_of(ADAGRAD))
     names = name_map.build(ours.variables, theirs.variables)
-    levels = ladder.numbers(ours, theirs, None, names, limits_of(ADAGRAD))
+    levels = ladder.numbers(ours, theirs, None, {}, names, limits_of(ADAGRAD))
     assert [level.status for level in levels] == [Status.EQUIVALENT, Status.INCONCLUSIVE, Status.INCONCLUSIVE]
 
 
@@ -200,7 +200,7 @@ def test_a_non_finite_loss_never_passes() -> None:
     for a, b, expected in cases:
         level = ladder.foundation(a, b, names, ["local:0"], ["local:0"]).levels[0]
         assert (level.status, level.reason) == (expected, Reason.NON_FINITE)
-    both = ladder.numbers(broken(ours), broken(theirs), None, names, limits_of(ADAGRAD))
+    both = ladder.numbers(broken(ours), broken(theirs), None, {}, names, limits_of(ADAGRAD))
     assert all(level.status is not Status.EQUIVALENT for level in both[1:])
 
 
@@ -231,7 +231,7 @@ def test_a_nan_in_the_weights_of_both_sides_is_a_difference() -> None:
     ours, theirs = poisoned(run(ADAGRAD)), poisoned(run(migrated_of(ADAGRAD)))
     names = name_map.build(ours.variables, theirs.variables)
     control = run(migrated_of(ADAGRAD), learning_rate_factor=1.01)
-    level = ladder.numbers(ours, theirs, control, names, limits_of(ADAGRAD))[1]
+    level = ladder.numbers(ours, theirs, control, {}, names, limits_of(ADAGRAD))[1]
     assert level.status is Status.DIFFERENT
     assert level.differences[0].causes[0] == "non-finite"
 
@@ -239,7 +239,7 @@ def test_a_nan_in_the_weights_of_both_sides_is_a_difference() -> None:
 def test_the_first_divergence_names_step_tensor_element_and_both_values() -> None:
     levels = verify(ADAGRAD, migrated_of(ADAGRAD, accumulator=0.11, reported={"initial_accumulator_value": 0.1}))
     first = levels[5].differences[0]
-    assert (first.tensor, first.step) == ("accumulator of dense/bias", 1)
+    assert (first.tensor, first.step) == ("accumulator of dense/kernel", 1)
     assert first.index is not None and first.original is not None and first.migrated is not None
     assert isinstance(first.original, float) and isinstance(first.migrated, float)
     assert first.migrated - first.original == pytest.approx(0.01, rel=1e-4)
@@ -278,7 +278,7 @@ class TestTolerance:
         theirs = run(migrated_of(ADAGRAD))
         names = name_map.build(original.variables, theirs.variables)
         control = run(migrated_of(ADAGRAD), learning_rate_factor=1.01)
-        levels = ladder.numbers(original, theirs, control, names, limits)
+        levels = ladder.numbers(original, theirs, control, {}, names, limits)
         assert levels[1].status is Status.INCONCLUSIVE
         assert levels[2].status is Status.INCONCLUSIVE
 
@@ -289,7 +289,7 @@ class TestTolerance:
         theirs = run(migrated_of(ADAGRAD))
         names = name_map.build(original.variables, theirs.variables)
         control = run(migrated_of(ADAGRAD), learning_rate_factor=1.01)
-        levels = ladder.numbers(original, theirs, control, names, limits)
+        levels = ladder.numbers(original, theirs, control, {}, names, limits)
         assert {level.status for level in levels} == {Status.INCONCLUSIVE}
 
     def test_one_replicate_is_refused(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrator.harness.protocol import judging
@@ -110,6 +110,7 @@ def test_one_bad_element_anywhere_is_found(value: np.ndarray, data: st.DataObjec
         assert not passes(changed, changed)
 
 
+@settings(deadline=None)
 @given(finite, st.integers(0, 1000))
 def test_ulp_distance_counts_float32_numbers(value: float, steps: int) -> None:
     moved = np.float32(value)

@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from migrator.harness.recording import RecordingError, Step, _arrays, _evaluations, decode_tensor, read, read_batch
+from migrator.harness.recording import (
+    Evaluation,
+    RecordingError,
+    SourceLine,
+    Step,
+    _arrays,
+    _evaluations,
+    decode_tensor,
+    evaluation_weights,
+    read,
+    read_batch,
+)
 
 FLOAT, INT64, STRING, BOOL = 1, 9, 7, 10
 CODES = {"float32": FLOAT, "int64": INT64, "bool": BOOL}
@@ -133,10 +144,10 @@ def test_steps_are_counted_per_task_and_sorted_by_number(tmp_path: Path) -> None
     add_step(tmp_path, "chief-0", 999999, 2.0)
     recording = read(tmp_path)
     assert recording.steps == (
-        Step(1, "chief:0", 4.0, 0.5, None),
-        Step(1, "worker:2", 2.5, 0.25, None),
-        Step(1, "worker:10", 3.0, 0.5, None),
-        Step(2, "chief:0", 2.0, 0.5, None),
+        Step(1, "chief:0", 4.0, 0.5, None, time=100e-6),
+        Step(1, "worker:2", 2.5, 0.25, None, time=110e-6),
+        Step(1, "worker:10", 3.0, 0.5, None, time=105e-6),
+        Step(2, "chief:0", 2.0, 0.5, None, time=0.999999),
     )
     assert recording.participation == {"chief:0": 2, "worker:2": 1, "worker:10": 1}
 
@@ -236,12 +247,75 @@ def test_states_by_step(tmp_path: Path) -> None:
 def test_evaluations_in_order_of_time(tmp_path: Path) -> None:
     describe(tmp_path, "chief-0")
     (tmp_path / "evaluator-0").mkdir()
-    (tmp_path / "chief-0" / "evaluations.jsonl").write_text('{"time": 2, "results": {"loss": 1.5}}\n')
-    lines = ['{"time": 1, "results": {"loss": 3}}', '{"time": 3, "results": {"loss": NaN}}']
+    line = '{"time": 2, "step": null, "results": {"loss": 1.5}}\n'
+    (tmp_path / "chief-0" / "evaluations.jsonl").write_text(line)
+    lines = [
+        '{"time": 1, "step": 4, "results": {"loss": 3}, "same_weights": {"loss": 2}, "weights_step": 5}',
+        '{"time": 3, "step": 9, "results": {"loss": NaN}, "control": {"loss": 8}, "note": "why"}',
+    ]
     (tmp_path / "evaluator-0" / "evaluations.jsonl").write_text("\n".join(lines))
-    losses = [one["loss"] for one in read(tmp_path).evaluations]
-    assert losses[:2] == [3.0, 1.5]
-    assert np.isnan(losses[2])
+    evaluations = read(tmp_path).evaluations
+    assert evaluations[0] == Evaluation("evaluator:0", 4, {"loss": 3.0}, {"loss": 2.0}, 5)
+    assert evaluations[1] == Evaluation("chief:0", None, {"loss": 1.5})
+    assert np.isnan(evaluations[2].results["loss"])
+    assert (evaluations[2].control, evaluations[2].note) == ({"loss": 8.0}, "why")
+
+
+def test_the_weights_of_evaluations(tmp_path: Path) -> None:
+    for task, step in (("evaluator-0", 20), ("evaluator-0", 100), ("chief-0", 3)):
+        save(tmp_path, task, f"evaluations/{step:08d}.npz", w=[step])
+    found = evaluation_weights(tmp_path)
+    assert list(found) == [3, 20, 100]
+    assert _arrays(found[20])["w"].tolist() == [20]
+
+
+def test_activations_are_those_of_the_first_trainer(tmp_path: Path) -> None:
+    describe(tmp_path, "chief-0")
+    first, second = np.array([[1, 2]], np.float32), np.zeros((2, 0), np.float32)
+    for task, names, values in (
+        ("worker-1", ["other"], [first]),
+        ("worker-0", ["k", "b", "k#2"], [first, second, first]),
+    ):
+        folder = tmp_path / task / "activations"
+        folder.mkdir(parents=True)
+        (folder / "00000001").write_bytes(packed({"names": names}, values))
+    found = read(tmp_path).activations
+    assert list(found) == ["k", "b", "k#2"]
+    assert found["b"].shape == (2, 0)
+    np.testing.assert_array_equal(found["k#2"], first)
+
+
+def test_an_activation_that_was_too_large_is_absent(tmp_path: Path) -> None:
+    describe(tmp_path, "local-0")
+    folder = tmp_path / "local-0" / "activations"
+    folder.mkdir(parents=True)
+    header = json.dumps({"names": ["large", "small"]}).encode()
+    (folder / "00000001").write_bytes(tensor([header, b"", tensor(np.ones(3, np.float32))]))
+    assert list(read(tmp_path).activations) == ["small"]
+
+
+def test_a_loss_that_was_left_out_is_an_error(tmp_path: Path) -> None:
+    describe(tmp_path, "local-0")
+    (tmp_path / "local-0" / "steps").mkdir()
+    (tmp_path / "local-0" / "steps" / f"{1:018d}").write_bytes(tensor([b'{"fields": ["loss"]}', b""]))
+    with pytest.raises(RecordingError, match="a tensor is missing"):
+        read(tmp_path)
+
+
+def test_source_lines_and_places_of_dropouts(tmp_path: Path) -> None:
+    describe(tmp_path, "local-0", sources={"optimizer": ["/home/a/model.py", 12]}, dropout_after=[2, None])
+    recording = read(tmp_path)
+    assert recording.sources == {"optimizer": SourceLine("/home/a/model.py", 12)}
+    assert recording.dropout_after == (2, None)
+
+
+def test_what_a_mutant_changed(tmp_path: Path) -> None:
+    describe(tmp_path, "chief-0")
+    assert read(tmp_path).mutation is None
+    for task, changed in (("chief-0", 0), ("worker-0", 3), ("worker-1", 2)):
+        (tmp_path / task).mkdir(exist_ok=True)
+        (tmp_path / task / "mutant.json").write_text(json.dumps({"id": "epsilon", "changed": changed}))
+    assert read(tmp_path).mutation == 3
 
 
 def test_unfinished_files_are_ignored(tmp_path: Path) -> None:
@@ -269,7 +343,17 @@ def test_nothing_recorded(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"time": 1.0}', '{"time": 1.0, "results": {"loss": "none"}}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        '{"time": 1.0}',
+        '{"time": 1.0, "step": 1, "results": {"loss": "none"}}',
+        '{"time": 1.0, "results": {"loss": 1.0}}',
+        '{"time": 1.0, "step": 1, "results": {}, "control": [1]}',
+    ],
+)
 def test_a_broken_line_of_an_evaluation(tmp_path: Path, line: str) -> None:
     with pytest.raises(RecordingError, match=re.escape("evaluations.jsonl cannot be read")):
         _evaluations({"evaluator:0": _with_file(tmp_path, "evaluations.jsonl", line.encode())})

@@ -1,10 +1,14 @@
 """The parts of the recorder that need no TensorFlow."""
 
 import ast
+import functools
 import importlib.util
+import inspect
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -23,6 +27,7 @@ def load(name: str) -> ModuleType:
 
 parts = load("parts")
 redirect = load("redirect")
+sources = load("sources")
 
 
 def two_parts() -> list[object]:
@@ -70,6 +75,118 @@ def test_ulp_moves(dtype: type) -> None:
     np.testing.assert_array_equal(moved["w"], parts.moved_one_ulp({"w": value}, 3)["w"])
     assert np.any(moved["w"] != moved["b"])
     assert np.any(moved["w"] != parts.moved_one_ulp(values, 4)["w"])
+
+
+def test_permuted_values_are_another_draw() -> None:
+    value = np.random.RandomState(0).normal(size=(6, 5)).astype(np.float32)
+    values = {"w": value, "v": value, "b": np.arange(3.0), "counts": np.arange(4).reshape(2, 2)}
+    moved = parts.permuted(values, 3)
+    np.testing.assert_array_equal(np.sort(moved["w"], axis=None), np.sort(value, axis=None))
+    assert (moved["w"] != value).mean() > 0.5
+    assert np.any(moved["w"] != moved["v"])
+    assert np.any(moved["w"] != parts.permuted(values, 4)["w"])
+    np.testing.assert_array_equal(moved["w"], parts.permuted({"w": value}, 3)["w"])
+    for name in ("b", "counts"):
+        np.testing.assert_array_equal(moved[name], values[name])
+
+
+def test_initial_values_are_permuted_and_then_moved(tmp_path: Path) -> None:
+    own = {"w": np.random.RandomState(0).normal(size=(3, 2)).astype(np.float32)}
+    given = {"w": np.ones((3, 2), np.float32) * np.arange(2, dtype=np.float32)}
+    np.savez(tmp_path / "given.npz", **given)
+    assert parts.initial_values({}, lambda: own) is None
+    plan = {"permute_seed": 1}
+    np.testing.assert_array_equal(parts.initial_values(plan, lambda: own)["w"], parts.permuted(own, 1)["w"])
+    plan = {"permute_seed": 1, "ulp_seed": 2, "initial": str(tmp_path / "given.npz")}
+    expected = parts.moved_one_ulp(parts.permuted(given, 1), 2)
+    np.testing.assert_array_equal(parts.initial_values(plan, lambda: own)["w"], expected["w"])
+
+
+def test_scalars_among_results() -> None:
+    results = {"loss": np.float32(0.5), "count": 3, "matrix": np.ones(2), "nested": {"a": 1}, "name": "x", "no": None}
+    assert parts.numbers(results) == {"loss": 0.5, "count": 3.0}
+
+
+def here() -> list[object]:
+    return sources.user_line()
+
+
+class Base:
+    def __init__(self) -> None:
+        self.line = sources.user_line(self, "__init__")
+
+
+class Derived(Base):
+    def __init__(self) -> None:
+        super().__init__()
+
+
+def test_the_innermost_line_of_the_user() -> None:
+    path, line = here()
+    assert (path, line) == (__file__, here.__code__.co_firstlineno + 1)
+    frame = inspect.currentframe()
+    assert frame is not None
+    made = Derived()
+    assert made.line == [__file__, frame.f_lineno - 1]
+
+
+def test_lines_of_libraries_are_not_the_users() -> None:
+    # Frames of Python's own module lie between the two.
+    line = Mock(side_effect=sources.user_line)()
+    assert line == [__file__, test_lines_of_libraries_are_not_the_users.__code__.co_firstlineno + 2]
+    assert ThreadPoolExecutor(1).submit(sources.user_line).result() is None
+    assert not sources.is_users(ast.__file__)
+    assert not sources.is_users(np.__file__)
+    assert not sources.is_users(str(INSIDE / "recorder.py"))
+    assert not sources.is_users("<frozen runpy>")
+    assert not sources.is_users("/tmp/__autograph_generated_file8ab.py")
+    assert sources.is_users("/home/a/model.py")
+
+
+def test_where_a_function_begins() -> None:
+    @functools.wraps(here)
+    def decorated() -> object:
+        return here()
+
+    class Input:
+        def __call__(self) -> None: ...
+
+        def method(self) -> None: ...
+
+    first = here.__code__.co_firstlineno
+    for function in (here, functools.partial(here), decorated, functools.partial(decorated)):
+        assert sources.line_of_function(function) == [__file__, first]
+    assert sources.line_of_function(Input()) == [__file__, Input.__call__.__code__.co_firstlineno]
+    assert sources.line_of_function(Input().method) == [__file__, Input.method.__code__.co_firstlineno]
+    assert sources.line_of_function(len) is None
+    assert sources.line_of_function(ast.parse) is None
+
+
+def test_the_line_of_an_operation() -> None:
+    inner = ("/x/site-packages/tensorflow/ops.py", 9, "f", "")
+    named = SimpleNamespace(filename="/home/a/model.py", lineno=7)
+    for user in (("/home/a/model.py", 7, "model_fn", "loss ="), named):
+        operation = SimpleNamespace(traceback=(("/home/a/main.py", 1, "m", ""), user, inner))
+        assert sources.line_of_operation(operation) == ["/home/a/model.py", 7]
+    assert sources.line_of_operation(SimpleNamespace(traceback=[inner])) is None
+    assert sources.line_of_operation(SimpleNamespace()) is None
+
+
+def test_the_outermost_of_wrapped_optimizers() -> None:
+    class Optimizer:
+        def __init__(self, inner: "Optimizer | None" = None) -> None:
+            self.inner = inner
+
+        def apply_gradients(self) -> object:
+            return self.inner.apply_gradients() if self.inner else sources.outermost(("apply_gradients",), self)
+
+    plain, inner = Optimizer(), Optimizer()
+    outer = Optimizer(inner)
+    assert outer.apply_gradients() is inner
+    for optimizer in (inner, outer):
+        sources.mark(optimizer, ["/home/a/model.py", 3])
+    assert outer.apply_gradients() is outer
+    assert plain.apply_gradients() is plain
 
 
 def test_arrays_of_any_name_on_disk(tmp_path: Path) -> None:
@@ -123,7 +240,8 @@ def test_an_argument_is_changed_however_it_is_passed() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["batches", "folder", "parts", "record_estimator", "record_keras", "recorder", "redirect"]
+    "name",
+    ["batches", "folder", "parts", "record_estimator", "record_keras", "recorder", "redirect", "sources", "tracing"],
 )
 def test_the_recorder_is_python_37(name: str) -> None:
     ast.parse((INSIDE / f"{name}.py").read_text(), feature_version=(3, 7))

@@ -11,7 +11,7 @@ import pytest
 
 from migrator.harness import environments
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
-from migrator.harness.recording import Recording, RecordingError, read, read_batch
+from migrator.harness.recording import Recording, RecordingError, evaluation_weights, read, read_batch
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -138,7 +138,7 @@ def model_fn(features, labels, mode):
 
 strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
 estimator = tf.estimator.Estimator(
-    model_fn, os.environ["MODEL_DIR"], tf.estimator.RunConfig(train_distribute=strategy)
+    model_fn, os.environ["MODEL_DIR"], tf.estimator.RunConfig(train_distribute=strategy, tf_random_seed=4)
 )
 tf.estimator.train_and_evaluate(
     estimator, tf.estimator.TrainSpec(input_fn, max_steps=12), tf.estimator.EvalSpec(input_fn, steps=1)
@@ -225,6 +225,106 @@ rate = keras.optimizers.schedules.ExponentialDecay(0.05, 3, 0.7)
 model.compile(keras.optimizers.Adagrad(rate, epsilon=0.0), "mse", steps_per_execution=4)
 data = tf.data.Dataset.from_tensor_slices(({"ids": ids, "word": words, "z": X[:96, 0]}, Y[:96, 0]))
 model.fit(data.repeat().batch(8), steps_per_epoch=12, verbose=0)
+"""
+)
+
+LAYERS_ORIGINAL = (
+    DATA
+    + """
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).repeat().batch(8)
+
+def eval_input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(32)
+
+def model_fn(features, labels, mode):
+    training = mode == tf.estimator.ModeKeys.TRAIN
+    net = tf.clip_by_value(features["x"], -2.0, 2.0)
+    net = tf.layers.dense(net, 16, tf.nn.relu)
+    net = tf.layers.batch_normalization(net, training=training)
+    image = tf.layers.batch_normalization(tf.reshape(net, [-1, 4, 4, 1]), training=training)
+    net = tf.layers.dropout(tf.reshape(image, [-1, 16]), 0.25, training=training)
+    net = tf.layers.dense(net, 1)
+    loss = tf.losses.mean_squared_error(labels, net)
+    if not training:
+        metrics = {"mae": tf.metrics.mean_absolute_error(labels, net)}
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
+    optimizer = tf.train.GradientDescentOptimizer(0.05)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        gradients, variables = zip(*optimizer.compute_gradients(loss))
+    gradients = {
+        "none": lambda: gradients,
+        "global": lambda: tf.clip_by_global_norm(gradients, 0.5)[0],
+        "norm": lambda: [tf.clip_by_norm(one, tf.constant(0.25)) for one in gradients],
+        "value": lambda: [tf.clip_by_value(one, -0.1, 0.1) for one in gradients],
+        "asymmetric": lambda: [tf.clip_by_value(one, -0.1, clip_value_max=0.2) for one in gradients],
+        "several": lambda: [tf.clip_by_norm(one, 0.5 + 0.25 * (place % 2)) for place, one in enumerate(gradients)],
+        "computed": lambda: tf.clip_by_global_norm(gradients, tf.reduce_sum(labels) ** 2)[0],
+    }[sys.argv[1]]()
+    train_op = optimizer.apply_gradients(zip(gradients, variables), tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, max_steps=4)
+print("RESULTS", sorted(estimator.evaluate(eval_input_fn).items()))
+estimator.train(input_fn, max_steps=8)
+print("RESULTS", sorted(estimator.evaluate(eval_input_fn).items()))
+"""
+)
+
+LAYERS_MIGRATED = (
+    DATA
+    + """
+keras = tf.keras
+
+class Clip(keras.layers.Layer):
+    def call(self, inputs):
+        return tf.clip_by_value(inputs, -2.0, 2.0)
+
+class Model(keras.Model):
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = self.compiled_loss(y, self(x, training=True))
+        gradients = tape.gradient(loss, self.trainable_variables)
+        gradients = {
+            "none": lambda: gradients,
+            "global": lambda: tf.clip_by_global_norm(gradients, 0.5)[0],
+            "asymmetric": lambda: [tf.clip_by_value(one, -0.1, 0.2) for one in gradients],
+        }[sys.argv[1]]()
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        self.compiled_metrics.update_state(y, self(x))
+        return {"loss": loss}
+
+x = keras.Input((5,), name="x")
+net = keras.layers.Dense(16, tf.nn.relu)(Clip()(x))
+net = keras.layers.BatchNormalization(momentum=0.99)(net)
+image = keras.layers.BatchNormalization(momentum=0.99)(keras.layers.Reshape((4, 4, 1))(net))
+net = keras.layers.Dropout(0.25)(keras.layers.Flatten()(image))
+net = keras.layers.Dense(1)(net)
+kind = Model if "custom" in OPTIONS else keras.Model
+model = kind({"x": x}, net)
+clip = {
+    "none": {}, "global": {"global_clipnorm": 0.5}, "norm": {"clipnorm": 0.25}, "value": {"clipvalue": 0.1}
+}.get(sys.argv[1], {})
+optimizer = keras.optimizers.SGD(
+    0.05, **({} if "custom" in OPTIONS else clip)
+)
+model.compile(optimizer, "mse", metrics=["mae"])
+data = tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).repeat().batch(8)
+test = tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(32)
+history = model.fit(
+    data.take(100), steps_per_epoch=4, epochs=2, verbose=0, validation_data=test
+)
+print("RESULTS", sorted(history.history), model.history is history)
+if "iterator" in OPTIONS:
+    test = iter(test)
+print("RESULTS", model.evaluate(test, verbose=0, return_dict=True))
+print("METRICS", [float(metric.result()) for metric in model.metrics])
+digest = hashlib.sha256()
+for variable in model.variables + model.optimizer.variables:
+    digest.update(variable.numpy().tobytes())
+print("WEIGHTS", digest.hexdigest())
 """
 )
 
@@ -377,6 +477,8 @@ def check_same_training(original: Recording, migrated: Recording) -> None:
         assert relative(original.slots[number], migrated.slots[number], short) < 1e-4
     for number in original.gradients:
         assert relative(original.gradients[number], migrated.gradients[number], short) < 1e-4
+    assert list(map(short, original.activations)) == list(migrated.activations) == ["dense/kernel", "dense_1/kernel"]
+    assert relative(original.activations, migrated.activations, short) < 1e-5
     shapes = [(short(one.name), one.shape, one.dtype, one.trainable) for one in original.variables]
     assert shapes == [(one.name, one.shape, one.dtype, one.trainable) for one in migrated.variables]
 
@@ -393,8 +495,8 @@ def test_local_original_against_local_keras(runner: Runner, optimizer: str) -> N
     assert (original.regularizers, migrated.regularizers) == (2, 1)
     assert migrated.regularization == pytest.approx(original.regularization, rel=1e-6)
     assert original.participation == migrated.participation == {"local:0": 12}
-    assert original.evaluations[0]["mae"] == pytest.approx(migrated.evaluations[0]["mae"], rel=1e-5)
-    assert original.evaluations[0]["global_step"] == migrated.evaluations[0]["global_step"] == 12
+    assert original.evaluations[0].results == pytest.approx(migrated.evaluations[0].results, rel=1e-5)
+    assert original.evaluations[0].step == migrated.evaluations[0].step == 12
 
 
 @pytest.mark.parametrize(
@@ -514,7 +616,7 @@ def test_replay_shorter_than_the_program_ends_training(runner: Runner) -> None:
     migrated, _ = runner.run("migrated", MIGRATED, "momentum", initial=initial, replay=str(folder / "record"))
     assert [step.batch for step in migrated.steps] == [step.batch for step in original.steps]
     assert max(migrated.states) == 8
-    assert migrated.evaluations[-1]["global_step"] == 8
+    assert migrated.evaluations[-1].step == 8
 
 
 def test_several_training_calls_with_partial_batches(runner: Runner) -> None:
@@ -532,7 +634,7 @@ def test_several_training_calls_with_partial_batches(runner: Runner) -> None:
     )
     assert [step.batch for step in migrated.steps] == [step.batch for step in original.steps]
     np.testing.assert_allclose(losses(original), losses(migrated), rtol=1e-5)
-    assert [one["global_step"] for one in migrated.evaluations] == [3, 6, 9]
+    assert [one.step for one in migrated.evaluations] == [3, 6, 9]
     # Plain gradient descent has no state, whatever Keras allocates for it.
     assert original.slots[2] == migrated.slots[2] == {}
 
@@ -607,7 +709,7 @@ def test_every_asynchronous_trainer_takes_part(runner: Runner) -> None:
     original, _ = runner.run("original", ORIGINAL, "adam", shape="chief=1,worker=2,ps=1,evaluator=1", trainers=trainers)
     assert set(original.participation) == set(trainers.split())
     assert 12 <= sum(original.participation.values()) <= 14
-    assert original.evaluations[-1]["global_step"] >= 12
+    assert (original.evaluations[-1].step or 0) >= 12
 
 
 def test_free_workers_and_the_evaluator_of_a_migrated_program(runner: Runner) -> None:
@@ -619,12 +721,18 @@ def test_free_workers_and_the_evaluator_of_a_migrated_program(runner: Runner) ->
         shape="chief=1,worker=2,ps=1,evaluator=1",
         trainers=trainers,
         state_steps=[],
+        evaluation_control=True,
     )
     assert set(migrated.participation) <= set(trainers.split())
     assert sum(migrated.participation.values()) == 60
     assert set(migrated.states) == {60}
     # The evaluator has no end of its own: it stops after the last checkpoint, once training is over.
-    assert migrated.evaluations[-1]["global_step"] == 60
+    assert migrated.evaluations[-1].step == 60
+    # The evaluator does not train: the weights that training began with are those of another task.
+    assert migrated.evaluations[0].control is not None
+    assert {(one.task, str(one.control)) for one in migrated.evaluations} == {
+        ("evaluator:0", str(migrated.evaluations[0].control))
+    }
     assert not (folder / "written-by-the-script").exists()
 
 
@@ -674,6 +782,281 @@ def test_two_mirrored_workers(runner: Runner, form: str) -> None:
     name = "dense_1/bias"
     step = original.initial[name] - original.states[1][name]
     np.testing.assert_allclose(step, 0.05 * original.gradients[1][name], rtol=1e-4, atol=1e-8)
+
+
+def line_of(body: str, text: str) -> int:
+    """The number of the only line with a text, at its first occurrence."""
+    return next(number for number, line in enumerate(body.splitlines(), start=1) if text in line)
+
+
+def batch_norm(value: Any, epsilon: float = 1e-3) -> Any:
+    axes = tuple(range(value.ndim - 1))
+    return (value - value.mean(axes)) / np.sqrt(value.var(axes) + epsilon)
+
+
+def check_activations(recording: Recording, folder: Path) -> None:
+    """Each layer's output computed again from the batch and the initial weights."""
+    x = np.clip(read_batch(folder / "record", recording.batches[0])["features/x"], -2, 2)
+    weights = recording.initial
+    hidden = np.maximum(x @ weights["dense/kernel"] + weights["dense/bias"], 0)
+    normal = batch_norm(hidden)
+    again = batch_norm(normal.reshape(-1, 4, 4, 1))
+    expected = {
+        "dense/kernel": hidden,
+        "batch_normalization/gamma": normal,
+        "batch_normalization_1/gamma": again,
+        "dense_1/kernel": again.reshape(-1, 16) @ weights["dense_1/kernel"] + weights["dense_1/bias"],
+    }
+    assert list(recording.activations) == list(expected)
+    for name, value in expected.items():
+        assert recording.activations[name].dtype == np.float32
+        np.testing.assert_allclose(recording.activations[name], value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("custom", ["", "custom"], ids=["compiled", "own train step"])
+def test_layers_of_both_programs(runner: Runner, custom: str) -> None:
+    original, original_folder = runner.run("original", LAYERS_ORIGINAL, "global")
+    migrated, migrated_folder = runner.run(
+        "migrated",
+        LAYERS_MIGRATED,
+        f"global {custom}",
+        initial=transplanted(original_folder, original),
+        replay=str(original_folder / "record"),
+    )
+    check_activations(original, original_folder)
+    check_activations(migrated, migrated_folder)
+    np.testing.assert_allclose(losses(original), losses(migrated), rtol=1e-5)
+    # One rank-2 layer, one that TensorFlow computes fused.
+    assert original.update_ops == migrated.update_ops == 4
+    # The input is clipped as well, which is no clipping of gradients.
+    assert original.optimizer == migrated.optimizer
+    assert migrated.optimizer is not None
+    assert migrated.optimizer.settings["global_clipnorm"] == 0.5
+    assert migrated.optimizer.settings["clipvalue"] is None
+    assert original.dropout_rates == migrated.dropout_rates == (0.25,)
+    assert original.dropout_after == migrated.dropout_after == (3,)
+    assert original.steps[0].time < original.steps[-1].time
+    assert original.mutation is migrated.mutation is None
+
+    lines = {what: source.line for what, source in original.sources.items()}
+    assert {Path(source.path) for source in original.sources.values()} == {original_folder / "program.py"}
+    assert lines == {
+        "train": line_of(LAYERS_ORIGINAL, "max_steps=4"),
+        "input": line_of(LAYERS_ORIGINAL, "def input_fn"),
+        "optimizer": line_of(LAYERS_ORIGINAL, "GradientDescentOptimizer"),
+        "loss": line_of(LAYERS_ORIGINAL, "mean_squared_error"),
+        "variable:dense/kernel": line_of(LAYERS_ORIGINAL, "tf.nn.relu"),
+        "variable:dense/bias": line_of(LAYERS_ORIGINAL, "tf.nn.relu"),
+        "variable:dense_1/kernel": line_of(LAYERS_ORIGINAL, "dense(net, 1)"),
+        "variable:dense_1/bias": line_of(LAYERS_ORIGINAL, "dense(net, 1)"),
+    } | {
+        f"variable:{layer}/{name}": line_of(LAYERS_ORIGINAL, text)
+        for layer, text in (("batch_normalization", "(net, training"), ("batch_normalization_1", "image ="))
+        for name in ("gamma", "beta", "moving_mean", "moving_variance")
+    }
+    lines = {what: source.line for what, source in migrated.sources.items()}
+    assert {Path(source.path) for source in migrated.sources.values()} == {migrated_folder / "program.py"}
+    assert lines["optimizer"] == line_of(LAYERS_MIGRATED, "SGD(")
+    assert lines["loss"] == line_of(LAYERS_MIGRATED, "model.compile")
+    assert lines["train"] == line_of(LAYERS_MIGRATED, "model.fit")
+    assert lines["input"] == line_of(LAYERS_MIGRATED, "data = tf.data")
+    assert lines["variable:dense/bias"] == line_of(LAYERS_MIGRATED, "tf.nn.relu")
+    assert lines["variable:batch_normalization_1/moving_mean"] == line_of(LAYERS_MIGRATED, "image =")
+    assert {f"variable:{one.name}" for one in migrated.variables} < set(lines)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("none", {}),
+        ("norm", {"clipnorm": 0.25}),
+        ("value", {"clipvalue": float(np.float32(0.1))}),
+        ("asymmetric", {"clipvalue": "[-0.1, 0.2]"}),
+        ("several", {"clipnorm": "0.5, 0.75"}),
+        ("computed", {"global_clipnorm": "computed"}),
+    ],
+)
+def test_clipping_is_a_setting(runner: Runner, kind: str, expected: dict[str, Any]) -> None:
+    found = [runner.run("original", LAYERS_ORIGINAL, kind, steps=1)[0]]
+    if kind in ("none", "norm", "value"):
+        found.append(runner.run("migrated", LAYERS_MIGRATED, kind, steps=1)[0])
+    if kind in ("none", "asymmetric"):
+        found.append(runner.run("migrated", LAYERS_MIGRATED, f"{kind} custom", steps=1)[0])
+    for recording in found:
+        assert recording.optimizer is not None
+        settings = recording.optimizer.settings
+        assert {key: value for key, value in settings.items() if "clip" in key and value is not None} == expected
+
+
+def test_batch_normalization_that_is_not_trained_updates_nothing(runner: Runner) -> None:
+    for program, body, old, new in (
+        (
+            "original",
+            LAYERS_ORIGINAL,
+            "control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS))",
+            "name_scope('a')",
+        ),
+        (
+            "migrated",
+            LAYERS_MIGRATED,
+            "BatchNormalization(momentum=0.99)(net)",
+            "BatchNormalization()(net, training=False)",
+        ),
+    ):
+        assert old in body
+        recording, _ = runner.run(program, body.replace(old, new), "none", steps=1)
+        assert recording.update_ops == (0 if program == "original" else 2)
+
+
+def test_weights_outside_layers_leave_the_place_of_a_dropout_open(runner: Runner) -> None:
+    body = LAYERS_ORIGINAL.replace(
+        "net = tf.layers.dense(net, 1)", "net = tf.matmul(net, tf.get_variable('w', [16, 1]))"
+    )
+    original, _ = runner.run("original", body, "none", steps=1)
+    assert original.dropout_after == (None,)
+    assert "w" not in original.activations
+    assert original.sources["variable:w"].line == line_of(body, "get_variable")
+
+
+def test_evaluations_with_the_weights_of_the_original(runner: Runner) -> None:
+    original, folder = runner.run("original", LAYERS_ORIGINAL, "global")
+    record = folder / "record"
+    weights = evaluation_weights(record)
+    assert list(weights) == [4, 8]
+    given = {step: dict(np.load(path)) for step, path in weights.items()}
+    for name, value in original.states[8].items():
+        np.testing.assert_array_equal(given[8][name], value)
+    assert given[4]["global_step"] == 4
+    assert [(one.step, sorted(one.results)) for one in original.evaluations] == [
+        (4, ["loss", "mae"]),
+        (8, ["loss", "mae"]),
+    ]
+    assert [one.same_weights for one in original.evaluations] == [None, None]
+
+    plan = {
+        # Another start, so that own weights, given weights and initial weights are three different things.
+        "permute_seed": 3,
+        "initial": transplanted(folder, original),
+        "evaluate_weights": [{"step": step, "path": str(path)} for step, path in weights.items()],
+        "evaluation_control": True,
+    }
+    migrated, migrated_folder = runner.run("migrated", LAYERS_MIGRATED, "global", **plan)
+    plain, plain_folder = runner.run(
+        "migrated", LAYERS_MIGRATED, "global", permute_seed=3, initial=plan["initial"], replay=None
+    )
+    assert [one.step for one in migrated.evaluations] == [4, 8, 8]
+    assert [one.weights_step for one in migrated.evaluations] == [4, 8, 8]
+    for evaluation in migrated.evaluations:
+        source = original.evaluations[0 if evaluation.step == 4 else 1]
+        assert evaluation.same_weights == pytest.approx(source.results, rel=1e-5)
+        assert evaluation.control == migrated.evaluations[0].control
+        assert evaluation.results["loss"] != pytest.approx(source.results["loss"], rel=1e-3)
+    # Apart from the additional results nothing has changed, neither weights nor metrics nor history.
+    assert [one.results for one in migrated.evaluations] == [one.results for one in plain.evaluations]
+    assert [one.same_weights for one in plain.evaluations] == [None] * 3
+    outputs = [(folder / "tasks" / "local-0" / "stdout.log").read_text() for folder in (migrated_folder, plain_folder)]
+    assert "WEIGHTS" in outputs[0]
+    assert outputs[0] == outputs[1]
+
+    # The control really is the initial weights.
+    start, _ = runner.run(
+        "migrated",
+        LAYERS_MIGRATED,
+        "global",
+        initial=plan["initial"],
+        evaluate_weights=[{"step": 1, "path": str(migrated_folder / "record" / "local-0" / "initial.npz")}],
+    )
+    assert start.evaluations[0].same_weights == migrated.evaluations[0].control
+
+
+@pytest.mark.parametrize(
+    ("shape", "trainers", "options"),
+    [("chief=1,worker=1", "chief:0 worker:0", ""), ("chief=1,worker=1,ps=2", "worker:0", "shards creator")],
+    ids=["mirrored", "parameter servers"],
+)
+def test_evaluations_of_a_cluster(runner: Runner, shape: str, trainers: str, options: str) -> None:
+    evaluating = """
+for _ in range(2):
+    model.evaluate(tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(32), verbose=0, steps=4)
+if not jobs:
+"""
+    body = MIGRATED.replace("\nif not jobs:\n", evaluating)
+    assert body != MIGRATED
+    random = np.random.RandomState(0)
+    x = random.normal(size=(128, 5)).astype(np.float32)
+    weights = {
+        "dense/kernel": random.normal(size=(5, 16)).astype(np.float32),
+        "dense/bias": random.normal(size=16).astype(np.float32),
+        "dense_1/kernel": random.normal(size=(16, 1)).astype(np.float32),
+        "dense_1/bias": np.zeros(1, np.float32),
+    }
+    output = np.maximum(x @ weights["dense/kernel"] + weights["dense/bias"], 0) @ weights["dense_1/kernel"]
+    error = output - 0.5 * x.sum(1, keepdims=True)
+    expected = {"loss": (error**2).mean() + 0.01 * (weights["dense/kernel"] ** 2).sum(), "mae": np.abs(error).mean()}
+    recording, _ = runner.run(
+        "migrated",
+        body,
+        f"momentum {options}",
+        shape=shape,
+        trainers=trainers,
+        evaluate_weights=[
+            {"step": step, "path": save(runner.folder / f"{step}.npz", arrays)}
+            for step, arrays in ((11, weights), (2, {name: 0 * value for name, value in weights.items()}))
+        ],
+        evaluation_control=True,
+    )
+    chief = [one for one in recording.evaluations if one.task == "chief:0"]
+    assert len(chief) == 2
+    for one in chief:
+        assert one.same_weights == pytest.approx(expected, rel=1e-5)
+        assert (one.step, one.weights_step) == (12, 11)
+        assert one.control == chief[0].control
+        # The second evaluation finds the weights again that training ended with.
+        assert one.results == pytest.approx(chief[0].results, rel=1e-6)
+        assert one.results["loss"] < chief[0].control["loss"]
+
+
+def test_data_that_can_be_read_once_is_evaluated_once(runner: Runner) -> None:
+    _, folder = runner.run("original", LAYERS_ORIGINAL, "none")
+    given = [{"step": 4, "path": str(evaluation_weights(folder / "record")[4])}]
+    migrated, _ = runner.run(
+        "migrated", LAYERS_MIGRATED, "none iterator", evaluate_weights=given, evaluation_control=True
+    )
+    once = migrated.evaluations[-1]
+    assert (once.same_weights, once.control) == (None, None)
+    assert "only once" in once.note
+    assert migrated.evaluations[0].same_weights is not None
+
+
+def test_weights_of_another_model_are_not_evaluated(runner: Runner) -> None:
+    _, folder = runner.run("original", EPOCHS_ORIGINAL, steps=3)
+    given = [{"step": 3, "path": str(evaluation_weights(folder / "record")[3])}]
+    migrated, _ = runner.run("migrated", LAYERS_MIGRATED, "none", evaluate_weights=given)
+    assert [one.same_weights for one in migrated.evaluations] == [None] * 3
+    assert "'dense/kernel' has shape" in migrated.evaluations[0].note
+
+
+def test_no_evaluation_is_recorded_where_the_plan_wants_none(runner: Runner) -> None:
+    given = [{"step": 4, "path": "absent.npz"}]
+    for program, body in (("original", LAYERS_ORIGINAL), ("migrated", LAYERS_MIGRATED)):
+        recording, folder = runner.run(program, body, "none", evaluate=False, evaluate_weights=given)
+        assert recording.evaluations == ()
+        assert evaluation_weights(folder / "record") == {}
+
+
+def test_other_weights_of_the_same_distribution(runner: Runner) -> None:
+    plain, folder = runner.run("original", ORIGINAL, "momentum shards", steps=1)
+    again, _ = runner.run(
+        "original",
+        ORIGINAL,
+        "momentum shards",
+        steps=1,
+        initial=str(folder / "record" / "local-0" / "initial.npz"),
+        permute_seed=5,
+    )
+    for name, value in plain.initial.items():
+        np.testing.assert_array_equal(np.sort(value, axis=None), np.sort(again.initial[name], axis=None))
+        assert np.array_equal(value, again.initial[name]) == (value.ndim < 2)
 
 
 def test_an_empty_program_description_is_not_written_by_servers(runner: Runner) -> None:

@@ -7,111 +7,25 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from junitparser import JUnitXml
-from numpy_programs import Program, migrated_of, run
+from junitparser import JUnitXml, TestCase
+from numpy_programs import run
+from report_documents import HERE, KINDS, MUTANTS, ORIGINAL, REMEDY, make
 from rich.console import Console
 
 from migrator.harness import report
-from migrator.harness.cluster import LOCAL, ClusterShape, Failure, RunOutcome, TaskOutcome
-from migrator.harness.protocol import l0_runs, ladder, name_map, tolerance, verdict
+from migrator.harness.cluster.launch import FAILURE_KINDS
+from migrator.harness.protocol import verdict
 from migrator.harness.protocol.results import Reason, Status
-from migrator.harness.report import html, json_report, junit, terminal
-from migrator.harness.report.document import Report, RunSummary, build, plain
+from migrator.harness.recording import SourceLine
+from migrator.harness.report import json_report, junit, terminal
+from migrator.harness.report.document import Report, plain
+from migrator.harness.report.evidence import LONGEST_LINE, source
 
-ORIGINAL = Program(steps=20)
-VERSIONS = (
-    {"python": "3.11.7", "tensorflow": "2.15.1", "keras": "2.15.0"},
-    {"python": "3.11.7", "tensorflow": "2.21.0", "keras": None},
-)
-
-
-def outcome(failure: Failure | None = None) -> RunOutcome:
-    folder = Path("/nowhere")
-    code, name = (1, None) if failure else (0, None)
-    task = TaskOutcome(
-        LOCAL,
-        4711,
-        1.0,
-        3.5,
-        code,
-        name,
-        False,
-        300_000_000,
-        1.5,
-        folder / "out",
-        folder / "err",
-        ("<last> line",),
-    )
-    return RunOutcome(folder, (task,), failure, 2.5)
-
-
-def make(kind: str) -> Report:
-    original = run(ORIGINAL)
-    changes: dict[str, dict[str, object]] = {
-        "EQUIVALENT": {},
-        "DIFFERENT": {"loss_scale": "sum"},
-        "INCONCLUSIVE": {},
-        "FAILED": {},
-    }
-    migrated = run(migrated_of(ORIGINAL, **changes[kind]))
-    control = None
-    if kind != "INCONCLUSIVE":
-        control = run(migrated_of(ORIGINAL, **changes[kind]), learning_rate_factor=ladder.CONTROL_FACTOR)
-    names = name_map.build(original.variables, migrated.variables)
-    replicates = [
-        run(ORIGINAL, ulp_seed=int(p["ulp_seed"]), learning_rate_factor=p["learning_rate_factor"])
-        for p in tolerance.replicate_plans(original.optimizer)
-    ]
-    limits = tolerance.derive(original, replicates)
-    failure = (
-        Failure(LOCAL, "exit", "exit code 1", ("Traceback", "ValueError: <no> & never")) if kind == "FAILED" else None
-    )
-    if failure is not None:
-        levels = (l0_runs.failed("migrated", failure.message, failure.tail),)
-    else:
-        base = ladder.foundation(original, migrated, names, ["local:0"], ["local:0"])
-        levels = (*base.levels, *ladder.numbers(original, migrated, control, names, limits))
-    levels = verdict.complete(levels)
-    shape = str(ClusterShape())
-    return build(
-        levels=levels,
-        verdict=verdict.decide(levels),
-        case={
-            "original": Path(__file__),
-            "migrated": Path("/no/<such> file.py"),
-            "args": ["--x", "a b"],
-            "cluster": shape,
-            "migrated_cluster": shape,
-            "compared_cluster": shape,
-            "compared_migrated_cluster": shape,
-            "parameter_servers": False,
-            "steps": 20,
-            "report_dir": "out",
-        },
-        environments=VERSIONS,
-        started=1_700_000_000.0,
-        seconds=12.5,
-        original=original,
-        migrated=None if failure else migrated,
-        control=control,
-        replicates=replicates,
-        names=names,
-        limits=None if failure else limits,
-        runs=(
-            RunSummary("original", "original", outcome()),
-            RunSummary("migrated", "migrated", outcome(failure)),
-        ),
-        replayed=False,
-        random_order=False,
-    )
-
-
-KINDS = ["EQUIVALENT", "DIFFERENT", "INCONCLUSIVE", "FAILED"]
 REPORTS = {kind: make(kind) for kind in KINDS}
+RICH = {kind: make(kind, rich=True, steps=60) for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -149,7 +63,7 @@ def test_numbers_that_json_has_not_are_text() -> None:
         ("verdict", "FINE"),
         ("levels", []),
         ("not_shown", []),
-        ("schema_version", 2),
+        ("schema_version", 1),
         ("duration_s", "NaN"),
         ("extra", 1),
     ],
@@ -174,6 +88,8 @@ def test_the_schema_knows_every_status_and_reason() -> None:
     assert set(schema["$defs"]["reason"]["enum"]) == {reason.value for reason in Reason}
     assert set(schema["$defs"]["status"]["enum"]) == {status.value for status in Status}
     assert tuple(schema["$defs"]["level_id"]["enum"]) == verdict.ORDER
+    failure = schema["properties"]["error"]["oneOf"][1]["properties"]["kind"]["enum"]
+    assert set(failure) == set(FAILURE_KINDS)
 
 
 def test_a_file_that_is_no_report_is_one_clear_error(tmp_path: Path) -> None:
@@ -183,124 +99,66 @@ def test_a_file_that_is_no_report_is_one_clear_error(tmp_path: Path) -> None:
             report.load(path)
 
 
-VOID = {"meta", "br", "line", "rect", "polyline", "polygon", "link", "img", "input"}
-
-
-class Page(HTMLParser):
-    """Checks that elements close in order, and collects text, attributes and what is folded away."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.attributes: list[tuple[str, str, str | None]] = []
-        self.visible = ""
-        self.points: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(tag, name, value) for name, value in attrs]
-        self.points += [value for name, value in attrs if name == "points" and value]
-        if tag not in VOID or tag in ("polyline",):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(tag, name, value) for name, value in attrs]
-        self.points += [value for name, value in attrs if name == "points" and value]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "details" not in self.open and "style" not in self.open:
-            self.visible += data
-
-
-def page(kind: str) -> tuple[str, Page]:
-    text = html.render(REPORTS[kind])
-    parsed = Page()
-    parsed.feed(text)
-    parsed.close()
-    assert parsed.open == []
-    return text, parsed
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_report_of_another_version_says_what_to_do(version: int, tmp_path: Path) -> None:
+    document = {**REPORTS["EQUIVALENT"].document, "schema_version": version}
+    (tmp_path / "report.json").write_text(json.dumps(document))
+    with pytest.raises(json_report.ReportError, match=rf"schema_version {version}, this one reads 2.*verify again"):
+        report.load(tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_page_says_the_verdict_and_never_folds_what_was_not_shown(kind: str) -> None:
-    _, parsed = page(kind)
-    document = REPORTS[kind].document
-    assert kind in parsed.visible
-    assert document["summary"][1:] in parsed.visible
-    for line in document["not_shown"]:
-        assert line in parsed.visible
-    for level in document["levels"]:
-        assert level["summary"] in parsed.visible
+def test_a_report_with_every_kind_of_evidence_conforms(kind: str, tmp_path: Path) -> None:
+    assert RICH[kind].status is Status(kind)
+    report.write(RICH[kind], tmp_path)
+    assert report.load(tmp_path).document == RICH[kind].document
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_page_needs_no_network(kind: str) -> None:
-    text, parsed = page(kind)
-    assert "http:" not in text and "https:" not in text and "url(" not in text and "@import" not in text
-    assert not [a for a in parsed.attributes if a[1] in ("src", "href", "srcset", "action", "data")]
+def test_what_was_missed_and_what_did_not_run_is_not_shown() -> None:
+    lines = RICH["EQUIVALENT"].document["not_shown"]
+    assert any("sum_for_mean" in line and "no level noticed" in line for line in lines)
+    assert any("clip" in line and "no gradient is that long" in line for line in lines)
+    assert not any("lr_1.01" in line or "no_updates" in line for line in lines)
+    assert any(line.startswith("L7: auc") for line in lines)
+    assert "evaluation metrics: not compared" not in lines
+    assert "evaluation metrics: not compared" in REPORTS["EQUIVALENT"].document["not_shown"]
+    assert "L4, L5: not run: L3 decided the verdict" in REPORTS["DIFFERENT"].document["not_shown"]
 
 
-def test_the_page_escapes_what_the_programs_said() -> None:
-    text, parsed = page("FAILED")
-    assert "<such>" not in text and "<no>" not in text
-    assert "ValueError: <no> & never" in parsed.visible
+def test_missed_versions_come_first() -> None:
+    statuses = [mutant["status"] for mutant in RICH["EQUIVALENT"].document["mutants"]]
+    assert statuses == ["missed", "not_exercised", "killed", "killed", "not_applicable"]
+    assert len(statuses) == len(MUTANTS)
 
 
-def test_the_curves_hold_both_programs_the_band_and_only_numbers() -> None:
-    (chart,) = html.charts(REPORTS["EQUIVALENT"].document)
-    assert {curve.role for curve in chart.curves} == {"original", "migrated", "control"}
-    by_role = {curve.role: curve.points for curve in chart.curves}
-    assert by_role["original"] == by_role["migrated"] != by_role["control"]
-    assert len(chart.band.split()) == 2 * ORIGINAL.steps
-    for points in (*by_role.values(), chart.band):
-        for pair in points.split():
-            x, y = map(float, pair.split(","))
-            assert 0 <= x <= html.WIDTH and 0 <= y <= html.HEIGHT
+def test_source_lines_are_read_when_the_report_is_made(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("x = 1\n  y = 2  \n" + "z" * 1000 + "\n")
+    assert source(SourceLine(str(script), 2)) == {"path": str(script), "line": 2, "text": "  y = 2"}
+    assert source(SourceLine(str(script), 3)) == {"path": str(script), "line": 3, "text": "z" * LONGEST_LINE}
+    script.write_text("other = 1\n")
+    assert source(SourceLine(str(script), 1)) == {"path": str(script), "line": 1, "text": "other = 1"}
+    assert source(SourceLine(str(script), 9)) == {"path": str(script), "line": 9, "text": ""}
+    assert source(SourceLine(str(tmp_path / "absent.py"), 1)) is not None
+    assert source(None) is None
 
 
-def test_a_curve_without_a_number_is_left_out() -> None:
-    document = json.loads(json_report.render(REPORTS["EQUIVALENT"]))
-    for series in document["series"]:
-        series["values"] = ["NaN"] * len(series["values"])
-    assert html.charts(document) == ()
-    assert "EQUIVALENT" in html.render(Report(document))
+def test_the_command_holds_the_options_of_the_case() -> None:
+    made = make("EQUIVALENT")
+    assert made.document["command"].endswith("--steps 20 --report out -- --x 'a b'")
 
 
-def test_decimation_keeps_the_ends_and_every_spike() -> None:
-    values: list[float | None] = [1.0 + i * 1e-6 for i in range(5000)]
-    values[1234], values[4321], values[77] = 50.0, -50.0, None
-    kept = html.decimate(list(range(1, 5001)), values)
-    assert len(kept) <= html.POINTS + 2
-    assert (1235, 50.0) in kept and (4322, -50.0) in kept
-    assert kept == sorted(kept)
-    assert html.decimate([1, 2], [3.0, None]) == [(1, 3.0)]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "–"),
-        (0.0, "0"),
-        (0.125, "0.125"),
-        (31655.54, "31,656"),
-        (1.5e-9, "1.5e-9"),
-        ("Infinity", "Infinity"),
-        (7, "7"),
-    ],
-)
-def test_numbers_for_reading(value: object, text: str) -> None:
-    assert html.number(value) == text
+def cases(made: Report) -> dict[str, TestCase]:
+    (suite,) = JUnitXml.fromstring(junit.render(made).encode())
+    return {case.classname: case for case in suite}
 
 
 def test_junit_has_a_case_for_each_level_and_counts_inconclusive_as_error() -> None:
     counts = {}
     for kind in KINDS:
-        (suite,) = JUnitXml.fromstring(junit.render(REPORTS[kind]).encode())
-        assert [case.classname for case in suite] == [level["id"] for level in REPORTS[kind].document["levels"]]
-        results = [type(result).__name__ for case in suite for result in case.result]
+        found = cases(REPORTS[kind])
+        assert list(found) == [level["id"] for level in REPORTS[kind].document["levels"]]
+        results = [type(result).__name__ for case in found.values() for result in case.result]
         counts[kind] = (results.count("Failure"), results.count("Error"), results.count("Skipped"))
     assert counts == {
         "EQUIVALENT": (0, 0, 0),
@@ -308,6 +166,25 @@ def test_junit_has_a_case_for_each_level_and_counts_inconclusive_as_error() -> N
         "INCONCLUSIVE": (0, 2, 0),
         "FAILED": (0, 1, 6),
     }
+
+
+def test_junit_says_why_a_level_did_not_pass() -> None:
+    (result,) = cases(RICH["INCONCLUSIVE"])["L6"].result
+    assert (result._tag, result.type) == ("error", "inconclusive")
+    (skipped,) = cases(REPORTS["DIFFERENT"])["L4"].result
+    assert (skipped._tag, skipped.type) == ("skipped", "stopped_earlier")
+    failed = cases(REPORTS["FAILED"])["L0"]
+    assert "ValueError: <no> & never" in str(failed.system_out)
+
+
+def test_junit_has_the_numbers_as_properties() -> None:
+    (suite,) = JUnitXml.fromstring(junit.render(RICH["INCONCLUSIVE"]).encode())
+    properties = {p.name: p.value for p in suite.properties()}
+    level = next(level for level in RICH["INCONCLUSIVE"].document["levels"] if level["id"] == "L4")
+    assert properties["L4.ratio"] == str(level["ratio"])
+    assert properties["L4.floor"] == str(level["floor"])
+    assert properties["L4.control"] == str(level["control"]["ratio"])
+    assert (properties["L6.k"], properties["mutants.missed"]) == ("8", "1")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -327,6 +204,32 @@ def test_the_terminal_shows_the_ladder_and_the_verdict_without_control_codes_in_
         assert level["id"] in text
 
 
+def shown(made: Report, width: int) -> str:
+    stream = io.StringIO()
+    terminal.show(made, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_terminal_does_with_80_columns(kind: str) -> None:
+    text = shown(RICH[kind], 80)
+    too_long = [line for line in text.splitlines() if len(line) > 80]
+    assert too_long == [f"  {REMEDY.command}"] * (kind == "INCONCLUSIVE")
+    for level in RICH[kind].document["levels"]:
+        assert level["status"].replace("_", " ") in text
+
+
+def test_the_terminal_shows_lines_mutants_and_the_remedy() -> None:
+    different, open_question = shown(RICH["DIFFERENT"], 200), shown(RICH["INCONCLUSIVE"], 200)
+    name = Path(HERE).name
+    assert f"{name}:3" in different and f"{name}:5" in different
+    assert Path(HERE).read_text().splitlines()[4].strip() in different
+    assert "2 of 3 known-bad versions were caught; 1 cannot show on this workload." in different
+    assert "missed: sum instead of mean in the loss (sum_for_mean)" in different
+    for text in (REMEDY.found, REMEDY.ruled_out, REMEDY.command):
+        assert text in open_question
+
+
 def test_the_terminal_shows_progress_on_a_terminal() -> None:
     stream = io.StringIO()
     with terminal.LiveProgress(Console(file=stream, width=100, force_terminal=True)) as progress:
@@ -339,13 +242,6 @@ class Step:
     stage: str
     done: int
     total: int
-
-
-def test_the_first_divergence_is_on_the_page() -> None:
-    _, parsed = page("DIFFERENT")
-    first = REPORTS["DIFFERENT"].document["first_divergence"]
-    assert first["level"] == "L3"
-    assert f"{first['original']:.9g}" in parsed.visible and f"{first['migrated']:.9g}" in parsed.visible
 
 
 def test_variables_come_worst_first() -> None:

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import psutil
 
-from migrator.harness.cluster import ports
+from migrator.harness.cluster import memory, ports
 from migrator.harness.cluster.launch import PROGRAMS, Failure, Launch, RunOutcome, TaskOutcome
 from migrator.harness.cluster.supervise import Attempt, ForkServerError, OnLine
 from migrator.harness.cluster.watch import TAIL_LINES
@@ -150,18 +150,21 @@ class ForkServer:
         if launch.program != self._program:
             raise ValueError(f"this server runs {self._program} programs, the launch is of a {launch.program} one")
         self._check_running()
-        self.describe()
+        server = self.describe()["pid"]
         # Absolute from here on: the tasks write to the same folders even if a script changes its directory.
         launch = dataclasses.replace(launch, run_dir=launch.run_dir.absolute())
         launch.run_dir.mkdir(parents=True, exist_ok=True)
         before = set(launch.run_dir.iterdir())
         started = time.monotonic()
+        refusal = self._refuse(launch)
+        if refusal is not None:
+            return RunOutcome(launch.run_dir, (), refusal, time.monotonic() - started)
         outcomes: tuple[TaskOutcome, ...] = ()
         failure: Failure | None = None
         for number in range(1, _ATTEMPTS + 1):
             shutil.rmtree(launch.run_dir / "tasks", ignore_errors=True)
             addresses = ports.addresses(launch.shape.addressed())
-            attempt = Attempt(self, launch, addresses, on_line)
+            attempt = Attempt(self, server, launch, addresses, on_line)
             try:
                 outcomes, failure = attempt.run()
             finally:
@@ -176,6 +179,20 @@ class ForkServer:
             for left in set(launch.run_dir.iterdir()) - before:
                 shutil.rmtree(left, ignore_errors=True)
         return RunOutcome(launch.run_dir, outcomes, failure, time.monotonic() - started)
+
+    def _refuse(self, launch: Launch) -> Failure | None:
+        """Why a launch would not fit into memory, if so; names the first task that would not."""
+        tasks = launch.shape.tasks()
+        each = memory.TASK_WITH_TENSORFLOW if "tensorflow" in self._preload else memory.TASK
+        left = memory.available()
+        limit = left - memory.reserve(left) if launch.memory_limit is None else launch.memory_limit
+        if len(tasks) * each <= limit:
+            return None
+        message = (
+            f"{len(tasks)} tasks need about {memory.text(len(tasks) * each)} of memory, {memory.text(each)} each, and "
+            f"may take {memory.text(limit)}: {memory.text(left)} are available. Nothing was started."
+        )
+        return Failure(tasks[max(0, limit // each)], "memory", message, ())
 
     def send(self, request: Mapping[str, Any]) -> None:
         """Write one request to the server."""
@@ -200,6 +217,12 @@ class ForkServer:
         *lines, self._pending = (self._pending + content).split(b"\n")
         return [json.loads(line) for line in lines]
 
+    @staticmethod
+    def _is_stopped(pid: int) -> bool:
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        return False
+
     def _check_running(self) -> None:
         if self._requests < 0:
             raise ForkServerError(f"the fork server of {self._python} is not running")
@@ -223,8 +246,8 @@ class ForkServer:
         os.close(self._requests)  # the server takes the end of its requests for the end of the tool
         self._requests = -1
         if self._process is not None:
-            if self._description is None:
-                self._process.kill()  # it is still importing: no tasks yet, and no ear for us
+            if self._description is None or self._is_stopped(self._process.pid):
+                self._process.kill()  # still importing: no tasks yet, and no ear for us; or it will never hear
             try:
                 self._process.wait(5.0)
             except subprocess.TimeoutExpired:

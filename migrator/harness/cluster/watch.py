@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +13,14 @@ from pathlib import Path
 TAIL_LINES = 20
 _TAIL_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 16
+# What TensorFlow goes on to say while it waits for somebody.
+_WAITING = re.compile(
+    r"still waiting for response from worker|Waiting for model to be ready|has not been increased|"
+    r"Waiting for .* to (be|become) (ready|available)|Waiting \d.* secs? before|Could not find trained model|"
+    r"Waiting for new checkpoint|not trained yet|Timed-out waiting for a checkpoint"
+)
+# In a folder with more files than this they are not looked at one by one: they are written once, as those of steps are.
+_MANY = 64
 
 
 class LogTail:
@@ -21,8 +31,10 @@ class LogTail:
         self._offset = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = ""
+        #: Whether anything came that says more than that TensorFlow waits. To be reset by whoever looks at it.
+        self.progress = False
 
-    def lines(self, final: bool = False) -> Iterator[str]:
+    def lines(self, final: bool = False) -> list[str]:
         """The new lines; with `final` also a last one without its newline.
 
         Of a line that was drawn over by carriage returns (a progress bar) only the last state is given.
@@ -34,11 +46,16 @@ class LogTail:
         except FileNotFoundError:
             content = b""
         self._offset += len(content)
+        if not content and not final:
+            return []
         *complete, self._pending = (self._pending + self._decoder.decode(content, final)).split("\n")
         if self._pending and (final or len(self._pending) > _LONGEST_LINE):
             complete.append(self._pending)
             self._pending = ""
-        yield from map(last_state, complete)
+        found = [last_state(line) for line in complete]
+        # A bar that moves is drawn on a line without an end.
+        self.progress = self.progress or any(not _WAITING.search(line) for line in (*found, self._pending) if line)
+        return found
 
 
 def last_state(line: str) -> str:
@@ -68,46 +85,76 @@ def _end_of(path: Path) -> list[str]:
 class Activity:
     """Notices whether anything below some folders changes."""
 
-    def __init__(self, folders: Iterable[Path]) -> None:
-        self._folders = tuple(folders)
-        self._seen: frozenset[tuple[str, int, int]] = frozenset()
-        self._next_look = 0.0
+    def __init__(self, folders: Iterable[Path], without: Iterable[Path] = (), count: Path | None = None) -> None:
+        """Files and folders `without` are passed over, with all that is in them. `count`: a folder whose files are
+        counted.
+        """
+        self._folders = tuple(map(str, folders))
+        self._without = frozenset(map(str, without))
+        self._count = None if count is None else str(count)
+        self._seen: list[tuple[str, int, int]] = []
         self.last_change = time.monotonic()
+        #: At the last look: whether a file had something in it, how many files the folder to count held, and when the
+        #: last file of all was written (time.time(); 0.0 if there was none).
+        self.anything = False
+        self.counted = 0
+        self.newest = 0.0
 
     def look(self) -> None:
-        """Look again, unless that would make looking take a noticeable share of the time."""
-        now = time.monotonic()
-        if now < self._next_look:
+        """Look again."""
+        counted = self.counted
+        seen = [entry for folder in self._folders for entry in self._below(folder)]
+        if seen == self._seen and counted == self.counted:
             return
-        seen = frozenset(entry for folder in self._folders for entry in _files_below(str(folder)))
-        finished = time.monotonic()
-        self._next_look = finished + max(0.25, 20 * (finished - now))
-        if seen != self._seen:
-            self._seen = seen
-            self.last_change = finished
+        self._seen = seen
+        self.last_change = time.monotonic()
+        self.anything = any(size for _, size, _ in seen)
+        self.newest = max((written for _, _, written in seen), default=0) / 1e9
 
-    @property
-    def anything(self) -> bool:
-        """Whether there was a file with something in it at the last look."""
-        return any(size for _, size, _ in self._seen)
+    def _below(self, folder: str) -> Iterator[tuple[str, int, int]]:
+        """Files with size and time of the last write; a folder of many files with their number, as if it were one."""
+        try:
+            with os.scandir(folder) as entries:
+                found = [entry for entry in entries if entry.path not in self._without]
+            files = [entry for entry in found if not entry.is_dir(follow_symlinks=False)]
+            if folder == self._count:
+                self.counted = len(files)
+            if len(files) > _MANY:
+                yield folder, len(files), Path(folder).stat().st_mtime_ns
+                files = []
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in sorted(found, key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._below(entry.path)
+        for entry in files:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            yield entry.path, status.st_size, status.st_mtime_ns
 
     def note(self) -> None:
         """Count something else as progress."""
         self.last_change = time.monotonic()
 
 
-def _files_below(folder: str) -> Iterator[tuple[str, int, int]]:
-    try:
-        with os.scandir(folder) as entries:
-            found = list(entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for entry in found:
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files_below(entry.path)
-            else:
-                status = entry.stat(follow_symlinks=False)
-                yield entry.path, status.st_size, status.st_mtime_ns
-        except FileNotFoundError:
-            continue
+class Pace:
+    """Says when to do something that takes time: not more often than each `interval` seconds, and rarely enough
+    that it takes no noticeable share of a core.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self.interval = interval
+        self._next = 0.0
+
+    @contextlib.contextmanager
+    def due(self) -> Iterator[bool]:
+        """Whether it is time; what is done in the block is what takes time."""
+        if time.monotonic() < self._next:
+            yield False
+            return
+        # Not by the clock: on a machine that is overloaded everything takes long, and nothing should wait for longer.
+        started = time.thread_time()
+        yield True
+        self._next = time.monotonic() + max(self.interval, 20 * (time.thread_time() - started))

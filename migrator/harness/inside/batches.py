@@ -37,8 +37,13 @@ def leaves(tf, data):
 
 def pack(tf, header, tensors):
     """A scalar string tensor that holds a JSON-able header and the tensors."""
+    return pack_serialized(tf, header, [tf.io.serialize_tensor(tensor) for tensor in tensors])
+
+
+def pack_serialized(tf, header, strings):
+    """As ``pack``, of tensors that are serialized already."""
     text = tf.constant(json.dumps(header, sort_keys=True))
-    return tf.io.serialize_tensor(tf.stack([text] + [tf.io.serialize_tensor(tensor) for tensor in tensors]))
+    return tf.io.serialize_tensor(tf.stack([text, *strings]))
 
 
 def pack_batch(tf, data):
@@ -90,7 +95,8 @@ def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=F
     """A dataset of the recorded batches of one task, in order, with the element structure ``spec``.
 
     ``folder`` is looked at now, ``read_from`` (default the same) is read when the pipeline runs, perhaps in
-    another process. A static size of the first axis is kept only where every recorded batch has it.
+    another process; ``skip`` may be a tensor, also evaluated there. A static size of the first axis is kept
+    only where every recorded batch has it.
     """
     names = sorted(name for name in os.listdir(folder) if name.isdigit())
     contents = [_read(os.path.join(folder, name)) for name in names]
@@ -123,7 +129,7 @@ def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=F
         return tf.nest.pack_sequence_as(spec, flat, expand_composites=True)
 
     files = tf.data.Dataset.list_files((read_from or folder) + "/*[0-9]", shuffle=False)
-    if skip:
+    if not isinstance(skip, int) or skip:
         files = files.skip(skip)
     if take is not None:
         files = files.take(take)

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import ctypes
 import faulthandler
+import fcntl
 import json
 import os
 import random
@@ -22,6 +23,7 @@ from types import TracebackType
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
+STACKS_DESCRIPTOR = 900
 INSIDE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -46,8 +48,7 @@ def run(job: dict[str, Any]) -> None:
     _redirect(job["stdout"], job["stderr"])
     os.environ.update(job["environment"])
     faulthandler.enable(file=2)
-    if hasattr(faulthandler, "register"):
-        faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
+    _show_stacks_on_request(job["stacks"])
     _reseed()
     code = 1
     try:
@@ -81,6 +82,19 @@ def _redirect(stdout: str, stderr: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         # The launcher may end this process at any moment: what was printed must be in the file by then.
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+
+
+def _show_stacks_on_request(path: str) -> None:
+    """Have SIGUSR1 write the stacks of all threads to `path`: not to stderr, which is the program's own."""
+    if not hasattr(faulthandler, "register"):
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    # High up, where it is not among those that a program expects to get; unless so many are not allowed.
+    with contextlib.suppress(OSError):
+        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, STACKS_DESCRIPTOR)
+        os.close(descriptor)
+        descriptor = high
+    faulthandler.register(signal.SIGUSR1, file=descriptor, all_threads=True)
 
 
 def _reseed() -> None:

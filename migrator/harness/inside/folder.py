@@ -63,7 +63,7 @@ class TaskFolder(object):
         self.record = os.path.abspath(plan["record"])
         self.path = os.path.join(self.record, self.task.replace(":", "-"))
         self.trainers = sorted(plan.get("trainers") or [], key=trainer_rank)
-        for name in ("steps", "batches", "gradients", "states", "slots"):
+        for name in ("steps", "batches", "gradients", "states", "slots", "activations", "evaluations"):
             os.makedirs(os.path.join(self.path, name), exist_ok=True)
         os.makedirs(os.path.join(self.record, "ready"), exist_ok=True)
         os.makedirs(plan["model_dir"], exist_ok=True)
@@ -78,6 +78,9 @@ class TaskFolder(object):
                 raise RuntimeError(
                     "nothing to replay: %d tasks were recorded and %d train here" % (len(sources), len(self.trainers))
                 )
+            if plan.get("turns") and self.trainers:
+                # The order of the steps is one of the recorded trainers that have a counterpart here.
+                sources = sources[: len(self.trainers)]
             self.replay_sources = sources
             self.replay = sources[self.ordinal() % len(sources)]
             self._open_descriptor(REPLAY_DESCRIPTOR, self.replay)
@@ -106,6 +109,21 @@ class TaskFolder(object):
 
     def file(self, *names):
         return os.path.join(self.path, *names)
+
+    def initial_file(self):
+        """The weights before step 1: this task's own, or those of another task of the run; None before there are
+        any.
+        """
+        others = sorted(os.listdir(self.record), key=lambda name: trainer_rank(name.replace("-", ":")))
+        for entry in [os.path.basename(self.path), *others]:
+            path = os.path.join(self.record, entry, "initial.npz")
+            if os.path.exists(path):
+                return path
+        return None
+
+    def leader_file(self, *names):
+        """A file of the first trainer, where every reader looks for what the run as a whole came to."""
+        return os.path.join(self.record, self.trainers[0].replace(":", "-"), *names)
 
     def stamp(self):
         """A file name that sorts by time, within this task strictly."""

@@ -10,8 +10,11 @@ import time
 import batches
 import numpy as np
 import parts
+import sources
 from folder import call_boundaries
 from redirect import Redirect, patch_argument, patch_checkpoint_functions
+from tracing import Clipping, LayerTrace, ancestors, pack_activations, watch_clipping
+from turns import Turnstile, wanted
 
 # Optimizer class -> (canonical class, attribute of each setting, settings that it cannot change).
 OPTIMIZERS = {
@@ -95,18 +98,11 @@ def make_part(variable, trainable):
     return parts.Part(piece.full_name, variable, piece.var_offset, shape, piece.full_shape, dtype, trainable)
 
 
-def ancestors(tensors):
-    """The names of all operations that some tensors or operations depend on."""
-    seen = set()
-    waiting = [getattr(tensor, "op", tensor) for tensor in tensors]
-    while waiting:
-        operation = waiting.pop()
-        if operation is None or operation.name in seen:
-            continue
-        seen.add(operation.name)
-        waiting.extend(tensor.op for tensor in operation.inputs)
-        waiting.extend(operation.control_inputs)
-    return seen
+def whole_name(variable):
+    """The name of the whole variable that a graph variable is, or is a part of."""
+    variable = component(variable)
+    piece = getattr(variable, "_save_slice_info", None)
+    return variable.op.name if piece is None else piece.full_name
 
 
 class Capture(object):
@@ -119,6 +115,11 @@ class Capture(object):
         self.loss = None
         self.train_op = None
         self.applied = []  # (optimizer, [(gradient, variable)])
+        self.offered = []  # gradients as a wrapping optimizer got them, too
+        self.layers = LayerTrace()
+        self.clipping = Clipping()
+        self.dropouts = []  # (rate, shape of an example, layers before) of every dropout at work
+        self.optimizer_line = None
 
     def optimizer(self):
         return self.applied[0][0] if self.applied else None
@@ -189,15 +190,17 @@ class EstimatorRecorder(object):
         self.redirect = Redirect(plan["model_dir"])
         self.factor = float(plan.get("learning_rate_factor") or 1.0)
         self.capture = None
+        self.tracing = None  # the capture whose model_fn is being called
         self.calling_model = False
         self.steps_done = 0
         self.loaded = False
-        self.dropout_rates = []
-        self.dropout_inputs = []
+        self.sources = {}
         self.state_steps = set(plan.get("state_steps") or [])
         self.replicas = 1
         self.last_evaluated = None
         self.unnamed_models = 0
+        in_turns = wanted(plan, folder) and folder.task in folder.trainers
+        self.turns = Turnstile(folder) if in_turns else None
 
     # -- capture --
     def call_model_fn(self, original, estimator, features, labels, mode, config):
@@ -207,13 +210,14 @@ class EstimatorRecorder(object):
         capture = Capture(graph, features, labels)
         if self.capture is None or self.capture.graph is not graph:
             self.capture = capture
-        del self.dropout_rates[:]
-        del self.dropout_inputs[:]
+        # Of several local replicas the first shows what all of them do.
+        self.tracing = capture if self.capture is capture else None
         self.calling_model = True
         try:
             spec = original(estimator, features, labels, mode, config)
         finally:
             self.calling_model = False
+            self.tracing = None
         self.capture.loss = spec.loss if self.capture.loss is None else self.capture.loss
         self.capture.train_op = spec.train_op
         return spec
@@ -222,6 +226,7 @@ class EstimatorRecorder(object):
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
         if not self.calling_model:
             return original(optimizer, pairs, *args, **kwargs)
+        self.saw_gradients(optimizer, pairs)
         before = {}
         if self.factor != 1.0:
             for name in RATE_ATTRIBUTES:
@@ -241,6 +246,53 @@ class EstimatorRecorder(object):
             kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
             self.capture.applied.append((optimizer, kept))
         return result
+
+    def saw_gradients(self, optimizer, pairs):
+        """What any optimizer is given, also one that hands it on to another."""
+        capture = self.capture
+        capture.offered.extend(gradient for gradient, _ in pairs if gradient is not None)
+        if capture.optimizer_line is None:
+            capture.optimizer_line = sources.marked(sources.outermost(("apply_gradients", "minimize"), optimizer))
+
+    def call_layer(self, original, layer, *args, **kwargs):
+        if self.tracing is None:
+            return original(layer, *args, **kwargs)
+        return self.tracing.layers.call(self.tf, original, layer, *args, **kwargs)
+
+    def saw_dropout(self, rate, inputs):
+        if self.tracing is None:
+            return
+        try:
+            rate = parts.float32(float(rate))
+        except (TypeError, ValueError):
+            rate = None
+        self.tracing.dropouts.append((rate, parts.features_of(inputs), len(self.tracing.layers.calls)))
+
+    def dropout_places(self, model, reached):
+        """How many calls of layers with weights came before each dropout; None where the program also has
+        weights outside layers, so that the count would not say where the dropout is.
+        """
+        layers, graph = self.capture.layers, self.capture.graph
+        owned = {component(variable).op.name for variable in layers.owned}
+        known = all(part.variable.op.name in owned for part in model)
+        return [layers.before(place, graph, reached) if known else None for _, _, place in self.capture.dropouts]
+
+    def optimizer_settings(self):
+        """The optimizer with the clipping of its gradients, which Keras counts among its settings."""
+        capture = self.capture
+        described = capture.settings()
+        if described is not None:
+            described["settings"].update(capture.clipping.settings(capture.offered, capture.loss))
+        return described
+
+    def source_lines(self, model):
+        """{what: [path, line]} of the user's lines that are known."""
+        found = dict(self.sources)
+        for part in model:
+            found.setdefault("variable:" + part.name, sources.line_of_operation(part.variable.op))
+        found["optimizer"] = self.capture.optimizer_line
+        found["loss"] = sources.line_of_operation(self.capture.loss.op)
+        return {what: line for what, line in found.items() if line is not None}
 
     def rate_tensor(self):
         optimizer = self.capture.optimizer()
@@ -281,9 +333,21 @@ class EstimatorRecorder(object):
         parts.write_arrays(self.folder.file("initial.npz"), current())
 
     # -- evaluation --
-    def record_evaluation(self, results):
-        numbers = {key: float(np.asarray(value)) for key, value in results.items() if np.asarray(value).ndim == 0}
-        self.folder.append_line("evaluations.jsonl", {"time": time.time(), "results": numbers})
+    def record_evaluation(self, results, checkpoint_path):
+        numbers = parts.numbers(results)
+        step = int(numbers.pop("global_step"))
+        if checkpoint_path:
+            self.record_checkpoint(checkpoint_path, self.folder.file("evaluations", "%08d.npz" % step))
+        line = {"time": time.time(), "step": step, "results": numbers}
+        self.folder.append_line("evaluations.jsonl", line)
+
+    def record_checkpoint(self, checkpoint_path, path):
+        """Every number in a checkpoint, by its name there; once for each checkpoint."""
+        if os.path.exists(path):
+            return
+        reader = self.tf.train.load_checkpoint(checkpoint_path)
+        arrays = {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
+        parts.write_arrays(path, {name: value for name, value in arrays.items() if value.dtype.kind in "biufc"})
 
     def keep_evaluating(self, model_dir):
         """Whether an evaluator may still see a checkpoint that it has not judged."""
@@ -294,10 +358,14 @@ class EstimatorRecorder(object):
         return not over or latest != self.last_evaluated
 
 
-def make_hook(recorder):
-    """The session hook that writes one record per training step of this task."""
+def make_hook(recorder, hooks=()):
+    """The session hook that writes one record per training step of this task. ``hooks`` is the list of all
+    hooks of the call, which may still grow.
+    """
     tf = recorder.tf
     folder = recorder.folder
+    # Synchronous replicas wait for each other within a step.
+    turns = recorder.turns if recorder.replicas == 1 else None
 
     class StepHook(tf.train.SessionRunHook):
         def begin(self):
@@ -326,9 +394,15 @@ def make_hook(recorder):
                 data = (capture.features, capture.labels)
                 self.every["batch"] = batches.pack_batch(tf, data)
             self.some = {"gradients": gradients}
+            self.first = {}
             regular = capture.graph.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
             reached = ancestors([capture.loss])
+            activations = capture.layers.activations(tf, capture.graph, whole_name, reached)
+            if activations:
+                self.first["activations"] = pack_activations(tf, activations)
             self.regular = [tensor for tensor in regular if tensor.op.name in reached]
+            if self.regular:
+                self.first["regular"] = self.regular
             trained = ancestors([capture.train_op])
             updates = capture.graph.get_collection(tf.GraphKeys.UPDATE_OPS)
             self.program = {
@@ -336,29 +410,49 @@ def make_hook(recorder):
                 "tensorflow": tf.__version__,
                 "keras": None,
                 "variables": parts.describe(self.model),
-                "optimizer": capture.settings(),
+                "optimizer": recorder.optimizer_settings(),
                 "raw_slots": False,
                 "regularizers": len(self.regular),
                 "regularization": None,
                 "update_ops": len({getattr(op, "op", op).name for op in updates} & trained),
-                "dropout_rates": list(recorder.dropout_rates),
-                "dropout_inputs": list(recorder.dropout_inputs),
+                "dropout_rates": [rate for rate, _, _ in capture.dropouts],
+                "dropout_inputs": [shape for _, shape, _ in capture.dropouts],
+                "dropout_after": recorder.dropout_places(self.model, reached),
+                "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
                 "gradients": "local",
             }
             self.recorded_state = None
+            self.joined = False
+            self.number = recorder.steps_done
 
         def after_create_session(self, session, coord):
             folder.write_json("program.json", self.program)
             folder.begin_training(recorder.steps_done)
             folder.barrier("start")
+            # A session that was lost and made again goes on in the same circle.
+            if turns is not None and not self.joined:
+                turns.join()
+                self.joined = True
+
+        def at_last_step(self, session):
+            """Whether all trainers together have taken the steps that were asked for."""
+            stops = [hook for hook in hooks if isinstance(hook, tf.train.StopAtStepHook)]
+            return any(session.run(hook._global_step_tensor) >= hook._last_step for hook in stops)
 
         def before_run(self, run_context):
+            if turns is None:
+                self.number = recorder.steps_done + 1
+            else:
+                self.number = turns.take()
+                # Estimator would look at the global step after one more step only.
+                if turns.departed() and self.at_last_step(run_context.session):
+                    raise tf.errors.OutOfRangeError(None, None, "another trainer took the last step")
             fetches = dict(self.every)
-            if recorder.steps_done + 1 in recorder.state_steps:
+            if self.number in recorder.state_steps:
                 fetches.update(self.some)
-            if recorder.steps_done == 0 and self.regular:
-                fetches["regular"] = self.regular
+            if recorder.steps_done == 0:
+                fetches.update(self.first)
             return tf.train.SessionRunArgs(fetches)
 
         def after_run(self, run_context, run_values):
@@ -369,6 +463,8 @@ def make_hook(recorder):
             if "batch" in results:
                 parts.atomic_write(folder.file("batches", stamp), results["batch"])
             parts.atomic_write(folder.file("steps", stamp), results["step"])
+            if "activations" in results:
+                parts.atomic_write(folder.file("activations", "%08d" % number), results["activations"])
             if "regular" in results:
                 total = np.float32(0)
                 for value in results["regular"]:
@@ -377,30 +473,39 @@ def make_hook(recorder):
                 folder.write_json("program.json", self.program)
             if "gradients" in results:
                 whole = parts.join(self.gradient_parts, results["gradients"])
-                folder_file = folder.file("gradients", "%08d.npz" % number)
+                folder_file = folder.file("gradients", "%08d.npz" % self.number)
                 parts.write_arrays(folder_file, whole)
-            if number in recorder.state_steps:
-                self.record_state(run_context.session, number)
-            if number == 1:
+            if self.number in recorder.state_steps:
+                self.record_state(run_context.session, self.number)
+            if turns is not None:
+                turns.stepped()
+            elif number == 1:
                 # A short asynchronous training could be over before a slow starter took its first step.
                 folder.barrier("first-step")
 
         def record_state(self, session, number):
-            if not folder.leads():
+            # Whoever takes the turn reads the variables, but one folder holds them all.
+            place = folder.file if turns is None else folder.leader_file
+            if turns is None and not folder.leads():
                 return
             self.recorded_state = number
             slots = {name: values for name, (_, values) in self.slots.items()}
             values, slots = session.run([[part.variable for part in self.model], slots])
-            parts.write_arrays(folder.file("states", "%08d.npz" % number), parts.join(self.model, values))
+            parts.write_arrays(place("states", "%08d.npz" % number), parts.join(self.model, values))
             whole = {}
             for name, (owners, _) in self.slots.items():
                 for variable, value in parts.join(owners, slots[name]).items():
                     whole[variable + "|" + name] = value
-            parts.write_arrays(folder.file("slots", "%08d.npz" % number), whole)
+            parts.write_arrays(place("slots", "%08d.npz" % number), whole)
 
         def end(self, session):
             folder.arrive("first-step")
-            if recorder.steps_done and self.recorded_state != recorder.steps_done:
+            if turns is not None:
+                number = turns.steps()
+                known = os.path.exists(folder.leader_file("states", "%08d.npz" % number))
+                if number and not known and (turns.alone() or self.at_last_step(session)):
+                    self.record_state(session, number)
+            elif recorder.steps_done and self.recorded_state != recorder.steps_done:
                 self.record_state(session, recorder.steps_done)
 
     return StepHook()
@@ -418,6 +523,9 @@ def install(plan, folder):
     _patch_waiting(training, plan)
     _patch_limits(training, Estimator, recorder)
     _patch_dropout(tf, recorder)
+    _patch_layers(tf, recorder)
+    _patch_sources(tf, Estimator, optimizers, recorder)
+    watch_clipping(lambda: recorder.tracing.clipping if recorder.tracing is not None else None)
 
     parts.wrap(Estimator, "_call_model_fn", recorder.call_model_fn)
     parts.wrap(optimizers.Optimizer, "apply_gradients", recorder.apply_gradients)
@@ -425,8 +533,13 @@ def install(plan, folder):
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
         strategy = getattr(self, "_train_distribution", None)
         recorder.replicas = int(strategy.num_replicas_in_sync) if strategy is not None else 1
-        worker_hooks.insert(0, make_hook(recorder))
-        return original(self, spec, worker_hooks, *args, **kwargs)
+        worker_hooks.insert(0, make_hook(recorder, worker_hooks))
+        try:
+            return original(self, spec, worker_hooks, *args, **kwargs)
+        finally:
+            # Not before the session is closed: the last checkpoint belongs to the last turn.
+            if recorder.turns is not None:
+                recorder.turns.leave()
 
     parts.wrap(Estimator, "_train_with_estimator_spec", train_with_spec)
 
@@ -450,15 +563,14 @@ def install(plan, folder):
 
         parts.wrap(Estimator, "_call_input_fn", call_input_fn)
 
-    if plan.get("evaluate", True):
+    def evaluate_run(original, self, checkpoint_path, *args, **kwargs):
+        results = original(self, checkpoint_path, *args, **kwargs)
+        recorder.last_evaluated = checkpoint_path
+        if plan.get("evaluate", True):
+            recorder.record_evaluation(results, checkpoint_path)
+        return results
 
-        def evaluate_run(original, self, checkpoint_path, *args, **kwargs):
-            results = original(self, checkpoint_path, *args, **kwargs)
-            recorder.last_evaluated = checkpoint_path
-            recorder.record_evaluation(results)
-            return results
-
-        parts.wrap(Estimator, "_evaluate_run", evaluate_run)
+    parts.wrap(Estimator, "_evaluate_run", evaluate_run)
 
 
 def element_spec(tf, result):
@@ -575,18 +687,55 @@ def _patch_limits(training, Estimator, recorder):
     parts.wrap(training._TrainingExecutor, "_start_continuous_evaluation", evaluate_forever)
 
 
+def _patch_layers(tf, recorder):
+    """The call of every layer, of tf.layers and of tf.keras.layers."""
+    for kind in tf.layers.Dense.__mro__:
+        if kind.__name__ == "Layer" and "__call__" in vars(kind):
+            parts.wrap(kind, "__call__", recorder.call_layer)
+
+
+def _patch_sources(tf, Estimator, optimizers, recorder):
+    """The lines of the user's program that train, read data and make the optimizer."""
+
+    def make_optimizer(original, self, *args, **kwargs):
+        line = sources.user_line(self, "__init__")
+        original(self, *args, **kwargs)
+        sources.mark(self, line)
+
+    parts.wrap(optimizers.Optimizer, "__init__", make_optimizer)
+
+    def train(original, self, *args, **kwargs):
+        recorder.sources.setdefault("train", sources.user_line(self, "train"))
+        return original(self, *args, **kwargs)
+
+    parts.wrap(Estimator, "train", train)
+
+    def call_input_fn(original, self, input_fn, mode, *args, **kwargs):
+        if mode == tf.estimator.ModeKeys.TRAIN:
+            recorder.sources.setdefault("input", sources.line_of_function(input_fn))
+        return original(self, input_fn, mode, *args, **kwargs)
+
+    parts.wrap(Estimator, "_call_input_fn", call_input_fn)
+
+    def apply_gradients(original, self, grads_and_vars, *args, **kwargs):
+        pairs = list(grads_and_vars)
+        if recorder.calling_model:
+            recorder.saw_gradients(self, pairs)
+        return original(self, pairs, *args, **kwargs)
+
+    # It gathers gradients before the optimizer that it wraps sees them.
+    synchronous = importlib.import_module("tensorflow.python.training.sync_replicas_optimizer")
+    parts.wrap(synchronous.SyncReplicasOptimizer, "apply_gradients", apply_gradients)
+
+
 def _patch_dropout(tf, recorder):
     """Both tf.layers.dropout (through the Keras layer) and tf.nn.dropout, where TensorFlow has them."""
     pin = recorder.plan.get("pin_dropout", True)
     inside = []
 
     def note(rate, inputs):
-        if recorder.calling_model and not inside:
-            recorder.dropout_inputs.append(parts.features_of(inputs))
-            try:
-                recorder.dropout_rates.append(parts.float32(float(rate)))
-            except (TypeError, ValueError):
-                recorder.dropout_rates.append(None)
+        if not inside:
+            recorder.saw_dropout(rate, inputs)
 
     def call(original, self, inputs, training=None):
         # tf.layers passes the truth value of the mode comparison.
@@ -614,4 +763,9 @@ def _patch_dropout(tf, recorder):
         note(rate, x)
         return tf.identity(x) if pin else original(x, *args, **kwargs)
 
-    parts.wrap(tf.nn, "dropout", function)
+    # In TensorFlow 1 the module that programs import is another one than its compat.v1.
+    modules = [tf.nn]
+    if tf.__version__.startswith("1."):
+        modules.append(importlib.import_module("tensorflow").nn)
+    for module in modules:
+        parts.wrap(module, "dropout", function)

@@ -15,8 +15,11 @@ import time
 import batches
 import numpy as np
 import parts
+import sources
 from folder import OWN_DESCRIPTOR, REPLAY_DESCRIPTOR
 from redirect import Redirect, patch_argument, patch_checkpoint_functions
+from tracing import Clipping, LayerTrace, ancestors, one_value, pack_activations, watch_clipping
+from turns import Dispatcher, wanted
 
 STOCK = ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "Adadelta", "Ftrl", "Adamax", "Nadam")
 SETTINGS = {
@@ -56,21 +59,20 @@ def stock_class(optimizer):
     return None
 
 
+def copies(variable):
+    """The variables of this process's replicas, for one that a strategy distributes; else the variable itself."""
+    values = getattr(variable, "_values", None) or getattr(variable, "values", None)
+    return list(values) if isinstance(values, (tuple, list)) and values else [variable]
+
+
 def read(tf, variable):
     """The value of a variable as an array, wherever it lives."""
-    values = getattr(variable, "_values", None) or getattr(variable, "values", None)
-    if isinstance(values, (tuple, list)) and values:
-        variable = values[0]
-    return tf.convert_to_tensor(variable).numpy()
+    return tf.convert_to_tensor(copies(variable)[0]).numpy()
 
 
 def assign(variable, value):
-    values = getattr(variable, "_values", None) or getattr(variable, "values", None)
-    if isinstance(values, (tuple, list)) and values:
-        for one in values:
-            one.assign(value)
-    else:
-        variable.assign(value)
+    for one in copies(variable):
+        one.assign(value)
 
 
 class Step(object):
@@ -81,7 +83,10 @@ class Step(object):
         self.rate = None
         self.iteration = None
         self.gradients = None
-        self.dropouts = []  # (rate, shape of an example) of every dropout that is at work
+        self.dropouts = []  # (rate, shape of an example, layers before) of every dropout that is at work
+        self.layers = LayerTrace()
+        self.clipping = Clipping()
+        self.updates = 0  # assignments to moving averages
 
 
 class KerasRecorder(object):
@@ -105,7 +110,10 @@ class KerasRecorder(object):
         self.parts = []
         self.training_depth = 0
         self.program = {}
-        self.dropouts = None
+        self.traced = None  # what the last trace of a train step said about the program
+        self.compiled = {}  # id of model -> the user's line that compiled it
+        self.sources = {}
+        self.dispatcher = Dispatcher(folder.trainers) if wanted(plan, folder) else None
 
     # -- variables --
     def model_parts(self, model):
@@ -206,7 +214,15 @@ class KerasRecorder(object):
             outputs = original(data)
         finally:
             self.tracing.step = None
-        self.dropouts = step.dropouts
+        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        reached = ancestors([step.loss]) if graph is not None and getattr(step.loss, "graph", None) is graph else None
+        self.traced = {
+            "dropout_rates": [rate for rate, _, _ in step.dropouts],
+            "dropout_inputs": [shape for _, shape, _ in step.dropouts],
+            "dropout_after": self.dropout_places(step, graph, reached),
+            "update_ops": step.updates,
+            "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
+        }
         stamp = tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
         fields = []
         if step.loss is not None:
@@ -223,7 +239,36 @@ class KerasRecorder(object):
             number = step.iteration + 1
             wanted = tf.reduce_any(tf.equal(number, tf.constant(self.state_steps, number.dtype)))
             tf.cond(wanted, lambda: self.write_gradients(step, number), lambda: tf.constant(False))
+        activations = step.layers.activations(tf, graph, self.name_of, reached)
+        if activations and step.iteration is not None and first_local_replica(tf, model.distribute_strategy):
+            first = tf.equal(step.iteration, 0)
+            tf.cond(first, lambda: self.write_activations(activations), lambda: tf.constant(False))
         return outputs
+
+    def part_of(self, variable):
+        """The Part of a variable, or the first of one that is stored in several; None for a stranger."""
+        by_variable = {id(part.variable): part for part in self.parts}
+        pieces = list(getattr(variable, "variables", [])) or [variable]
+        return by_variable.get(id(pieces[0]))
+
+    def dropout_places(self, step, graph, reached):
+        """How many calls of layers with weights came before each dropout; None where the program also has
+        weights outside layers, so that the count would not say where the dropout is.
+        """
+        owned = set()
+        for variable in step.layers.owned:
+            owned.update(id(piece) for piece in list(getattr(variable, "variables", [])) or [variable])
+        known = all(id(part.variable) in owned for part in self.parts)
+        return [step.layers.before(place, graph, reached) if known else None for _, _, place in step.dropouts]
+
+    def name_of(self, variable):
+        part = self.part_of(variable)
+        return None if part is None else part.name
+
+    def write_activations(self, activations):
+        tf = self.tf
+        tf.io.write_file(self.target("activations") + "%08d" % 1, pack_activations(tf, activations))
+        return tf.constant(True)
 
     def write_gradients(self, step, number):
         tf = self.tf
@@ -246,12 +291,18 @@ class KerasRecorder(object):
         step = getattr(self.tracing, "step", None)
         if step is None:
             return
+        step.clipping.before_gradients = len(step.clipping.calls)
         flat = [
             tensor for tensor in self.tf.nest.flatten(target) if hasattr(tensor, "dtype") and tensor.dtype.is_floating
         ]
         if flat:
             sums = [self.tf.reduce_sum(tensor) if tensor.shape.rank != 0 else tensor for tensor in flat]
             step.loss = sums[0] if len(sums) == 1 else self.tf.add_n(sums)
+
+    def clipping(self):
+        """Where calls of the clipping functions are noted now."""
+        step = getattr(self.tracing, "step", None)
+        return None if step is None else step.clipping
 
     def saw_update(self, optimizer, pairs):
         step = getattr(self.tracing, "step", None)
@@ -289,7 +340,6 @@ class KerasRecorder(object):
         total = np.float32(0)
         for loss in losses:
             total = np.float32(total + loss)
-        kinds = [type(layer).__name__ for layer in layers]
         return {
             "program": "migrated",
             "tensorflow": tf.__version__,
@@ -299,28 +349,81 @@ class KerasRecorder(object):
             "raw_slots": self.divides_by_rate(model.optimizer),
             "regularizers": len(losses),
             "regularization": float(total) if losses else None,
-            "update_ops": 2 * sum(1 for kind in kinds if "BatchNormalization" in kind),
-            "dropout_rates": [parts.float32(layer.rate) for layer in layers if isinstance(layer, self.dropout)],
+            "sources": self.source_lines(model),
             "replicas": int(strategy.num_replicas_in_sync),
             "gradients": "summed",
+            # Until a train step was traced.
+            "update_ops": 0,
+            "dropout_rates": [parts.float32(layer.rate) for layer in layers if isinstance(layer, self.dropout)],
         }
+
+    def describe_traced(self):
+        """Completes the description by what the trace of the train step showed."""
+        traced = dict(self.traced)
+        clipping = traced.pop("clipping")
+        self.program.update(traced)
+        settings = self.program["optimizer"]["settings"]
+        for key, value in clipping.items():
+            # An optimizer's own clipping is seen twice: as its attribute and as a call.
+            known = settings.get(key)
+            settings[key] = value if known is None else one_value([known, value])
+        self.folder.write_json("program.json", self.program)
+
+    def source_lines(self, model):
+        """{what: [path, line]} of the user's lines that are known."""
+        found = dict(self.sources)
+        found["optimizer"] = sources.marked(model.optimizer)
+        found["loss"] = self.compiled.get(id(model))
+        for layer in model._flatten_layers():
+            for variable in list(layer._trainable_weights) + list(layer._non_trainable_weights):
+                part = self.part_of(variable)
+                if part is not None:
+                    found.setdefault("variable:" + part.name, sources.marked(layer))
+        return {what: line for what, line in found.items() if line is not None}
+
+    def input_line(self, data):
+        """The user's line that made the batches of a dataset, or the function that makes the dataset."""
+        make = getattr(data, "dataset_fn", None) or getattr(data, "_dataset_fn", None)
+        if make is not None:
+            return sources.line_of_function(make)
+        waiting = [getattr(data, "_original_dataset", data)]
+        while waiting:
+            dataset = waiting.pop(0)
+            line = sources.marked(dataset)
+            if line is not None:
+                return line
+            if isinstance(dataset, self.tf.data.Dataset):
+                waiting.extend(dataset._inputs())
+        return None
+
+    def call_layer(self, original, layer, *args, **kwargs):
+        step = getattr(self.tracing, "step", None)
+        if step is None:
+            return original(layer, *args, **kwargs)
+        return step.layers.call(self.tf, original, layer, *args, **kwargs)
+
+    def saw_assignment(self, layer, variable):
+        step = getattr(self.tracing, "step", None)
+        # Renormalisation has further averages, which TensorFlow 1 does not count as update operations.
+        if step is not None and (variable is layer.moving_mean or variable is layer.moving_variance):
+            step.updates += 1
 
     def dropout_call(self, original, layer, inputs, *args, **kwargs):
         training = args[0] if args else kwargs.get("training")
         step = getattr(self.tracing, "step", None)
+        if training is None:
+            training = self.learning_phase()
         # A layer that was told not to train is no dropout, whatever its rate.
-        if step is not None and (training is None or hasattr(training, "dtype") or training):
-            step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs)))
+        if step is not None and (hasattr(training, "dtype") or training):
+            step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs), len(step.layers.calls)))
         if self.plan.get("pin_dropout", True):
             return self.tf.identity(inputs)
         return original(layer, inputs, *args, **kwargs)
 
     def after_step(self, model):
         self.steps_done += 1
-        if self.steps_done == 1 and self.dropouts is not None:
-            self.program["dropout_rates"] = [rate for rate, _ in self.dropouts]
-            self.program["dropout_inputs"] = [shape for _, shape in self.dropouts]
-            self.folder.write_json("program.json", self.program)
+        if self.steps_done == 1 and self.traced is not None:
+            self.describe_traced()
         if self.steps_done in self.state_steps:
             self.record_state(model)
         if self.limit is not None and self.steps_done >= self.limit:
@@ -345,6 +448,9 @@ class KerasRecorder(object):
         self.coordinated = bool(strategy._should_use_with_coordinator)
         bound = signature.bind(model, *args, **kwargs)
         self.training_depth += 1
+        if not self.started:
+            self.sources["train"] = sources.user_line(model, "fit")
+            self.sources["input"] = self.input_line(bound.arguments.get("x"))
         try:
             self.begin(model, strategy)
             if self.folder.replay:
@@ -388,13 +494,22 @@ class KerasRecorder(object):
         spec = self.element_spec(arguments)
         source = folder.replay_sources[0] if self.coordinated else folder.replay
         several = self.coordinated and len(folder.replay_sources) > 1
-        total = sum(batches.count(path) for path in (folder.replay_sources if self.coordinated else [source]))
+        counts = [batches.count(path) for path in (folder.replay_sources if self.coordinated else [source])]
+        total = sum(counts)
         self.limit = total if self.limit is None else min(total, self.limit)
-        skip = 0 if several else self.steps_done
+        in_turns = several and self.dispatcher is not None
+        if in_turns and not self.steps_done:
+            self.dispatcher.limit(counts)
         elsewhere = "/proc/self/fd/%d" % REPLAY_DESCRIPTOR if self.coordinated else None
 
         def make(context=None):
-            return batches.replay_dataset(tf, source, spec, elsewhere, skip, repeat=several)
+            if in_turns:
+                # Each worker goes on after its own last step, which only it knows.
+                own = tf.io.matching_files("/proc/self/fd/%d/steps/*" % OWN_DESCRIPTOR)
+                skip = tf.size(own, out_type=tf.int64)
+            else:
+                skip = 0 if several else self.steps_done
+            return batches.replay_dataset(tf, source, spec, elsewhere, skip, repeat=several and not in_turns)
 
         workers = self.coordinated or strategy.extended._in_multi_worker_mode()
         if isinstance(x, creator) or self.coordinated:
@@ -432,7 +547,11 @@ class KerasRecorder(object):
             return function
 
         def counted(*inputs):
-            result = function(*inputs)
+            if self.coordinated and self.dispatcher is not None:
+                with self.dispatcher.turn(model._cluster_coordinator):
+                    result = function(*inputs)
+            else:
+                result = function(*inputs)
             self.after_step(model)
             return result
 
@@ -441,17 +560,82 @@ class KerasRecorder(object):
         return counted
 
     # -- evaluation --
-    def evaluate(self, original, model, *args, **kwargs):
+    def evaluate(self, original, signature, model, *args, **kwargs):
+        # The program's own evaluation comes last: metrics end as it leaves them.
+        others = {}
+        if self.plan.get("evaluate_weights") or self.plan.get("evaluation_control"):
+            others = self.evaluate_others(original, signature.bind(model, *args, **kwargs), model)
         results = original(model, *args, **kwargs)
         named = results
         if not isinstance(results, dict):
             values = results if isinstance(results, (list, tuple)) else [results]
             named = dict(zip(model.metrics_names, values))
-        numbers = {key: float(np.asarray(value)) for key, value in named.items() if np.asarray(value).ndim == 0}
-        if getattr(model, "optimizer", None) is not None:
-            numbers["global_step"] = float(read(self.tf, model.optimizer.iterations))
-        self.folder.append_line("evaluations.jsonl", {"time": time.time(), "results": numbers})
+        line = {"time": time.time(), "step": self.model_step(model), "results": parts.numbers(named)}
+        line.update(others)
+        self.folder.append_line("evaluations.jsonl", line)
         return results
+
+    def model_step(self, model):
+        optimizer = getattr(model, "optimizer", None)
+        return None if optimizer is None else int(read(self.tf, optimizer.iterations))
+
+    def evaluate_others(self, original, bound, model):
+        """The results of the same evaluation with weights that are not the model's, which it keeps."""
+        data = bound.arguments.get("x")
+        if data is None or hasattr(data, "__next__"):
+            return {"note": "not evaluated with other weights: its data can be read only once"}
+        quiet = {"verbose": 0, "return_dict": True, "callbacks": self.callback_list([], model=model)}
+        bound.arguments.update(quiet)
+
+        def run():
+            results = parts.numbers(original(*bound.args, **bound.kwargs))
+            self.settle(model)
+            return results
+
+        self.settle(model)
+        if not model.built:
+            run()  # makes the variables
+        model_parts = self.model_parts(model)
+        own = [[self.tf.convert_to_tensor(one).numpy() for one in copies(part.variable)] for part in model_parts]
+        found = {}
+        try:
+            chosen = self.weights_for(self.model_step(model))
+            if chosen is not None and self.take_weights(model_parts, chosen["path"], found):
+                found.update(same_weights=run(), weights_step=chosen["step"])
+            start = self.folder.initial_file() if self.plan.get("evaluation_control") else None
+            if start is not None and self.take_weights(model_parts, start, found):
+                found["control"] = run()
+        finally:
+            for part, values in zip(model_parts, own):
+                for one, value in zip(copies(part.variable), values):
+                    one.assign(value)
+        return found
+
+    def settle(self, model):
+        """Waits until workers have done what they were given."""
+        coordinator = getattr(model, "_cluster_coordinator", None)
+        if coordinator is not None:
+            coordinator.join()
+
+    def weights_for(self, step):
+        """The entry of the plan's weights that is of this step, else the nearest."""
+        given = self.plan.get("evaluate_weights") or []
+        if not given:
+            return None
+        return given[-1] if step is None else min(given, key=lambda one: abs(one["step"] - step))
+
+    def take_weights(self, model_parts, path, found):
+        """Gives a model other weights; a note, and false, where they are those of another model."""
+        with np.load(path) as archive:
+            values = {name: archive[name] for name in archive.files}
+        try:
+            pieces = parts.cut(model_parts, values)
+        except (KeyError, ValueError) as error:
+            found["note"] = "not evaluated with other weights: %s" % error.args[0]
+            return False
+        for part, piece in zip(model_parts, pieces):
+            assign(part.variable, piece)
+        return True
 
     def checkpoints(self, original, checkpoint_dir, min_interval_secs=0, timeout=None, timeout_fn=None):
         """tf.train.checkpoints_iterator that also ends when every training process is gone and no
@@ -481,6 +665,8 @@ def install(plan, folder):
     dropout = importlib.import_module(base + "layers.regularization.dropout").Dropout
     recorder = KerasRecorder(tf, plan, folder)
     recorder.dropout = dropout
+    recorder.learning_phase = importlib.import_module(base + "backend").learning_phase
+    recorder.callback_list = importlib.import_module(base + "callbacks").CallbackList
     recorder.keras_version = getattr(importlib.import_module(base.partition(".")[0]), "__version__", None)
 
     signature = inspect.signature(model.fit)
@@ -491,8 +677,20 @@ def install(plan, folder):
     )
     parts.wrap(model, "make_train_function", recorder.make_train_function)
     if plan.get("evaluate", True):
-        parts.wrap(model, "evaluate", recorder.evaluate)
-    _patch_single_steps(model)
+        evaluation = inspect.signature(model.evaluate)
+        parts.wrap(
+            model,
+            "evaluate",
+            lambda original, self, *args, **kwargs: recorder.evaluate(original, evaluation, self, *args, **kwargs),
+        )
+    _patch_compile(model, recorder)
+    _patch_layers(base, recorder)
+    _patch_sources(tf, base, optimizer, recorder)
+    watch_clipping(recorder.clipping)
+    _patch_waiting(recorder)
+    if recorder.dispatcher is not None:
+        coordinator = importlib.import_module("tensorflow.python.distribute.coordinator.cluster_coordinator")
+        parts.wrap(coordinator._CoordinatedClosureQueue, "put", recorder.dispatcher.put)
     _patch_gradients(tf, optimizer, recorder)
     parts.wrap(
         dropout,
@@ -502,16 +700,82 @@ def install(plan, folder):
     _patch_places(tf, base, model, recorder)
 
 
-def _patch_single_steps(model):
-    """One call of the train function is one step: several steps per call compute the same, but hide the
-    steps between.
+def first_local_replica(tf, strategy):
+    """Whether what is being traced is the first of the replicas of its process."""
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        return True
+    workers = getattr(strategy.extended, "_num_workers", 1) if strategy.extended._in_multi_worker_mode() else 1
+    local = max(1, int(strategy.num_replicas_in_sync) // workers)
+    number = tf.get_static_value(context.replica_id_in_sync_group)
+    return number is None or int(number) % local == 0
+
+
+def _patch_layers(base, recorder):
+    """The call of every layer, and what batch normalisation does to its moving averages."""
+    layer = importlib.import_module(base + "engine.base_layer").Layer
+    parts.wrap(layer, "__call__", recorder.call_layer)
+    normalization = importlib.import_module(base + "layers.normalization.batch_normalization")
+
+    def assign_average(original, self, variable, *args, **kwargs):
+        recorder.saw_assignment(self, variable)
+        return original(self, variable, *args, **kwargs)
+
+    for name in ("_assign_moving_average", "_assign_new_value"):
+        parts.wrap(normalization.BatchNormalizationBase, name, assign_average)
+
+
+def _patch_sources(tf, base, optimizer, recorder):
+    """The user's lines that make layers, optimizers and batches."""
+    layer = importlib.import_module(base + "engine.base_layer").Layer
+    make = layer.__new__
+
+    @functools.wraps(make)
+    def make_layer(cls, *args, **kwargs):
+        made = make(cls, *args, **kwargs)
+        sources.mark(made, sources.user_line())
+        return made
+
+    layer.__new__ = staticmethod(make_layer)
+
+    def make_optimizer(original, self, *args, **kwargs):
+        sources.mark(self, sources.user_line(self, "__init__"))
+        return original(self, *args, **kwargs)
+
+    parts.wrap(optimizer._BaseOptimizer, "__init__", make_optimizer)
+
+    def make_batches(original, self, *args, **kwargs):
+        dataset = original(self, *args, **kwargs)
+        sources.mark(dataset, sources.user_line())
+        return dataset
+
+    for name in ("batch", "padded_batch"):
+        parts.wrap(tf.data.Dataset, name, make_batches)
+
+
+def _patch_compile(model, recorder):
+    """Which line compiles; and one call of the train function is one step: several steps per call compute the
+    same, but hide the steps between.
     """
 
     def compile_model(original, self, *args, **kwargs):
+        recorder.compiled[id(self)] = sources.user_line(self, "compile")
         kwargs.pop("steps_per_execution", None)
         return original(self, *args, **kwargs)
 
     parts.wrap(model, "compile", compile_model)
+
+
+def _patch_waiting(recorder):
+    """A coordinator leaves its functions with the workers, which end with it: to take them back can last
+    seconds.
+    """
+
+    def remove_function(original, context, name):
+        return None if recorder.coordinated else original(context, name)
+
+    context = importlib.import_module("tensorflow.python.eager.context")
+    parts.wrap(context.Context, "remove_function", remove_function)
 
 
 def _patch_gradients(tf, optimizer, recorder):

@@ -9,7 +9,18 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SIBLINGS = ("batches", "folder", "parts", "record_estimator", "record_keras", "redirect")
+SIBLINGS = (
+    "batches",
+    "folder",
+    "mutate",
+    "parts",
+    "record_estimator",
+    "record_keras",
+    "redirect",
+    "sources",
+    "tracing",
+    "turns",
+)
 
 
 def preload(program):
@@ -37,14 +48,24 @@ def install(plan):
     """Makes this process obey ``plan`` and record itself. The keys of the plan:
 
     - ``record``, ``model_dir``: folders to write to; every checkpoint path of the script is moved into the
-    second - ``task``: {"type", "index"} of this process; ``trainers``: the tasks that train and wait for
-    each other - ``steps``: global steps after which training ends, or None - ``state_steps``: steps after
-    which weights and slots, and of which the gradients, are recorded - ``initial``: npz of whole weights by
-    this program's variable names, to start from, or None - ``ulp_seed``: moves every float initial value to
-    a neighbouring one, or None - ``learning_rate_factor``: multiplies every rate that is used - ``replay``:
-    record folder of a run whose batches replace the program's own, or None - ``record_batches``,
-    ``evaluate``: whether to record batches and results of evaluation - ``pin_dropout``: dropout lets its
-    input through
+      second
+    - ``task``: {"type", "index"} of this process; ``trainers``: the tasks that train and wait for each other
+    - ``steps``: global steps after which training ends, or None
+    - ``state_steps``: steps after which weights and slots, and of which the gradients, are recorded
+    - ``initial``: npz of whole weights by this program's variable names, to start from, or None
+    - ``permute_seed``: starts with the elements of those weights (or of the program's own) in another order,
+      which is another draw from the same distribution, or None
+    - ``ulp_seed``: moves every float initial value to a neighbouring one, or None
+    - ``learning_rate_factor``: multiplies every rate that is used
+    - ``replay``: record folder of a run whose batches replace the program's own, or None
+    - ``record_batches``, ``evaluate``: whether to record batches and results of evaluation
+    - ``evaluate_weights``: [{"step", "path"}], npz files of whole weights; at every evaluation a Keras program
+      also evaluates the one of its own step (or the nearest)
+    - ``evaluation_control``: whether a Keras program then also evaluates the weights that the run began with
+    - ``pin_dropout``: dropout lets its input through
+    - ``turns``: the trainers of parameter servers step one after another, and the numbers of states and
+      gradients are those of all their steps
+    - ``mutant``: a known mistake to make in a Keras program while it runs, or None
 
     The program kind is ``plan["program"]`` ("original" or "migrated") when given; else a process that was
     told to use Keras 2 is a migrated one. Runs no TensorFlow op: strategies must still be able to configure
@@ -61,6 +82,10 @@ def install(plan):
     program = plan.get("program") or ("migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original")
     folder = modules["folder"].TaskFolder(plan, program)
     modules["record_estimator" if program == "original" else "record_keras"].install(plan, folder)
+    if plan.get("mutant"):
+        if program == "original":
+            raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")
+        modules["mutate"].install(importlib.import_module("tensorflow"), plan, folder)
     # A user's own module may bear one of these plain names; ours live on through the patches.
     for name in SIBLINGS:
         sys.modules.pop(name, None)

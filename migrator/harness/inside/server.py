@@ -124,7 +124,11 @@ class Server:
         sys.stderr.flush()
         started = time.time()
         own = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self.send({"event": "not started", "task": job["task"], "message": error.strerror, "errno": error.errno})
+            return None
         if pid == 0:
             job["parent"] = own
             job["program"] = self._program

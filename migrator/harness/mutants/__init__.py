@@ -1,5 +1,5 @@
-"""Known-bad migrations: each takes the text of a good migrated script and makes one mistake in it."""
+"""Known-bad versions of a migrated program: each makes one mistake, which some level has to find."""
 
-from migrator.harness.mutants.catalogue import MUTANTS, Mutant, UnchangedError, applicable, apply
+from migrator.harness.mutants.catalogue import BY_ID, MUTANTS, SENTINELS, Family, Mutant, select
 
-__all__ = ["MUTANTS", "Mutant", "UnchangedError", "applicable", "apply"]
+__all__ = ["BY_ID", "MUTANTS", "SENTINELS", "Family", "Mutant", "select"]

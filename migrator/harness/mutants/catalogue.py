@@ -1,161 +1,332 @@
-"""The mistakes, as edits of the text of a Keras training script."""
+"""The mistakes, as data: what inside/mutate.py is told to do, and which level should find it."""
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
 
-class UnchangedError(AssertionError):
-    """A mutator claimed to apply and left the text as it was: a test built on it would prove nothing."""
+class Family(Enum):
+    """What part of a training program a mistake is made in."""
+
+    OPTIMIZER = "optimizer"
+    LOSS = "loss"
+    REGULARIZATION = "regularization"
+    DATA = "data"
+    BATCH_NORM = "batch_norm"
+    DISTRIBUTION = "distribution"
+    EVALUATION = "evaluation"
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake. `expected_level` is the first level that must say DIFFERENT.
+    """One mistake. `parameters` are what inside/mutate.py takes beside the id, "kind" first of all.
 
-    `edit` returns the changed text, or None where the script has nothing to make this mistake in, or where
-    the mistake could not be seen (half a batch of one example).
+    `expected_level` is the first level that can say DIFFERENT on a workload that exercises the mistake. An "unseen"
+    mistake is made behind the place where settings are read back, so that L0b cannot be the one to find it.
     """
 
     id: str
+    family: Family
     description: str
     expected_level: str
-    edit: Callable[[str], str | None]
+    parameters: Mapping[str, Any]
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The value of the plan's "mutant"."""
+        return {"id": self.id, **self.parameters}
 
 
-def apply(mutant: Mutant, text: str) -> str | None:
-    """The script with the mistake, or None if it does not apply. Raises UnchangedError if nothing changed."""
-    changed = mutant.edit(text)
-    if changed is None:
-        return None
-    if changed == text:
-        raise UnchangedError(f"the mutant {mutant.id} left the script as it was")
-    ast.parse(changed)
-    return changed
+def _optimizer() -> Iterable[Mutant]:
+    def mutant(id: str, description: str, level: str, kind: str, **parameters: Any) -> Mutant:
+        return Mutant(id, Family.OPTIMIZER, description, level, {"kind": kind, **parameters})
 
-
-def applicable(text: str) -> tuple[tuple[Mutant, str], ...]:
-    """The mutants that apply to a script, with the changed texts."""
-    changed = ((mutant, apply(mutant, text)) for mutant in MUTANTS)
-    return tuple((mutant, result) for mutant, result in changed if result is not None)
-
-
-_NUMBER = r"[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?"
-
-
-def _keyword(text: str, name: str, change: Callable[[float], float]) -> str | None:
-    """Changes every literal value of the keyword argument `name`."""
-    pattern = re.compile(rf"\b{name}=({_NUMBER})")
-    if not pattern.search(text):
-        return None
-    return pattern.sub(lambda match: f"{name}={change(float(match[1]))!r}", text)
-
-
-def _closing(text: str, opening: int) -> int:
-    """The place of the bracket that closes the one at `opening`. The text is Python without brackets in
-    strings.
-    """
-    depth = 0
-    for place in range(opening, len(text)):
-        depth += (text[place] in "([{") - (text[place] in ")]}")
-        if depth == 0:
-            return place
-    raise ValueError("a bracket is not closed")
-
-
-def _calls(text: str, pattern: str) -> Sequence[tuple[int, int]]:
-    """(place of the opening bracket, of the closing one) of every call whose callee ends at a match of
-    `pattern`.
-    """
-    openings = [match.end() - 1 for match in re.finditer(pattern + r"\(", text)]
-    return [(opening, _closing(text, opening)) for opening in openings]
-
-
-def _with_argument(text: str, opening: int, closing: int, argument: str) -> str:
-    inside = text[opening + 1 : closing].strip()
-    separator = "" if not inside else " " if inside.endswith(",") else ", "
-    return text[:closing] + separator + argument + text[closing:]
-
-
-def _summed(text: str) -> str | None:
-    calls = _calls(text, r"\bkeras\.losses\.[A-Z]\w+")
-    batches = _batch_calls(text)
-    if not calls or "reduction=" in text or not batches or batches[0][2] == "1":
-        return None
-    return _with_argument(text, *calls[0], 'reduction="sum"')
-
-
-def _batch_calls(text: str) -> list[tuple[int, int, str]]:
-    """The calls of Dataset.batch: opening, closing, and the text of the batch size."""
-    found = []
-    for opening, closing in _calls(text, r"\.batch"):
-        size = text[opening + 1 : closing].split(",")[0].strip()
-        if size:
-            found.append((opening, closing, size))
-    return found
-
-
-def _half_batch(text: str) -> str | None:
-    batches = _batch_calls(text)
-    if not batches or batches[0][2] == "1":
-        return None
-    opening, closing, size = batches[0]
-    return text[: opening + 1] + text[opening + 1 : closing].replace(size, f"({size}) // 2", 1) + text[closing:]
-
-
-def _without_last_batch(text: str) -> str | None:
-    batches = _batch_calls(text)
-    if not batches:
-        return None
-    opening, closing, size = batches[0]
-    line = text.rfind("\n", 0, opening) + 1
-    repeat = text.rfind(".repeat(", line, opening)
-    if repeat >= 0:
-        # Repeated before it is batched: the last batch of an epoch is its last examples.
-        return f"{text[:repeat]}.apply(lambda d: d.take(d.cardinality() - ({size}))){text[repeat:]}"
-    return f"{text[: closing + 1]}.apply(lambda d: d.take(d.cardinality() - 1)){text[closing + 1 :]}"
-
-
-def _without_regularizers(text: str) -> str | None:
-    pattern = re.compile(r",?\s*\b(?:kernel|bias|activity)_regularizer=")
-    changed, found = text, pattern.search(text)
-    if found is None:
-        return None
-    while found is not None:
-        end, depth = found.end(), 0
-        while depth or changed[end] not in ",)":
-            depth += (changed[end] in "([{") - (changed[end] in ")]}")
-            end += 1
-        changed = changed[: found.start()] + changed[end:]
-        found = pattern.search(changed)
-    return re.sub(r"\(\s*,\s*", "(", changed)
+    unseen = "although the settings read back right"
+    for factor, text in ((1.2, "20 %"), (1.05, "5 %"), (1.01, "1 %"), (1.0001, "0.01 %")):
+        yield mutant(
+            f"learning-rate-x{factor}", f"the learning rate is {text} higher", "L0b", "learning_rate", factor=factor
+        )
+    for factor, text in ((1.05, "5 %"), (1.01, "1 %"), (1.0001, "0.01 %")):
+        yield mutant(
+            f"update-x{factor}",
+            f"updates are made with a rate {text} higher, {unseen}",
+            "L4",
+            "learning_rate",
+            factor=factor,
+            unseen=True,
+        )
+    settings: tuple[tuple[str, str, dict[str, Any], str | None], ...] = (
+        ("epsilon", "epsilon is Keras' default of 1e-7", {"setting": "epsilon", "value": 1e-7}, "epsilon-unseen"),
+        (
+            "accumulator-0.11",
+            "the accumulator starts at 0.11",
+            {"setting": "initial_accumulator_value", "value": 0.11},
+            "accumulator-0.11-unseen",
+        ),
+        (
+            # Not exactly zero, which would divide a zero gradient by zero and be a crash instead of a mistake.
+            "accumulator-missing",
+            "the accumulator starts at (nearly) zero",
+            {"setting": "initial_accumulator_value", "value": 1e-6},
+            None,
+        ),
+        ("beta-1", "beta_1 is 0.85", {"setting": "beta_1", "value": 0.85}, "beta-1-unseen"),
+        ("beta-2", "beta_2 is 0.99", {"setting": "beta_2", "value": 0.99}, "beta-2-unseen"),
+        (
+            "momentum-added",
+            "a momentum of 0.9 is added",
+            {"setting": "momentum", "value": 0.9, "only_from": 0.0},
+            None,
+        ),
+        ("momentum-removed", "there is no momentum", {"setting": "momentum", "value": 0.0}, "momentum-removed-unseen"),
+    )
+    for id, description, parameters, hidden in settings:
+        yield mutant(id, description, "L0b", "optimizer_setting", **parameters)
+        if hidden is not None:
+            # Without momentum there are no slots, which L1 counts.
+            level = "L1" if id == "momentum-removed" else "L4"
+            yield mutant(hidden, f"{description}, {unseen}", level, "optimizer_setting", **parameters, unseen=True)
+    yield mutant("nesterov", "the other of the two momentum rules", "L0b", "nesterov")
+    yield mutant("nesterov-unseen", f"the other of the two momentum rules, {unseen}", "L4", "nesterov", unseen=True)
+    for norm in (1.0, 5.0):
+        description = f"gradients are clipped to a global norm of {norm:g}"
+        yield mutant(f"clipping-{norm:g}", description, "L0b", "clipping", norm=norm)
+        yield mutant(f"clipping-{norm:g}-unseen", f"{description}, {unseen}", "L4", "clipping", norm=norm, unseen=True)
+    yield mutant("clipping-removed", "gradients are not clipped", "L0b", "clipping", norm=None)
+    yield mutant(
+        "clipping-removed-unseen", f"gradients are not clipped, {unseen}", "L4", "clipping", norm=None, unseen=True
+    )
+    yield mutant(
+        "lazy-rows",
+        "rows of an embedding that are not in the batch stay, where the original moves them",
+        "L4",
+        "sparse_rows",
+        rows="untouched",
+    )
+    yield mutant(
+        "dense-momentum",
+        "rows of an embedding that are not in the batch move by their momentum, as in the stock Keras SGD",
+        "L4",
+        "sparse_rows",
+        rows="dense",
+    )
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    *_optimizer(),
     Mutant(
-        "learning-rate",
-        "the learning rate is 1% higher",
-        "L0b",
-        lambda text: _keyword(text, "learning_rate", lambda rate: rate * 1.01),
+        "sum-for-mean",
+        Family.LOSS,
+        "the loss is summed over the batch instead of averaged",
+        "L3",
+        {"kind": "loss_reduction"},
     ),
     Mutant(
-        "epsilon",
-        "the optimizer keeps Keras' default epsilon of 1e-7",
-        "L0b",
-        lambda text: _keyword(text, "epsilon", lambda _: 1e-7),
+        "partial-batch",
+        Family.LOSS,
+        "the loss of a partial batch is divided by the size of a full one",
+        "L4",
+        {"kind": "partial_batch"},
     ),
-    Mutant("sum-for-mean", "the loss is summed over the batch instead of averaged", "L3", _summed),
-    Mutant("batch-split", "the batch is divided between replicas instead of given to each", "L0b", _half_batch),
-    Mutant("dropped-regularizer", "the regularisers are left out", "L0b", _without_regularizers),
-    Mutant("dropped-last-batch", "the last batch of an epoch is dropped", "L2", _without_last_batch),
     Mutant(
-        # Not exactly zero, which would divide a zero gradient by zero and be a crash instead of a mistake.
-        "missing-accumulator",
-        "the accumulator starts at (nearly) zero instead of TF1's initial value",
+        "regularizers-dropped",
+        Family.REGULARIZATION,
+        "the regularisers are left out",
         "L0b",
-        lambda text: _keyword(text, "initial_accumulator_value", lambda _: 1e-6),
+        {"kind": "regularizers", "change": "dropped"},
+    ),
+    Mutant(
+        "regularizer-dropped",
+        Family.REGULARIZATION,
+        "the first of the regularisers is left out",
+        "L3",
+        {"kind": "regularizers", "change": "first_dropped"},
+    ),
+    Mutant(
+        "regularizers-doubled",
+        Family.REGULARIZATION,
+        "the regularisers count twice",
+        "L3",
+        {"kind": "regularizers", "change": "doubled"},
+    ),
+    Mutant("dropout-off", Family.REGULARIZATION, "dropout is not at work", "L0b", {"kind": "dropout", "change": "off"}),
+    Mutant(
+        "dropout-keep-prob",
+        Family.REGULARIZATION,
+        "dropout keeps what it should drop",
+        "L0b",
+        {"kind": "dropout", "change": "keep_prob"},
+    ),
+    Mutant(
+        "dropout-rate",
+        Family.REGULARIZATION,
+        "the dropout rate is a tenth higher",
+        "L0b",
+        {"kind": "dropout", "change": "more"},
+    ),
+    Mutant(
+        "batch-half",
+        Family.DATA,
+        "the batch is divided between replicas instead of given to each",
+        "L0b",
+        {"kind": "batch_size", "change": "half"},
+    ),
+    Mutant(
+        "batch-minus-one",
+        Family.DATA,
+        "each batch is one example short",
+        "L0b",
+        {"kind": "batch_size", "change": "minus_one"},
+    ),
+    Mutant(
+        "last-batch-dropped",
+        Family.DATA,
+        "the last batch of an epoch is dropped",
+        "L2",
+        {"kind": "dropped_batch", "side": "train"},
+    ),
+    Mutant("shuffle-seed", Family.DATA, "another shuffle seed", "L2", {"kind": "shuffle", "change": "seed"}),
+    Mutant("shuffle-missing", Family.DATA, "the data is not shuffled", "L2", {"kind": "shuffle", "change": "none"}),
+    Mutant(
+        "update-ops-missing",
+        Family.BATCH_NORM,
+        "the moving statistics of batch normalisation are never updated",
+        "L0b",
+        {"kind": "batch_norm_updates"},
+    ),
+    Mutant(
+        "batch-norm-momentum",
+        Family.BATCH_NORM,
+        "the moving statistics have a momentum of 0.9",
+        "L4",
+        {"kind": "batch_norm_setting", "setting": "momentum", "value": 0.9},
+    ),
+    Mutant(
+        "batch-norm-epsilon",
+        Family.BATCH_NORM,
+        "the epsilon of batch normalisation is 1e-5",
+        "L3",
+        {"kind": "batch_norm_setting", "setting": "epsilon", "value": 1e-5},
+    ),
+    Mutant(
+        "batch-norm-inference",
+        Family.BATCH_NORM,
+        "batch normalisation is in inference mode during training",
+        "L0b",
+        {"kind": "batch_norm_mode", "phase": "train"},
+    ),
+    Mutant(
+        "gradients-averaged-twice",
+        Family.DISTRIBUTION,
+        "averaged gradients are divided by the number of replicas once more",
+        "L4",
+        {"kind": "replica_gradients", "change": "averaged"},
+    ),
+    Mutant(
+        "gradients-summed",
+        Family.DISTRIBUTION,
+        "the gradients of the replicas are summed instead of averaged",
+        "L4",
+        {"kind": "replica_gradients", "change": "summed"},
+    ),
+    Mutant(
+        "worker-lost",
+        Family.DISTRIBUTION,
+        "what the last worker computes is lost",
+        "L4",
+        {"kind": "replica_gradients", "change": "last_lost"},
+    ),
+    Mutant("same-shard", Family.DISTRIBUTION, "every worker reads the same shard", "L2", {"kind": "same_shard"}),
+    Mutant(
+        "partitioner-missing",
+        Family.DISTRIBUTION,
+        "variables are not divided over the parameter servers",
+        "L1",
+        {"kind": "partitioner", "change": "none"},
+    ),
+    Mutant(
+        "partitioner-shards",
+        Family.DISTRIBUTION,
+        "variables are divided into one shard more",
+        "L1",
+        {"kind": "partitioner", "change": "more"},
+    ),
+    Mutant(
+        "evaluation-stale",
+        Family.EVALUATION,
+        "the weights that training began with are evaluated",
+        "L7",
+        {"kind": "stale_evaluation"},
+    ),
+    Mutant(
+        "evaluation-last-batch",
+        Family.EVALUATION,
+        "the last batch of an evaluation is dropped",
+        "L7",
+        {"kind": "dropped_batch", "side": "evaluate"},
+    ),
+    Mutant(
+        "evaluation-threshold",
+        Family.EVALUATION,
+        "metrics see predictions that are 0.1 higher",
+        "L7",
+        {"kind": "metrics", "change": "threshold"},
+    ),
+    Mutant(
+        "evaluation-labels",
+        Family.EVALUATION,
+        "metrics count the classes from one",
+        "L7",
+        {"kind": "metrics", "change": "labels"},
+    ),
+    Mutant(
+        "evaluation-batch-norm",
+        Family.EVALUATION,
+        "batch normalisation is in training mode during evaluation",
+        "L7",
+        {"kind": "batch_norm_mode", "phase": "evaluate"},
+    ),
+    Mutant(
+        "evaluation-regularization",
+        Family.EVALUATION,
+        "the loss of an evaluation is reported without regularisation",
+        "L7",
+        {"kind": "evaluation_loss"},
+    ),
+    Mutant(
+        "weights-changed",
+        Family.EVALUATION,
+        "the weights are 1 % larger when training is over",
+        "L7",
+        {"kind": "changed_weights", "factor": 1.01},
     ),
 )
+
+BY_ID: Mapping[str, Mutant] = {mutant.id: mutant for mutant in MUTANTS}
+
+SENTINELS: tuple[Mutant, ...] = tuple(
+    BY_ID[id] for id in ("learning-rate-x1.01", "last-batch-dropped", "update-ops-missing", "sum-for-mean")
+)
+"""The mutants of every run; all others are for the self-test."""
+
+
+def select(wanted: Iterable[str]) -> tuple[Mutant, ...]:
+    """The mutants with these ids or of these families, in the order of the catalogue; "sentinels" are the four.
+
+    ValueError names what is neither.
+    """
+    families = {family.value for family in Family}
+    chosen: set[str] = set()
+    for word in wanted:
+        if word == "sentinels":
+            chosen |= {mutant.id for mutant in SENTINELS}
+        elif word in families:
+            chosen |= {mutant.id for mutant in MUTANTS if mutant.family.value == word}
+        elif word in BY_ID:
+            chosen.add(word)
+        else:
+            raise ValueError(f"no mutant and no family of mutants is called {word}")
+    return tuple(mutant for mutant in MUTANTS if mutant.id in chosen)

@@ -24,6 +24,18 @@ def failed(program: str, message: str, tail: Sequence[str] = ()) -> LevelResult:
     )
 
 
+def timed_out(program: str, message: str, tail: Sequence[str] = ()) -> LevelResult:
+    """The level's result when a run was ended because it took longer than was allowed: no word on the program."""
+    return LevelResult(
+        ID,
+        TITLE,
+        Status.INCONCLUSIVE,
+        f"the {program} program did not end in time: {message}",
+        Reason.TIMEOUT,
+        notes=tuple(tail),
+    )
+
+
 def _first_non_finite(recording: Recording) -> Divergence | None:
     for step in recording.steps:
         if not math.isfinite(step.loss):

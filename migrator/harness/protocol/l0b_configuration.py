@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,24 @@ from migrator.harness.recording import Optimizer, Recording
 ID, TITLE = "L0b", "Same settings"
 
 Setting = float | bool | str | None
+
+
+@dataclass(frozen=True)
+class Field:
+    """One setting of both programs. `same` is None where it is not known well enough to compare (`remark` says why).
+
+    `step` is the training step that shows it, for settings that may change. `causes` are likely reasons for a
+    difference.
+    """
+
+    name: str
+    original: Setting
+    migrated: Setting
+    same: bool | None
+    causes: tuple[str, ...] = ()
+    step: int | None = None
+    remark: str = ""
+
 
 # What a field means to the arithmetic when one of the two optimizers does not have it at all.
 _ABSENT: Mapping[str, Setting] = {
@@ -68,26 +87,53 @@ def same(a: Setting, b: Setting) -> bool:
     return a == b
 
 
-def _known_absent(key: str, value: Setting) -> Setting:
+_CLIPPING = ("the gradients of one program are clipped, or at another value; Keras clips what its optimizer is told",)
+_REASONS: Mapping[str, tuple[str, ...]] = {
+    "learning_rate": ("another rate, or another schedule",),
+    "epsilon": ("Keras' default epsilon is 1e-7; TF1's is 1e-8 for Adam, and Adagrad has none",),
+    "initial_accumulator_value": ("another start of the accumulator: TF1's default is 0.1",),
+    "clipnorm": _CLIPPING,
+    "clipvalue": _CLIPPING,
+    "global_clipnorm": _CLIPPING,
+}
+# Settings that None switches off; in any other, None stands for a value that is computed at run time.
+_OFF = frozenset({"clipnorm", "clipvalue", "global_clipnorm", "clip_by_average_norm", "weight_decay"})
+
+
+def _setting(key: str, settings: Mapping[str, Setting]) -> tuple[Setting, bool]:
+    """The value of a setting, with what its absence means filled in, and whether it is known."""
+    value = settings.get(key)
     if value is not None:
-        return value
-    return _ABSENT.get(key)
+        return value, value != "computed"
+    return _ABSENT.get(key), key not in settings or key in _OFF
+
+
+def _optimizer(original: Recording, migrated: Recording) -> tuple[Field, ...]:
+    if original.optimizer is None or migrated.optimizer is None:
+        names = tuple(None if o is None else o.name for o in (original.optimizer, migrated.optimizer))
+        return (Field("optimizer", names[0], names[1], False),)
+    rules = family(original.optimizer), family(migrated.optimizer)
+    fields = [Field("update rule", *rules, rules[0] == rules[1])]
+    ours, theirs = original.optimizer.settings, migrated.optimizer.settings
+    for key in sorted((set(ours) | set(theirs)) - _NOT_ARITHMETIC):
+        (a, known_a), (b, known_b) = _setting(key, ours), _setting(key, theirs)
+        causes = _REASONS.get(key, ())
+        # A clipping at a computed value is a clipping all the same.
+        if (known_a and known_b) or (key in _OFF and (a is None) != (b is None)):
+            fields.append(Field(key, a, b, same(a, b), causes))
+        elif key == "learning_rate":
+            fields.append(Field(key, ours.get(key), theirs.get(key), _same_rates(original, migrated), causes))
+        else:
+            remark = f"{key} is computed at run time; only its effect is compared (L4)"
+            fields.append(Field(key, ours.get(key), theirs.get(key), None, causes, remark=remark))
+    return tuple(fields)
 
 
 def optimizer_fields(original: Recording, migrated: Recording) -> tuple[tuple[str, Setting, Setting, bool], ...]:
     """(field, original, migrated, same) for the update rule and every setting that takes part in the
-    arithmetic.
+    arithmetic. A setting that only its effect can be compared of counts as the same.
     """
-    if original.optimizer is None or migrated.optimizer is None:
-        names = tuple(None if o is None else o.name for o in (original.optimizer, migrated.optimizer))
-        return (("optimizer", names[0], names[1], False),)
-    rules = family(original.optimizer), family(migrated.optimizer)
-    fields: list[tuple[str, Setting, Setting, bool]] = [("update rule", *rules, rules[0] == rules[1])]
-    ours, theirs = original.optimizer.settings, migrated.optimizer.settings
-    for key in sorted((set(ours) | set(theirs)) - _NOT_ARITHMETIC):
-        a, b = _known_absent(key, ours.get(key)), _known_absent(key, theirs.get(key))
-        fields.append((key, a, b, same(a, b)))
-    return tuple(fields)
+    return tuple((f.name, f.original, f.migrated, f.same is not False) for f in _optimizer(original, migrated))
 
 
 def _rates(recording: Recording) -> dict[tuple[int, int], float | None]:
@@ -95,13 +141,25 @@ def _rates(recording: Recording) -> dict[tuple[int, int], float | None]:
     return {(step.number, positions[step.task]): step.learning_rate for step in recording.steps}
 
 
-def _rate_difference(original: Recording, migrated: Recording) -> Divergence | None:
+def _same_rates(original: Recording, migrated: Recording) -> bool | None:
+    """Whether the rates of all steps that both took agree; None if a rate was not recorded."""
     ours, theirs = _rates(original), _rates(migrated)
-    for key in sorted(set(ours) & set(theirs)):
-        a, b = ours[key], theirs[key]
-        if not same(a, b):
-            return Divergence("learning rate", a, b, step=key[0], causes=("another rate, or a schedule off by one",))
-    return None
+    shared = set(ours) & set(theirs)
+    if not shared or any(side[key] is None for side in (ours, theirs) for key in shared):
+        return None
+    return all(same(ours[key], theirs[key]) for key in shared)
+
+
+def _each_rate(original: Recording, migrated: Recording) -> Field:
+    """The first rate that differs, else the first one."""
+    ours, theirs = _rates(original), _rates(migrated)
+    shared = sorted(k for k in set(ours) & set(theirs) if ours[k] is not None and theirs[k] is not None)
+    name = "learning rate of each step"
+    if not shared:
+        return Field(name, None, None, None, remark="learning rates: no step has one on both sides")
+    first = next((key for key in shared if not same(ours[key], theirs[key])), shared[0])
+    causes = ("another rate, or a schedule off by one",)
+    return Field(name, ours[first], theirs[first], same(ours[first], theirs[first]), causes, step=first[0])
 
 
 def _first_sizes(recording: Recording) -> tuple[int, ...]:
@@ -110,82 +168,181 @@ def _first_sizes(recording: Recording) -> tuple[int, ...]:
     return tuple(first[task] for task in positions if task in first)
 
 
-def _dropout_places(original: Recording, migrated: Recording) -> tuple[str, str] | None:
-    """The shapes that the dropouts work on, if both programs' are known and they differ."""
-    ours, theirs = original.dropout_inputs, migrated.dropout_inputs
-    if not ours or not theirs or None in ours or None in theirs:
+def _global_size(recording: Recording) -> int | None:
+    """How many examples go into one update: of all synchronous replicas together; None if batches differ in a way
+    that has no such number.
+    """
+    sizes = _first_sizes(recording)
+    if not sizes or recording.replicas <= 1:
+        # Asynchronous trainers update one by one.
+        return sizes[0] if len(set(sizes)) == 1 else None
+    # Of the replicas of one process, which are alike, the batch of one is recorded.
+    local, rest = divmod(recording.replicas, len(sizes))
+    return None if rest else sum(sizes) * local
+
+
+def _batches(original: Recording, migrated: Recording) -> tuple[Field, ...]:
+    sizes = _first_sizes(original), _first_sizes(migrated)
+    if not sizes[0] and not sizes[1]:
+        return (Field("batch size of each trainer", None, None, None, remark="batch sizes: no batch was recorded"),)
+    causes = ("the Estimator's batch is per worker and per replica; a Keras global batch is divided",)
+    shown = [str(list(side)) for side in sizes]
+    each = Field("batch size of each trainer", shown[0], shown[1], sizes[0] == sizes[1], causes, step=1)
+    together = _global_size(original), _global_size(migrated)
+    equal = None if None in together else together[0] == together[1]
+    remark = "" if equal is not None else "global batch: the trainers' batches have no common size"
+    return each, Field("examples in one update", together[0], together[1], equal, causes, step=1, remark=remark)
+
+
+def _updates(original: Recording, migrated: Recording) -> Field:
+    """Whether moving averages are updated in the train step. The counts depend on how layers are built: L4 compares
+    the averages themselves.
+    """
+    counts = original.update_ops, migrated.update_ops
+    causes: tuple[str, ...] = ()
+    if counts[0] and not counts[1]:
+        causes = (
+            f"none of the original's {counts[0]} updates of moving averages is in the migrated train step: the layers "
+            "are called with training=False, or are not trainable",
+            "a custom train step that calls the layers outside of the model",
+        )
+    elif counts[1] and not counts[0]:
+        causes = (
+            "the original never runs its UPDATE_OPS (no control dependency of the train op): momentum=1.0 keeps Keras' "
+            "averages still too",
+            "the original calls its batch normalisation without training=True",
+        )
+    return Field(
+        "updates of moving averages", float(counts[0]), float(counts[1]), bool(counts[0]) == bool(counts[1]), causes
+    )
+
+
+def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
+    rates = sorted(original.dropout_rates), sorted(migrated.dropout_rates)
+    equal = len(rates[0]) == len(rates[1]) and all(same(a, b) for a, b in zip(*rates, strict=True))
+    causes = ("keep_prob is 1 - rate", "training=False switches a dropout off")
+    fields = [Field("dropout rates", str(rates[0]), str(rates[1]), equal, causes)]
+    if not rates[0] and not rates[1] and not original.dropout_inputs and not migrated.dropout_inputs:
+        return tuple(fields)
+    moved = ("the dropout is at another place in the network",)
+    for name, ours, theirs in (
+        ("dropout inputs", _known(original.dropout_inputs), _known(migrated.dropout_inputs)),
+        ("layers before each dropout", _after(original), _after(migrated)),
+    ):
+        if ours is None or theirs is None:
+            remark = f"{name}: not known of both programs"
+            fields.append(Field(name, _text(ours), _text(theirs), None, remark=remark))
+        else:
+            fields.append(Field(name, _text(ours), _text(theirs), ours == theirs, moved))
+    return tuple(fields)
+
+
+def _text(values: list[str] | None) -> str | None:
+    return None if values is None else "; ".join(values)
+
+
+def _known(shapes: tuple[tuple[int, ...] | None, ...]) -> list[str] | None:
+    """The shapes of one example before the dropouts, in a fixed order; None unless all are known."""
+    if not shapes or None in shapes:
         return None
-    shapes = [sorted(list(shape) for shape in side if shape is not None) for side in (ours, theirs)]
-    return None if shapes[0] == shapes[1] else (str(shapes[0]), str(shapes[1]))
+    return [str(list(shape)) for shape in sorted(shape for shape in shapes if shape is not None)]
+
+
+def _after(recording: Recording) -> list[str] | None:
+    """For each dropout how many calls of layers with weights come before it, with its rate if that is known to be
+    its.
+    """
+    places, rates = recording.dropout_after, recording.dropout_rates
+    if not places or None in places:
+        return None
+    pairs = zip(places, rates, strict=True) if len(places) == len(rates) else ((place, None) for place in places)
+    return [
+        str(place) if rate is None else f"{place} ({rate:.6g})"
+        for place, rate in sorted(pairs, key=lambda pair: (pair[0] or 0, pair[1] or 0.0))
+    ]
+
+
+def fields(original: Recording, migrated: Recording) -> tuple[Field, ...]:
+    """Every setting that is compared, for the verdict and as rows of the report."""
+    # Partitioned variables count one term per shard in TF1, so the counts only say whether there are any; the
+    # sum of the terms is judged by L3.
+    terms = float(original.regularizers), float(migrated.regularizers)
+    return (
+        *_optimizer(original, migrated),
+        _each_rate(original, migrated),
+        *_batches(original, migrated),
+        Field(
+            "regularisation terms",
+            *terms,
+            bool(terms[0]) == bool(terms[1]),
+            ("a regulariser was dropped, or one was added that the original's loss never contained",),
+        ),
+        _updates(original, migrated),
+        *_dropouts(original, migrated),
+        Field("replicas", float(original.replicas), float(migrated.replicas), original.replicas == migrated.replicas),
+    )
+
+
+_OPTIMIZER_SOURCE = ("update rule", "learning rate of each step")
+
+
+def _divergence(field: Field, original: Recording, migrated: Recording, optimizer: frozenset[str]) -> Divergence:
+    of_optimizer = field.name in optimizer
+    key = "optimizer" if of_optimizer or field.name in _OPTIMIZER_SOURCE else None
+    key = "input" if field.name.startswith(("batch size", "examples")) else key
+    key = "loss" if field.name.startswith("regularisation") else key
+    return Divergence(
+        f"optimizer {field.name}" if of_optimizer and field.name != "optimizer" else field.name,
+        _plain(field.original),
+        _plain(field.migrated),
+        step=field.step,
+        causes=field.causes,
+        original_source=original.sources.get(key) if key else None,
+        migrated_source=migrated.sources.get(key) if key else None,
+    )
+
+
+def _plain(value: Setting) -> float | str | None:
+    if isinstance(value, bool):
+        return str(value)
+    return float(value) if isinstance(value, int) else value
 
 
 def judge(original: Recording, migrated: Recording) -> LevelResult:
-    """Compares optimizer, rate at each step, batch size of each trainer, dropout rates and replicas."""
-    differences = [
-        Divergence(f"optimizer {name}" if name != "optimizer" else name, a, b)
-        for name, a, b, equal in optimizer_fields(original, migrated)
-        if not equal
-    ]
-    rate = _rate_difference(original, migrated)
-    if rate is not None and not any(d.tensor == "optimizer learning_rate" for d in differences):
-        differences.append(rate)
-
-    sizes = _first_sizes(original), _first_sizes(migrated)
-    if sizes[0] != sizes[1]:
-        differences.append(
-            Divergence(
-                "batch size of each trainer",
-                str(list(sizes[0])),
-                str(list(sizes[1])),
-                step=1,
-                causes=("the Estimator's batch is per worker and per replica; a Keras global batch is divided",),
-            )
-        )
-    # Partitioned variables count one term per shard in TF1, so the counts only say whether there are any; the
-    # sum of the terms is judged by L3.
-    if bool(original.regularizers) != bool(migrated.regularizers):
-        differences.append(
-            Divergence(
-                "regularisation terms",
-                float(original.regularizers),
-                float(migrated.regularizers),
-                causes=("a regulariser was dropped, or one was added that the original's loss never contained",),
-            )
-        )
-    rates = sorted(original.dropout_rates), sorted(migrated.dropout_rates)
-    if len(rates[0]) != len(rates[1]) or not all(same(a, b) for a, b in zip(*rates, strict=True)):
-        causes = ("keep_prob is 1 - rate", "training=False switches a dropout off")
-        differences.append(Divergence("dropout rates", str(rates[0]), str(rates[1]), causes=causes))
-    elif (places := _dropout_places(original, migrated)) is not None:
-        differences.append(
-            Divergence("dropout inputs", *places, causes=("the dropout is at another place in the network",))
-        )
-    if original.replicas != migrated.replicas:
-        differences.append(Divergence("replicas", float(original.replicas), float(migrated.replicas)))
-
-    if differences:
+    """Compares the optimizer and its clipping, the rate of each step, batch sizes, regularisers, updates of moving
+    averages, dropouts and replicas. What cannot be known is a note.
+    """
+    rows = fields(original, migrated)
+    optimizer = frozenset(f.name for f in _optimizer(original, migrated))
+    different = [f for f in rows if f.same is False]
+    if any(f.name == "learning_rate" for f in different):
+        different = [f for f in different if f.name != "learning rate of each step"]
+    notes = tuple(f.remark for f in rows if f.same is None and f.remark)
+    if different:
+        differences = tuple(_divergence(f, original, migrated, optimizer) for f in different)
         first = differences[0]
         return LevelResult(
             ID,
             TITLE,
             Status.DIFFERENT,
-            f"{first.tensor} is {_shown(first.original)} in the original and {_shown(first.migrated)} in the "
-            f"migrated program" + (f", and {len(differences) - 1} more" if len(differences) > 1 else ""),
+            f"{first.tensor} is {_shown(different[0].original)} in the original and {_shown(different[0].migrated)} "
+            "in the migrated program" + (f", and {len(differences) - 1} more" if len(differences) > 1 else ""),
             Reason.SETTING_DIFFERS,
-            differences=tuple(differences),
+            differences=differences,
+            notes=notes,
         )
     if original.optimizer is None:
-        raise AssertionError("optimizer_fields reports two missing optimizers as a difference")
-    counted = len(optimizer_fields(original, migrated))
+        raise AssertionError("fields() reports two missing optimizers as a difference")
     return LevelResult(
         ID,
         TITLE,
         Status.EQUIVALENT,
-        f"{family(original.optimizer)}: {counted} optimizer fields, the rate of every step, batch sizes "
-        f"{list(sizes[0])}, {original.regularizers} regulariser(s) and {len(rates[0])} dropout rate(s) agree",
-        notes=() if sizes[0] else ("batch sizes: no batch was recorded",),
+        f"{family(original.optimizer)}: {len(optimizer)} optimizer fields, the rate of every step, batch sizes "
+        f"{list(_first_sizes(original))}, {original.regularizers} regulariser(s), {original.update_ops} update(s) of "
+        f"moving averages and {len(original.dropout_rates)} dropout rate(s) agree",
+        notes=notes,
     )
 
 
-def _shown(value: float | str | None) -> str:
-    return f"{value:.9g}" if isinstance(value, float) and not isinstance(value, bool) else str(value)
+def _shown(value: Setting) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)

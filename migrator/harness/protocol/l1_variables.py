@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from migrator.harness.protocol import initial_values
+from migrator.harness.protocol.compare import Array
 from migrator.harness.protocol.name_map import NameMap
-from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
 from migrator.harness.recording import Recording, Variable
 
 ID, TITLE = "L1", "Same variables"
@@ -28,10 +35,19 @@ def slots_in_use(recording: Recording) -> dict[str, frozenset[str]]:
     return {name: frozenset(found) for name, found in slots.items()}
 
 
-def judge(original: Recording, migrated: Recording, names: NameMap, *, parameter_servers: bool = False) -> LevelResult:
+def judge(
+    original: Recording,
+    migrated: Recording,
+    names: NameMap,
+    *,
+    parameter_servers: bool = False,
+    own_initial: tuple[Mapping[str, Array], Mapping[str, Array]] | None = None,
+) -> LevelResult:
     """The map is total and injective, and what it pairs agrees in shape, dtype, trainability and slots.
 
-    On parameter servers the number of shards must agree too: that is all that a partitioner does.
+    On parameter servers the number of shards must agree too: that is all that a partitioner does. `own_initial`
+    are the initial values that the original and the migrated program drew by themselves (each in its own names,
+    the latter from a run that was given none): constants must be equal, random values of the same distribution.
     """
     if not original.variables or not migrated.variables:
         empty = original if not original.variables else migrated
@@ -99,14 +115,61 @@ def judge(original: Recording, migrated: Recording, names: NameMap, *, parameter
             Reason.VARIABLES_DIFFER,
             differences=tuple(differences),
         )
-    elements = sum(int(_product(variable.shape)) for variable in original.variables)
-    return LevelResult(
-        ID,
-        TITLE,
-        Status.EQUIVALENT,
-        f"{len(names.pairs)} variables with {elements} elements, paired by {names.how}"
-        + (f"; {_shards(original)}" if parameter_servers else ""),
+    summary = f"{len(names.pairs)} variables with {_elements(original)} elements, paired by {names.how}"
+    if parameter_servers:
+        summary += f"; {_shards(original)}"
+    result = LevelResult(ID, TITLE, Status.EQUIVALENT, summary)
+    if own_initial is None:
+        return result
+    rename = names.to_original()
+    drawn = {rename.get(name, name): value for name, value in own_initial[1].items()}
+    return _with_initial(result, initial_values.compare(own_initial[0], drawn), original, migrated, names)
+
+
+def _with_initial(
+    result: LevelResult, found: initial_values.Outcome, original: Recording, migrated: Recording, names: NameMap
+) -> LevelResult:
+    """Adds what the programs' own initial values say."""
+    counts = Counter(v.kind for v in found.variables)
+    notes = list(result.notes)
+    if counts["few"]:
+        few = ", ".join(v.name for v in found.variables if v.kind == "few")
+        notes.append(f"initial values of {few}: fewer than {initial_values.FEWEST} random numbers, not judged")
+    control = None
+    if counts["random"]:
+        control = Control("the original's initial values, scaled by the square root of two", found.control_detected)
+        if not found.control_detected:
+            notes.append("initial values: too few numbers to see that they are scaled by the square root of two")
+    if not found.rejected:
+        told = f"; their own initial values agree ({counts['constant']} constant, {counts['random']} random)"
+        return replace(result, summary=result.summary + told, control=control, notes=tuple(notes))
+    renamed = names.to_migrated()
+    differences = tuple(
+        Divergence(
+            f"initial value of {v.name}",
+            v.original,
+            v.migrated,
+            causes=(v.cause,),
+            original_source=original.sources.get(f"variable:{v.name}"),
+            migrated_source=migrated.sources.get(f"variable:{renamed.get(v.name, v.name)}"),
+        )
+        for v in found.rejected
     )
+    first = found.rejected[0]
+    return replace(
+        result,
+        status=Status.DIFFERENT,
+        reason=Reason.VARIABLES_DIFFER,
+        summary=f"{first.name} is initialised in another way: {first.cause}"
+        + (f"; {len(found.rejected) - 1} more" if len(found.rejected) > 1 else ""),
+        control=control,
+        differences=differences,
+        notes=tuple(notes),
+    )
+
+
+def _elements(recording: Recording) -> int:
+    return sum(math.prod(variable.shape) for variable in recording.variables)
 
 
 def _shards(recording: Recording) -> str:
@@ -114,10 +177,3 @@ def _shards(recording: Recording) -> str:
     if not split:
         return "none is split over the parameter servers"
     return f"{len(split)} split into {sum(variable.shards for variable in split)} shards alike"
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total

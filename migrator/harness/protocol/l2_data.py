@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrator.harness.protocol import measurements
@@ -31,6 +31,15 @@ def _sequences(recording: Recording) -> tuple[tuple[Batch, ...], ...]:
 def same_sequences(a: Recording, b: Recording) -> bool:
     """Whether each trainer of the one saw exactly the batches of the same trainer of the other."""
     return [[x.digest for x in s] for s in _sequences(a)] == [[x.digest for x in s] for s in _sequences(b)]
+
+
+def same_beginning(whole: Recording, beginning: Recording) -> bool:
+    """Whether each trainer of a run that was ended on purpose saw the first batches of its counterpart."""
+    ours, theirs = _sequences(whole), _sequences(beginning)
+    return len(ours) == len(theirs) and all(
+        0 < len(b) <= len(a) and [x.digest for x in a[: len(b)]] == [x.digest for x in b]
+        for a, b in zip(ours, theirs, strict=True)
+    )
 
 
 def _component(ours: Batch, theirs: Batch) -> tuple[str, str]:
@@ -85,19 +94,80 @@ def _first_difference(
     return divergence, detail
 
 
-def _same_examples(
-    original: Recording, migrated: Recording, examples: tuple[frozenset[str], frozenset[str]] | None
-) -> bool:
-    """Whether both saw the same distinct examples in batches of the same sizes."""
+@dataclass(frozen=True)
+class Examples:
+    """How often each example was read: by the original, by the migrated program, and by a second run of the original
+    where there is one. Keys are digests of examples.
+    """
+
+    original: Mapping[str, int]
+    migrated: Mapping[str, int]
+    again: Mapping[str, int] | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the original reads each example a fixed number of times, although in a random order.
+
+        Then two runs of it read the same multiset; or, where only one is known, each example equally often and more
+        than once, as whole epochs do. (Once each may also be a part of the first epoch, which is another in each
+        run.)
+        """
+        if self.again is not None:
+            return Counter(self.original) == Counter(self.again)
+        counts = set(self.original.values())
+        return len(counts) == 1 and min(counts) > 1
+
+
+def _spread(counts: Mapping[str, int]) -> str:
+    low, high = min(counts.values()), max(counts.values())
+    return f"{low} time(s)" if low == high else f"{low} to {high} times"
+
+
+def _same_sizes(original: Recording, migrated: Recording) -> bool:
     sizes = [[[batch.size for batch in s] for s in _sequences(r)] for r in (original, migrated)]
-    return examples is not None and bool(examples[0]) and examples[0] == examples[1] and sizes[0] == sizes[1]
+    return sizes[0] == sizes[1]
+
+
+def _random_order(original: Recording, migrated: Recording, examples: Examples) -> LevelResult | None:
+    """What the examples say where the order is random; None if they say nothing."""
+    ours, theirs = Counter(examples.original), Counter(examples.migrated)
+    if not ours or not theirs or not _same_sizes(original, migrated):
+        return None
+    order = "the order of the examples, which is random in the original"
+    tail = "their order is random in the original too, and the next levels replay the original's"
+    if ours == theirs:
+        summary = f"the same {len(ours)} distinct examples, each read as often, in batches of the same sizes; {tail}"
+        return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, Reason.ORDER_DIFFERS, notes=(order,))
+    if examples.settled:
+        others = len((ours - theirs) | (theirs - ours))
+        first = Divergence(
+            "how often each example is read",
+            f"{len(ours)} examples, {_spread(ours)} each",
+            f"{len(theirs)} examples, {_spread(theirs)} each",
+            causes=(
+                "repeat before shuffle for shuffle before repeat, which mixes the epochs",
+                "other data, or another part of it",
+            ),
+            original_source=original.sources.get("input"),
+            migrated_source=migrated.sources.get("input"),
+        )
+        summary = (
+            f"{others} examples are not read as often as in the original: {first.migrated}, against {first.original}, "
+            "which is not random there"
+        )
+        return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=(first,))
+    if ours.keys() == theirs.keys():
+        summary = f"the same {len(ours)} distinct examples in batches of the same sizes; {tail}"
+        often = "how often each example is read, which is random in the original or cut off within an epoch"
+        return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, Reason.ORDER_DIFFERS, notes=(order, often))
+    return None
 
 
 def _compare(
     original: Recording,
     migrated: Recording,
     random_order: bool,
-    examples: tuple[frozenset[str], frozenset[str]] | None = None,
+    examples: Examples | None = None,
 ) -> DataResult:
     ours, theirs = _sequences(original), _sequences(migrated)
     tasks = measurements.trainers(original)
@@ -153,19 +223,9 @@ def _compare(
             ),
             False,
         )
-    if random_order and examples is not None and _same_examples(original, migrated, examples):
-        return DataResult(
-            LevelResult(
-                ID,
-                TITLE,
-                Status.EQUIVALENT,
-                f"the same {len(examples[0])} distinct examples in batches of the same sizes; their order "
-                "is random in the original too, and the next levels replay the original's",
-                Reason.ORDER_DIFFERS,
-                notes=("the order of the examples, which is random in the original",),
-            ),
-            False,
-        )
+    told = _random_order(original, migrated, examples) if random_order and examples is not None else None
+    if told is not None:
+        return DataResult(told, False)
     if random_order:
         return DataResult(
             LevelResult(
@@ -203,16 +263,18 @@ def judge(
     migrated: Recording,
     *,
     random_order: bool = False,
-    examples: tuple[frozenset[str], frozenset[str]] | None = None,
+    examples: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
+    examples_again: Mapping[str, int] | None = None,
 ) -> DataResult:
     """Compares the batch digests of each trainer in order.
 
-    `examples` are digests of the distinct examples that each side saw; they decide where the order is random.
-
-    `random_order` says that two runs of the original itself read different sequences. The control is the
-    original's own record without its last batches, put through the same comparison.
+    `random_order` says that two runs of the original itself read different sequences. Then `examples` decide: how
+    often each side read each example, by digest; `examples_again` is the same of a second run of the original, and
+    shows whether these numbers are random too. The control is the original's own record without its last batches,
+    put through the same comparison.
     """
-    result = _compare(original, migrated, random_order, examples)
+    counted = None if examples is None else Examples(examples[0], examples[1], examples_again)
+    result = _compare(original, migrated, random_order, counted)
     control = Control(
         "the original's own batches without the last one",
         detected=_compare(original, without_last_batch(original), False).level.status is not Status.EQUIVALENT,

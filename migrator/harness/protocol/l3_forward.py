@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import numpy as np
 
-from migrator.harness.protocol import judging, measurements
+from migrator.harness.protocol import causes, judging, measurements
 from migrator.harness.protocol.compare import Kind
-from migrator.harness.protocol.measurements import LOSS, Measurements, Quantity
-from migrator.harness.protocol.results import Control, LevelResult, Reason, Status
+from migrator.harness.protocol.judging import Finding, Judgement
+from migrator.harness.protocol.measurements import ACTIVATION, LOSS, Measurements, Quantity
+from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
 from migrator.harness.protocol.tolerance import FORWARD, Tolerance
 from migrator.harness.recording import Recording
 
 ID, TITLE = "L3", "Same loss before any update"
-_CAUSES = (
-    "the loss is reduced another way (sum, mean, or mean over non-zero weights)",
-    "a regulariser is missing, doubled or scaled by two",
-    "another forward pass: activation, layer default, training mode",
-    "variables of the same shape that were created in another order and so paired wrongly: give a --name-map",
-)
 
 
 def _first(recording: Recording) -> Measurements:
@@ -60,67 +58,105 @@ def _control(original: Recording, limits: Tolerance) -> tuple[Control, tuple[str
     return Control("the original's own loss one step later", bool(seen.outside), seen.ratio), (note,)
 
 
-def judge(original: Recording, migrated: Recording, limits: Tolerance) -> LevelResult:
+def _outputs(
+    original: Recording, migrated: Recording, to_original: Mapping[str, str], limits: Tolerance
+) -> tuple[Judgement, tuple[str, ...]]:
+    """The layer outputs that both programs recorded, in the original's call order, and notes on the others."""
+    ours, theirs = measurements.activations(original), measurements.activations(migrated, to_original)
+    notes = []
+    if ours or theirs:
+        for side, own, other in (("original", ours, theirs), ("migrated program", theirs, ours)):
+            alone = [key[0].name for key in own if key not in other]
+            if alone:
+                listed = ", ".join(alone[:5]) + (f" and {len(alone) - 5} more" if len(alone) > 5 else "")
+                notes.append(f"layer outputs that only the {side} recorded: of {listed}")
+    shared = ours.keys() & theirs.keys()
+    found = judging.judge({k: ours[k] for k in shared}, {k: theirs[k] for k in shared}, limits, original)
+    unmeasured = sum(f.unjudged for f in found.findings)
+    if unmeasured:
+        notes.append(f"{unmeasured} layer outputs have no noise floor: no replicate recorded them")
+    return found, tuple(notes)
+
+
+def judge(
+    original: Recording,
+    migrated: Recording,
+    limits: Tolerance,
+    to_original: Mapping[str, str] | None = None,
+    *,
+    control: Control | None = None,
+) -> LevelResult:
     """Both ran from the original's initial weights on the original's first batch.
 
-    The control is computed from the original's record: its first loss multiplied by the batch size as a sum
-    would be; with batches of one example (where a sum is a mean), the original's loss of step 2 in its place.
+    Loss and regularisation decide. The outputs of the layers, where both recorded them, say where a difference
+    begins: the first of them that differs, in call order, is the first divergence. If the loss agrees, layer
+    outputs that differ are a note: the two programs may cut the network into layers at other places (an activation
+    inside the layer, or after it).
+
+    Without a `control` (a run with a summed loss), one is computed from the original's record: its first loss
+    multiplied by the batch size as a sum would be; with batches of one example (where a sum is a mean), the original's
+    loss of step 2 in its place.
     """
-    control, notes = _control(original, limits)
+    rename = to_original or {}
+    control, notes = (control, ()) if control is not None else _control(original, limits)
+    outputs, more = _outputs(original, migrated, rename, limits)
+    notes += more
     ours, theirs = _first(original), _first(migrated)
     regular = Quantity("regularization", "total"), 1
     if (regular in ours) != (regular in theirs) and not (original.regularizers or migrated.regularizers):
         # One recorder wrote nothing and the other wrote zero for a loss without regularisation.
         ours, theirs = ({k: v for k, v in table.items() if k != regular} for table in (ours, theirs))
-    found = judging.judge(ours, theirs, limits)
-    worst = found.worst
-    if worst is None:
-        return LevelResult(
-            ID,
-            TITLE,
-            Status.INCONCLUSIVE,
-            "no first loss was recorded",
-            Reason.MISSING_VALUES,
-            control=control,
-        )
-    status, reason = Status.EQUIVALENT, None
-    summary = f"the first loss agrees {judging.agreement(worst)}"
-    if found.outside:
-        first = found.outside[0]
-        if first.outcome.kind is Kind.MISSING:
-            status, reason = Status.INCONCLUSIVE, Reason.MISSING_VALUES
-            summary = f"{first.quantity}: {first.outcome.detail}"
-        elif first.outcome.kind is not Kind.VALUE:
-            status, reason = Status.DIFFERENT, Reason.VALUE_DIFFERS
-            summary = f"{first.quantity} at step 1: {first.outcome.detail}"
-        else:
-            status, reason = Status.DIFFERENT, Reason.VALUE_DIFFERS
-            summary = (
-                f"{first.quantity} at step 1: {first.outcome.original:.9g} against "
-                f"{first.outcome.migrated:.9g}, {first.ratio:.3g} noise floors apart "
-                f"(accepted: {first.accepted:.3g})"
-            )
-    elif found.unjudged or not limits.stable(FORWARD):
-        status, reason = Status.INCONCLUSIVE, Reason.ENVIRONMENT_UNSTABLE
-        summary = "the original's own replicates disagree too much to give a noise floor"
-    elif not control.detected:
-        status, reason = Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED
-        summary = f"this workload cannot show the error: {control.name} stays inside the tolerance"
-    return LevelResult(
+    found = judging.judge(ours, theirs, limits, original)
+
+    def divergences(outside: Sequence[Finding]) -> Sequence[Divergence]:
+        given = causes.evidence(original, migrated, rename)
+        return causes.divergences(given, (*outputs.outside, *outside))
+
+    result = judging.outcome(
         ID,
         TITLE,
-        status,
-        summary,
-        reason,
-        worst.outcome.absolute,
-        worst.floor,
-        worst.accepted,
-        worst.ratio,
-        control,
-        differences=tuple(judging.divergence(f, _CAUSES, _tasks(original)) for f in found.outside),
+        found,
+        agrees="the first loss agrees",
+        nothing="no first loss was recorded",
+        control=control,
+        control_ran=True,
+        stable=limits.stable(FORWARD),
+        divergences=divergences,
         notes=notes,
     )
+    absent = next((f for f in found.outside if f.outcome.kind is Kind.MISSING), None)
+    if absent is not None and absent is found.outside[0]:
+        # A recorder that wrote no loss says nothing about the program.
+        summary = f"{absent.quantity}: {absent.outcome.detail}"
+        return replace(result, status=Status.INCONCLUSIVE, reason=Reason.MISSING_VALUES, summary=summary)
+    compared = sum(f.is_value and not f.unjudged for f in outputs.findings)
+    if result.status is Status.DIFFERENT:
+        return _located(result, outputs, compared)
+    if outputs.outside:
+        return replace(result, notes=(*result.notes, _elsewhere(outputs)))
+    if result.status is Status.EQUIVALENT and compared:
+        return replace(result, summary=f"{result.summary}; so do the outputs of {compared} layers")
+    return result
 
 
-def _tasks(recording: Recording) -> dict[str, str]:
-    return {str(i): task for i, task in enumerate(measurements.trainers(recording))}
+def _located(result: LevelResult, outputs: Judgement, compared: int) -> LevelResult:
+    """Adds to a loss that differs where the difference begins."""
+    if outputs.outside:
+        first = outputs.outside[0]
+        before = sum(not f.outside for f in outputs.findings[: outputs.findings.index(first)])
+        row = f", in row {first.outcome.index[0]}" if first.outcome.index else ""
+        place = f"it begins in the {first.quantity}{row}, after {before} layers that agree"
+    elif compared:
+        place = f"the outputs of {compared} layers agree: it begins after them, in the loss itself"
+    else:
+        return result
+    return replace(result, summary=f"{result.summary}; {place}")
+
+
+def _elsewhere(outputs: Judgement) -> str:
+    first = outputs.outside[0]
+    assert first.quantity.family == ACTIVATION
+    return (
+        f"{judging.described(first)}, yet the loss agrees: the two programs cut the network into layers at other "
+        "places, or this output does not reach the loss"
+    )

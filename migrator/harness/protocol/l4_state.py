@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from migrator.harness.protocol import judging, l1_variables, measurements
+from migrator.harness.protocol import causes, judging, l1_variables, measurements
 from migrator.harness.protocol.measurements import GRADIENT, SLOT, STATE, Measurements
-from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol.results import Control, LevelResult, Reason, Status
 from migrator.harness.protocol.tolerance import LAST_STATE_STEP, UPDATE, Tolerance
 from migrator.harness.recording import Recording
 
 ID, TITLE = "L4", "Same gradients, weights and optimizer state"
-_CAUSES = {
-    GRADIENT: ("another loss or reduction", "a regulariser or a clipping that only one program has"),
-    STATE: (
-        "another learning rate or optimizer coefficient",
-        "an update that is not an optimizer's (moving averages)",
-        "from step 2 only: state that one program updates lazily",
-    ),
-    SLOT: (
-        "another initial value of the slot",
-        "another decay coefficient",
-        "lazy against dense slot updates",
-    ),
-}
 
 
 def early(recording: Recording, to_original: Mapping[str, str] | None = None) -> Measurements:
@@ -41,8 +28,12 @@ def early(recording: Recording, to_original: Mapping[str, str] | None = None) ->
 def compare(
     original: Recording, other: Recording, to_original: Mapping[str, str], limits: Tolerance
 ) -> judging.Judgement:
-    """All early tensors of `other` (a recording of the migrated program) against the original's."""
-    return judging.judge(early(original), early(other, to_original), limits)
+    """All early tensors of `other` (a recording of the migrated program) against the original's.
+
+    Within a step come the gradients from the last variable to the first, then the slots and then the weights from
+    the first to the last, where the variables stand as the original created them.
+    """
+    return judging.judge(early(original), early(other, to_original), limits, original)
 
 
 def _unmoved(judgement: judging.Judgement) -> tuple[str, ...]:
@@ -61,92 +52,45 @@ def judge(
     to_original: Mapping[str, str],
     limits: Tolerance,
     control_name: str,
+    *,
+    control_factor: float = 1.01,
 ) -> LevelResult:
     """Compares every gradient, weight and slot at every recorded step up to 10; the original's steps must all
     be there.
 
-    `control` is the migrated program run again as `control_name` says; None if that run could not be made.
+    `control` is the migrated program run again as `control_name` says, with a learning rate `control_factor`
+    times its own; None if that run could not be made.
     """
     found = compare(original, migrated, to_original, limits)
     seen = None if control is None else compare(original, control, to_original, limits)
-    detected = seen is not None and any(
-        f.outside and f.outcome.kind.value == "value" and f.quantity.family in (STATE, SLOT) for f in seen.findings
+    visible = None if seen is None else seen.where(lambda f: f.is_value and f.quantity.family in (STATE, SLOT))
+    verdict = Control(
+        control_name, visible is not None and bool(visible.outside), None if seen is None else seen.strongest()
     )
-    verdict = Control(control_name, detected, None if seen is None else seen.ratio)
     notes = []
-    if seen is not None and detected and _unmoved(seen):
+    if seen is not None and verdict.detected and _unmoved(seen):
         notes.append("the control could not be seen in " + ", ".join(_unmoved(seen)))
     families = {f.quantity.family for f in found.findings if f.outcome.original is not None}
     if GRADIENT not in families:
         notes.append("gradients: none were recorded; the weights after each update stand for them")
-    if STATE not in families:
-        return LevelResult(
-            ID,
-            TITLE,
-            Status.INCONCLUSIVE,
-            "no weights were recorded after an update",
-            Reason.MISSING_VALUES,
-            control=verdict,
-        )
-    missing_side = _wholly_missing(original, migrated)
-    if missing_side:
-        return LevelResult(
-            ID,
-            TITLE,
-            Status.INCONCLUSIVE,
-            missing_side,
-            Reason.MISSING_VALUES,
-            control=verdict,
-        )
-    worst = found.worst
-    assert worst is not None
+    missing = "no weights were recorded after an update" if STATE not in families else None
+    missing = missing or _wholly_missing(original, migrated)
+    if missing:
+        return LevelResult(ID, TITLE, Status.INCONCLUSIVE, missing, Reason.MISSING_VALUES, control=verdict)
     steps = measurements.steps_of(early(original))
     count = len({f.quantity for f in found.findings})
-    status, reason, summary = (
-        Status.EQUIVALENT,
-        None,
-        (
-            f"{count} tensors after steps {', '.join(map(str, steps))} agree {judging.agreement(worst)}"
-            + (f", the worst being {worst.quantity} after step {worst.step}" if worst.ratio else "")
-        ),
-    )
-    differences: tuple[Divergence, ...] = ()
-    if found.outside:
-        first = found.outside[0]
-        status, reason = Status.DIFFERENT, Reason.VALUE_DIFFERS
-        differences = tuple(judging.divergence(f, _CAUSES[f.quantity.family]) for f in found.outside[:50])
-        summary = (
-            f"{first.quantity} differs at step {first.step}: "
-            + (
-                f"{first.ratio:.3g} noise floors apart (accepted: {first.accepted:.3g})"
-                if first.outcome.kind.value == "value"
-                else first.outcome.detail
-            )
-            + (f"; {len(found.outside) - 1} more" if len(found.outside) > 1 else "")
-        )
-    elif found.unjudged or not limits.stable(UPDATE):
-        status, reason = Status.INCONCLUSIVE, Reason.ENVIRONMENT_UNSTABLE
-        summary = "the original's own replicates disagree too much to give a noise floor"
-    elif not detected:
-        status, reason = Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED
-        summary = (
-            f"the control could not be run: {control_name}"
-            if control is None
-            else f"this workload cannot show the error: {control_name} stays inside the tolerance too"
-        )
-    return LevelResult(
+    return judging.outcome(
         ID,
         TITLE,
-        status,
-        summary,
-        reason,
-        worst.outcome.absolute,
-        worst.floor,
-        worst.accepted,
-        worst.ratio,
-        verdict,
-        differences=differences,
-        notes=tuple(notes),
+        found,
+        agrees=f"{count} tensors after steps {', '.join(map(str, steps))} agree",
+        nothing="nothing was recorded after an update",
+        control=verdict,
+        control_ran=control is not None,
+        stable=limits.stable(UPDATE),
+        divergences=lambda outside: causes.divergences(causes.evidence(original, migrated, to_original), outside),
+        notes=notes,
+        excluded=judging.smallest_error(visible, limits.c[UPDATE], control_factor),
     )
 
 

@@ -1,14 +1,16 @@
-"""L5: the same loss at every step, as far as rounding noise lets anyone see."""
+"""L5: the same loss at every step, as far as rounding noise lets anyone see. L5s asks the same of several
+trainers that step in a fixed order.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from migrator.harness.protocol import judging, measurements
-from migrator.harness.protocol.compare import Kind
-from migrator.harness.protocol.measurements import LOSS, STATE, Measurements
-from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol import causes, judging, measurements
+from migrator.harness.protocol.judging import Finding, Judgement
+from migrator.harness.protocol.measurements import LOSS, STATE, Measurements, Quantity
+from migrator.harness.protocol.results import Control, LevelResult
 from migrator.harness.protocol.tolerance import LAST_STATE_STEP, TRAJECTORY, Tolerance
 from migrator.harness.recording import Recording
 
@@ -16,19 +18,16 @@ ID, TITLE = "L5", "Same loss at every step"
 # A step is trusted while a learning rate 1 % higher stands out from the noise by this factor (equivalence.md
 # §2.2).
 VISIBLE = 10.0
-_CAUSES = (
-    "first at step 1: the forward pass; at step 2: the backward pass or the optimizer",
-    "first at the end of an epoch: the data or a partial batch",
-    "first where the learning rate changes: the schedule",
-)
 
 
-def late(recording: Recording, to_original: Mapping[str, str] | None = None) -> Measurements:
-    """Every loss, and the weights recorded after step 10."""
+def late(
+    recording: Recording, to_original: Mapping[str, str] | None = None, *, after: int = LAST_STATE_STEP
+) -> Measurements:
+    """Every loss, and the weights recorded after step `after`."""
     weights = {
         (quantity, step): value
         for (quantity, step), value in measurements.tensors(recording, to_original).items()
-        if quantity.family == STATE and step > LAST_STATE_STEP
+        if quantity.family == STATE and step > after
     }
     return {**measurements.losses(recording), **weights}
 
@@ -41,16 +40,85 @@ def _without_weights(table: Measurements, steps: Sequence[int]) -> Measurements:
     return {key: value for key, value in table.items() if key[0].family != STATE or key[1] not in steps}
 
 
-def horizon(judgement: judging.Judgement) -> int:
+def clock(recording: Recording, turns: bool) -> Callable[[Quantity, int], int]:
+    """Which global step a quantity of a step belongs to.
+
+    Trainers that work in turns count their own steps, and weights are recorded at global ones: the k-th step of
+    trainer i of n is the global step (k-1)*n + i + 1. Otherwise all trainers take a step together.
+    """
+    count = len(measurements.trainers(recording))
+    if not turns or count < 2:
+        return lambda quantity, step: step
+    return lambda quantity, step: (step - 1) * count + int(quantity.name) + 1 if quantity.family == LOSS else step
+
+
+def horizon(judgement: Judgement, when: Callable[[Quantity, int], int] = lambda quantity, step: step) -> int:
     """The last step at which the control's loss is at least VISIBLE floors from the original's; 0 if there is
     none.
     """
     seen = [
-        f.step
+        when(f.quantity, f.step)
         for f in judgement.findings
-        if f.quantity.family == LOSS and f.outcome.kind is Kind.VALUE and f.ratio >= VISIBLE
+        if f.quantity.family == LOSS and f.is_value and f.ratio >= VISIBLE
     ]
     return max(seen, default=0)
+
+
+def _measured(table: Measurements, limits: Tolerance, when: Callable[[Quantity, int], int]) -> int:
+    """The last step up to which every loss has a noise floor."""
+    steps = {when(*key): True for key in table if key[0].family == LOSS}
+    for quantity, step in table:
+        if quantity.family == LOSS and not math.isfinite(limits.floors.get((quantity, step), math.inf)):
+            steps[when(quantity, step)] = False
+    last = 0
+    for step in sorted(steps):
+        if not steps[step]:
+            break
+        last = step
+    return last
+
+
+def _expected_floor(limits: Tolerance, quantity: Quantity, step: int) -> float:
+    """The floor of a loss at a step that no replicate reached, if noise goes on growing as it last did.
+
+    Straight on in the logarithm, from the middle and the end of what was measured; noise grows more slowly than
+    that in general, so the expected floor is rather too high.
+    """
+    known = sorted(s for (q, s), floor in limits.floors.items() if q == quantity and 0.0 < floor < math.inf)
+    if len(known) < 2:
+        return math.inf
+    middle, end = known[len(known) // 2 - 1], known[-1]
+    low, high = limits.floors[quantity, middle], limits.floors[quantity, end]
+    growth = math.log(high / low) * (step - end) / (end - middle)
+    return high * math.exp(min(growth, 700.0))
+
+
+def _beyond(
+    found: Judgement, trusted: int, limits: Tolerance, when: Callable[[Quantity, int], int]
+) -> tuple[Finding, float] | None:
+    """The first difference that was seen after the trusted steps, and its size in (expected) floors.
+
+    Where there is a floor, one outside the tolerance. Where there is none, a loss further from the original's than
+    VISIBLE tolerances of the floor that one has to expect there.
+    """
+    for f in found.findings:
+        if when(f.quantity, f.step) <= trusted or not f.is_value:
+            continue
+        if f.outside:
+            return f, f.ratio
+        if f.unjudged and f.quantity.family == LOSS:
+            ratio = f.outcome.absolute / _expected_floor(limits, f.quantity, f.step)
+            if ratio > VISIBLE * f.accepted:
+                return f, ratio
+    return None
+
+
+def _greatest(found: Judgement) -> Finding | None:
+    return max(
+        (f for f in found.findings if f.is_value and f.unjudged and f.quantity.family == LOSS),
+        key=lambda f: f.outcome.absolute,
+        default=None,
+    )
 
 
 def judge(
@@ -60,89 +128,101 @@ def judge(
     to_original: Mapping[str, str],
     limits: Tolerance,
     control_name: str,
+    *,
+    level_id: str = ID,
+    title: str = TITLE,
+    turns: bool = False,
+    control_factor: float = 1.01,
 ) -> LevelResult:
-    """Compares losses step by step and trainer by trainer, and later weights, within the trusted horizon.
+    """Compares losses step by step and trainer by trainer, and weights, within the trusted horizon.
 
-    The horizon is the last step at which `control` (the migrated program with a moved learning rate) is still
-    VISIBLE floors away. A difference beyond it is not charged to the migrated program, nor passed as equal.
+    The horizon is the last step at which `control` (the migrated program with `control_factor` times its learning
+    rate) is still VISIBLE floors away, and not after the last step that has a noise floor: the control and the
+    replicates may end before the training does. A difference beyond the horizon is not charged to the migrated
+    program, nor passed as equal; what cannot be judged there is a note.
+
+    With `turns` (L5s) the trainers step one after another: steps are then global ones, and the weights of every
+    recorded step are compared, because no L4 has seen this run. Otherwise those after step 10, where L4 ends.
     """
-    table, other = late(original), late(migrated, to_original)
-    last = max(measurements.steps_of(table), default=0)
+    when = clock(original, turns)
+    after = 0 if turns else LAST_STATE_STEP
+    table, other = late(original, after=after), late(migrated, to_original, after=after)
+    last = max((when(*key) for key in table), default=0)
     one_sided = sorted(_weight_steps(table) ^ _weight_steps(other))
     table, other = _without_weights(table, one_sided), _without_weights(other, one_sided)
-    found = judging.judge(table, other, limits)
-    seen = None if control is None else judging.judge(table, late(control, to_original), limits)
-    trusted = 0 if seen is None else horizon(seen)
-    detected = seen is not None and any(
-        f.outside and f.outcome.kind is Kind.VALUE and f.quantity.family == LOSS and f.step <= trusted
-        for f in seen.findings
+    found = _in_time(judging.judge(table, other, limits, original), when)
+    seen = None if control is None else judging.judge(table, late(control, to_original, after=after), limits, original)
+    measured = _measured(table, limits, when)
+    trusted = 0 if seen is None else min(horizon(seen, when), measured)
+    visible = (
+        None
+        if seen is None
+        else seen.where(lambda f: f.is_value and f.quantity.family == LOSS and when(f.quantity, f.step) <= trusted)
     )
     verdict = Control(
         control_name,
-        detected,
-        None if seen is None else max((f.ratio for f in seen.findings if f.quantity.family == LOSS), default=None),
+        visible is not None and bool(visible.outside),
+        None if seen is None else seen.where(lambda f: f.quantity.family == LOSS).strongest(),
     )
-    # Something that is absent or no number stays a finding however far out it is.
-    outside = [f for f in found.outside if f.step <= max(trusted, 1) or f.outcome.kind is not Kind.VALUE]
-    beyond = [f for f in found.outside if f.step > max(trusted, 1) and f.outcome.kind is Kind.VALUE]
-    inside = [f for f in found.findings if f.step <= max(trusted, 1)]
-    worst = max(inside, key=lambda f: math.inf if math.isnan(f.ratio) else f.ratio, default=None)
-    if worst is None:
-        return LevelResult(
-            ID, TITLE, Status.INCONCLUSIVE, "no loss was recorded", Reason.MISSING_VALUES, control=verdict
+    vouched = max(trusted, 1)
+    # Something that is absent or no number stays a finding however far out it is. The first step has a floor in
+    # any case, and is judged even if the control could not be seen anywhere.
+    inside = found.where(lambda f: when(f.quantity, f.step) <= vouched or (f.outside and not f.is_value))
+    later = _beyond(found, vouched, limits, when)
+    beyond = None
+    if later is not None:
+        f, ratio = later
+        beyond = (
+            f"equal to step {trusted}; {f.quantity} of step {f.step} is {ratio:.3g} noise floors apart, where a "
+            "difference can no longer be told from noise"
         )
-    notes = (
-        []
-        if trusted >= last
-        else [f"steps {trusted + 1} to {last}: there a rate 1% higher cannot be told from rounding noise"]
+    return judging.outcome(
+        level_id,
+        title,
+        inside,
+        agrees=f"losses of {trusted} of {last} steps agree",
+        nothing="no loss was recorded",
+        control=verdict,
+        control_ran=control is not None,
+        stable=limits.stable(TRAJECTORY),
+        divergences=lambda outside: causes.divergences(causes.evidence(original, migrated, to_original), outside),
+        beyond=beyond,
+        horizon_step=trusted,
+        notes=_notes(found, trusted, measured, last, one_sided, when),
+        excluded=judging.smallest_error(visible, limits.c[TRAJECTORY], control_factor),
     )
+
+
+def _in_time(judgement: Judgement, when: Callable[[Quantity, int], int]) -> Judgement:
+    return Judgement(tuple(sorted(judgement.findings, key=lambda f: when(f.quantity, f.step))))
+
+
+def _span(first: int, last: int) -> str:
+    return f"step {first}" if first == last else f"steps {first} to {last}"
+
+
+def _notes(
+    found: Judgement,
+    trusted: int,
+    measured: int,
+    last: int,
+    one_sided: Sequence[int],
+    when: Callable[[Quantity, int], int],
+) -> list[str]:
+    notes = []
+    if trusted < min(measured, last):
+        end = min(measured, last)
+        notes.append(f"{_span(trusted + 1, end)}: there a rate 1% higher cannot be told from rounding noise")
+    if measured < last:
+        note = f"{_span(measured + 1, last)}: no replicate went so far, so that there is no noise floor"
+        greatest = _greatest(found)
+        if greatest is not None and greatest.outcome.original:
+            share = greatest.outcome.absolute / abs(greatest.outcome.original)
+            note += f"; the losses are up to {share:.2g} of themselves apart there (step {greatest.step})"
+        notes.append(note)
+    unseen = sorted(
+        {f.step for f in found.findings if f.quantity.family == STATE and when(f.quantity, f.step) > max(trusted, 1)}
+    )
+    notes += [f"weights after step {step}: beyond the steps that can be judged" for step in unseen]
     notes += [f"weights after step {step}: only one of the two programs recorded them" for step in one_sided]
-    differences: tuple[Divergence, ...] = ()
-    status, reason, summary = (
-        Status.EQUIVALENT,
-        None,
-        (
-            f"losses of {trusted} of {last} steps agree {judging.agreement(worst)}"
-            + (f", worst at step {worst.step}" if worst.ratio else "")
-        ),
-    )
-    if outside:
-        first = outside[0]
-        status, reason = Status.DIFFERENT, Reason.VALUE_DIFFERS
-        tasks = {str(i): task for i, task in enumerate(measurements.trainers(original))}
-        differences = tuple(judging.divergence(f, _CAUSES, tasks) for f in outside[:50])
-        what = f"{first.ratio:.3g} noise floors apart" if first.outcome.kind is Kind.VALUE else first.outcome.detail
-        summary = f"{first.quantity} first differs at step {first.step}: {what} (accepted: {first.accepted:.3g})"
-        if first.outcome.kind is Kind.MISSING and first.outcome.original is None and first.step > last:
-            summary = f"the migrated program goes on after step {last}, where the original ends"
-    elif not detected:
-        status, reason = Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED
-        summary = (
-            f"the control could not be run: {control_name}"
-            if control is None
-            else f"this workload cannot show the error: {control_name} leaves the losses inside the tolerance"
-        )
-    elif any(f.unjudged for f in inside) or not limits.stable(TRAJECTORY):
-        status, reason = Status.INCONCLUSIVE, Reason.ENVIRONMENT_UNSTABLE
-        summary = "the original's own replicates disagree too much to give a noise floor"
-    elif beyond:
-        status, reason = Status.INCONCLUSIVE, Reason.BEYOND_TRUSTED_HORIZON
-        summary = (
-            f"equal to step {trusted}; {beyond[0].quantity} of step {beyond[0].step} is "
-            f"{beyond[0].ratio:.3g} noise floors apart, where a difference can no longer be told from noise"
-        )
-    return LevelResult(
-        ID,
-        TITLE,
-        status,
-        summary,
-        reason,
-        worst.outcome.absolute,
-        worst.floor,
-        worst.accepted,
-        worst.ratio,
-        verdict,
-        trusted,
-        differences,
-        tuple(notes),
-    )
+    return notes

@@ -10,7 +10,8 @@ import numpy as np
 from migrator.harness.protocol.compare import Array
 from migrator.harness.recording import Recording
 
-LOSS, REGULARIZATION, GRADIENT, STATE, SLOT = "loss", "regularization", "gradient", "state", "slot"
+ACTIVATION, LOSS, REGULARIZATION = "activation", "loss", "regularization"
+GRADIENT, STATE, SLOT = "gradient", "state", "slot"
 
 
 @dataclass(frozen=True, order=True)
@@ -18,17 +19,26 @@ class Quantity:
     """One thing that is measured at several steps.
 
     For a loss `name` is the position of the trainer among the trainers ("0", "1", ...), so that the chief of
-    one cluster can stand against the worker of another; otherwise it is the original's variable name, for a
-    slot followed by the canonical name of the slot.
+    one cluster can stand against the worker of another; for an activation it is the original's name of the
+    layer's first weight ("name#2" for the layer's second call); otherwise it is the original's variable name,
+    for a slot followed by the canonical name of the slot.
     """
 
     family: str
     name: str
     slot: str = ""
 
+    @property
+    def variable(self) -> str:
+        """The original's name of the variable that this is about; no meaning for losses."""
+        return self.name.partition("#")[0] if self.family == ACTIVATION else self.name
+
     def __str__(self) -> str:
         if self.family == LOSS:
             return f"loss of trainer {self.name}"
+        if self.family == ACTIVATION:
+            _, _, call = self.name.partition("#")
+            return f"output of the layer of {self.variable}" + (f", call {call}" if call else "")
         if self.family == SLOT:
             return f"{self.slot} of {self.name}"
         if self.family == GRADIENT:
@@ -67,6 +77,16 @@ def regularization(recording: Recording) -> Measurements:
     return {(Quantity(REGULARIZATION, "total"), 1): np.asarray(recording.regularization, np.float32)}
 
 
+def activations(recording: Recording, to_original: Mapping[str, str] | None = None) -> Measurements:
+    """The outputs of the layers at step 1, in call order, under the original's names of their first weights."""
+    table: Measurements = {}
+    for key, value in recording.activations.items():
+        variable, mark, call = key.partition("#")
+        name = (to_original or {}).get(variable, variable) + mark + call
+        table[Quantity(ACTIVATION, name), 1] = np.asarray(value)
+    return table
+
+
 def tensors(recording: Recording, to_original: Mapping[str, str] | None = None) -> Measurements:
     """Gradients, weights and optimizer slots at every step at which they were recorded.
 
@@ -88,8 +108,13 @@ def tensors(recording: Recording, to_original: Mapping[str, str] | None = None) 
 
 
 def everything(recording: Recording, to_original: Mapping[str, str] | None = None) -> Measurements:
-    """Losses, regularisation and tensors in one table."""
-    return {**losses(recording), **regularization(recording), **tensors(recording, to_original)}
+    """Layer outputs, losses, regularisation and tensors in one table."""
+    return {
+        **activations(recording, to_original),
+        **losses(recording),
+        **regularization(recording),
+        **tensors(recording, to_original),
+    }
 
 
 def steps_of(table: Iterable[tuple[Quantity, int]]) -> tuple[int, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from migrator.harness.recording import SourceLine
+
 
 class Status(Enum):
     """The outcome of a level, or of the whole comparison (there only the first four occur)."""
@@ -35,8 +37,10 @@ class Reason(Enum):
     BEYOND_TRUSTED_HORIZON = "beyond_trusted_horizon"
     NONDETERMINISTIC_ORIGINAL = "nondeterministic_original"
     ENVIRONMENT_UNSTABLE = "environment_unstable"
+    INSUFFICIENT_SEEDS = "insufficient_seeds"
+    NOT_EXERCISED = "not_exercised"
+    TIMEOUT = "timeout"
     STOPPED_EARLIER = "stopped_earlier"
-    NOT_BUILT = "not_built"
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class Divergence:
 
     `step` is 1-based. `index` addresses the worst element of `tensor`. `original` and `migrated` are the two
     values there (text for settings and digests). `ulp` counts float32 numbers between the two, `ratio` is the
-    absolute difference divided by the noise floor. `causes` are likely ones, most likely first.
+    absolute difference divided by the noise floor. `causes` are likely ones, most likely first. The sources are
+    the lines of the two programs that made the quantity, where they are known.
     """
 
     tensor: str
@@ -68,6 +73,8 @@ class Divergence:
     ulp: int | None = None
     ratio: float | None = None
     causes: tuple[str, ...] = ()
+    original_source: SourceLine | None = None
+    migrated_source: SourceLine | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,8 @@ class LevelResult:
 
     `statistic` and `floor` are the absolute difference and the noise floor of the worst quantity, `ratio`
     their quotient, and `tolerance` the greatest ratio that passes (the factor c). `horizon_step` is the last
-    step that the level vouches for. `notes` are things this level could not show.
+    step that the level vouches for. `notes` are things this level could not show. `excluded` says, in words, the
+    smallest error that the level rules out.
     """
 
     id: str
@@ -93,3 +101,82 @@ class LevelResult:
     differences: tuple[Divergence, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    excluded: str | None = None
+
+
+@dataclass(frozen=True)
+class MutantOutcome:
+    """What became of one known-bad version of the migrated program.
+
+    `status` is "killed" (some level said DIFFERENT, `killed_at`), "missed" (none did, although the change took
+    effect), "not_exercised" (this workload cannot show the change) or "not_applicable" (nothing in the program to
+    change). `ratio` is in noise floors, of the level that killed it.
+    """
+
+    id: str
+    description: str
+    expected_level: str
+    status: str
+    killed_at: str | None = None
+    ratio: float | None = None
+    detail: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """What was done about one source of randomness: "pinned", "replayed", "excluded", "free" or "none"."""
+
+    source: str
+    treatment: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """For an inconclusive verdict: what was found, what is ruled out all the same, and the command that settles it."""
+
+    found: str
+    ruled_out: str
+    command: str
+
+
+@dataclass(frozen=True)
+class AsyncWindow:
+    """One range of steps of the asynchronous comparison.
+
+    `estimate` and `ci90` are errors in ln(learning rate): 0.05 reads "as if the rate were about 5 % higher".
+    `sensitive`: the window could have passed, had there been no difference; only such windows have to.
+    """
+
+    first_step: int
+    last_step: int
+    estimate: float
+    ci90: tuple[float, float]
+    sensitive: bool
+    passed: bool
+
+
+@dataclass(frozen=True)
+class AsyncEvidence:
+    """What `k` paired seeds of the free-running cluster showed. Errors are in ln(learning rate).
+
+    `promised` is the relative error of the learning rate that the verdict promises to exclude, `margin` the bound
+    on the 90 % confidence interval that follows from it. The null is the original against itself, the control the
+    original with a learning rate 20 % higher.
+    """
+
+    k: int
+    steps: int
+    promised: float
+    margin: float
+    estimate: float
+    ci90: tuple[float, float]
+    p_equivalent: float
+    p_different: float
+    windows: tuple[AsyncWindow, ...]
+    null_estimate: float
+    null_ci90: tuple[float, float]
+    control_estimate: float
+    seeds_needed: int | None
+    per_seed: tuple[float, ...]

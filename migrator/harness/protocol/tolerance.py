@@ -20,8 +20,10 @@ import numpy as np
 
 from migrator.harness.protocol import compare
 from migrator.harness.protocol.measurements import (
+    ACTIVATION,
     GRADIENT,
     LOSS,
+    REGULARIZATION,
     SLOT,
     STATE,
     Measurements,
@@ -67,7 +69,7 @@ class Tolerance:
 
 def part_of(quantity: Quantity, step: int) -> str:
     """Which of the three factors c judges this quantity."""
-    if quantity.family in (LOSS, "regularization"):
+    if quantity.family in (LOSS, REGULARIZATION, ACTIVATION):
         return FORWARD if step == 1 else TRAJECTORY
     return UPDATE if step <= LAST_STATE_STEP else TRAJECTORY
 
@@ -195,12 +197,15 @@ def ratio(difference: float, floor: float) -> float:
     return difference / floor if floor > 0.0 else math.inf
 
 
-def derive(original: Recording, replicates: Sequence[Recording], *, versions_differ: bool = True) -> Tolerance:
+def derive(
+    original: Recording, replicates: Sequence[Recording], *, versions_differ: bool = True, limited: bool = False
+) -> Tolerance:
     """The tolerance that the original's own noise gives.
 
     `replicates` are recordings of the original run from its own initial values on its own batches, moved as
-    replicate_plans says. With `versions_differ` (two TensorFlow releases) a sum of n terms may be added up in
-    another order, hence eps*sqrt(n) on what went through such sums. Needs at least two replicates.
+    replicate_plans says. They are `limited` if they were ended on purpose before the original's last step: what
+    none of them has then gets no floor. With `versions_differ` (two TensorFlow releases) a sum of n terms may be
+    added up in another order, hence eps*sqrt(n) on what went through such sums. Needs at least two replicates.
     """
     if len(replicates) < 2:
         raise ValueError("a noise floor needs at least two replicates")
@@ -208,7 +213,11 @@ def derive(original: Recording, replicates: Sequence[Recording], *, versions_dif
     terms = reduction_terms(original)
     spread = math.sqrt(terms) if versions_differ else 1.0
     least = _least(original, table, spread)
-    noises = [_differences(table, everything(replicate)) for replicate in replicates]
+    measured = [everything(replicate) for replicate in replicates]
+    if limited:
+        table = {key: value for key, value in table.items() if any(key in replicate for replicate in measured)}
+        least = {key: least[key] for key in table}
+    noises = [_differences(table, replicate) for replicate in measured]
 
     held_out: dict[str, list[float]] = {FORWARD: [], UPDATE: [], TRAJECTORY: []}
     for i, noise in enumerate(noises):
@@ -229,3 +238,19 @@ def derive(original: Recording, replicates: Sequence[Recording], *, versions_dif
         terms=terms,
         versions_differ=versions_differ,
     )
+
+
+def unrepeated(original: Recording, again: Recording) -> str | None:
+    """Where a second run of the original, with nothing moved, does not repeat the first one; None if it does.
+
+    Only the first two steps: later on, rounding of a reduction that adds up in another order each time may have
+    grown to any size.
+    """
+    table = {key: value for key, value in everything(original).items() if key[1] <= 2}
+    least = _least(original, table, math.sqrt(reduction_terms(original)))
+    found = _differences(table, everything(again))
+    for key in sorted(table, key=lambda item: (item[1], item[0].family != LOSS, item[0])):
+        if found[key] > UNSTABLE * least[key]:
+            quantity, step = key
+            return f"{quantity} of step {step} moves by {found[key]:.3g}, where rounding moves it by {least[key]:.3g}"
+    return None

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status
 
-ORDER = ("L0", "L0b", "L1", "L2", "L3", "L4", "L5", "L6")
-REQUIRED = ORDER[:-1]
 TITLES = {
     "L0": "Both programs run",
     "L0b": "Same settings",
@@ -17,8 +15,12 @@ TITLES = {
     "L3": "Same loss before any update",
     "L4": "Same gradients, weights and optimizer state",
     "L5": "Same loss at every step",
+    "L5s": "Same training by several trainers in a fixed order",
     "L6": "Same asynchronous behaviour",
+    "L7": "Same evaluation",
 }
+ORDER = tuple(TITLES)
+REQUIRED = ("L0", "L0b", "L1", "L2", "L3", "L4", "L5")
 _WORST_FIRST = (Status.FAILED, Status.DIFFERENT, Status.INCONCLUSIVE)
 
 
@@ -40,15 +42,15 @@ def not_run(level: str, because: str) -> LevelResult:
     return LevelResult(level, TITLES[level], Status.NOT_EXERCISED, f"not run: {because}", Reason.STOPPED_EARLIER)
 
 
-def complete(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
+def complete(levels: Sequence[LevelResult], required: Sequence[str] = REQUIRED) -> tuple[LevelResult, ...]:
     """The levels in order; those required and absent are added as not run."""
     given = {level.id: level for level in levels}
     decided = next((level.id for level in levels if level.status in (Status.FAILED, Status.DIFFERENT)), None)
     because = f"{decided} decided the verdict" if decided else "an earlier level left nothing to compare"
-    return tuple(given.get(name) or not_run(name, because) for name in ORDER if name in given or name in REQUIRED)
+    return tuple(given.get(name) or not_run(name, because) for name in ORDER if name in given or name in required)
 
 
-def decide(levels: Sequence[LevelResult]) -> Verdict:
+def decide(levels: Sequence[LevelResult], required: Sequence[str] = REQUIRED) -> Verdict:
     """The worst status of the levels, in the order FAILED, DIFFERENT, INCONCLUSIVE, EQUIVALENT.
 
     EQUIVALENT needs every required level to say so itself: a level that is absent, or that was not exercised
@@ -66,7 +68,7 @@ def decide(levels: Sequence[LevelResult]) -> Verdict:
                     level.reason,
                     first,
                 )
-    for name in REQUIRED:
+    for name in required:
         found = by_id.get(name)
         if found is None or found.status is not Status.EQUIVALENT:
             return Verdict(
@@ -78,21 +80,27 @@ def decide(levels: Sequence[LevelResult]) -> Verdict:
     return Verdict(Status.EQUIVALENT, _equivalent(by_id))
 
 
+def _agreement(level: LevelResult) -> str:
+    if level.ratio is None or level.tolerance is None:
+        return "as far as they were measured"
+    if level.ratio == 0.0:
+        return "bit for bit"
+    return f"within {level.ratio:.2g} noise floors (accepted: {level.tolerance:.3g})"
+
+
 def _equivalent(levels: dict[str, LevelResult]) -> str:
     l4, l5 = levels["L4"], levels["L5"]
-
-    def agreement(level: LevelResult) -> str:
-        if level.ratio is None or level.tolerance is None:
-            return "as far as they were measured"
-        return (
-            "bit for bit"
-            if level.ratio == 0.0
-            else (f"within {level.ratio:.2g} noise floors (accepted: {level.tolerance:.3g})")
-        )
-
-    control = l4.control.ratio if l4.control is not None else None
-    stands_out = "" if control is None else f"; a learning rate 1% higher stands out by {control:.3g} noise floors"
-    return (
-        f"weights and optimizer state agree {agreement(l4)} and the losses of {l5.horizon_step} steps "
-        f"{agreement(l5)}{stands_out}"
+    sentence = (
+        f"weights and optimizer state agree {_agreement(l4)} and the losses of {l5.horizon_step} steps {_agreement(l5)}"
     )
+    in_order, seeds, evaluation = levels.get("L5s"), levels.get("L6"), levels.get("L7")
+    if in_order is not None:
+        sentence += f"; those of several trainers in a fixed order {_agreement(in_order)}"
+    if seeds is not None and seeds.status is Status.EQUIVALENT and seeds.excluded:
+        sentence += f"; running freely, {seeds.excluded}"
+    if evaluation is not None and evaluation.status is Status.EQUIVALENT:
+        sentence += "; so do the evaluations"
+    control = l4.control.ratio if l4.control is not None else None
+    if control is not None:
+        sentence += f"; a learning rate 1% higher stands out by {control:.3g} noise floors"
+    return sentence

@@ -19,13 +19,21 @@ from migrator.harness.cluster import RunOutcome
 from migrator.harness.protocol import judging, l0b_configuration, l4_state, measurements
 from migrator.harness.protocol.measurements import LOSS, Quantity
 from migrator.harness.protocol.name_map import NameMap
-from migrator.harness.protocol.results import Control, Divergence, LevelResult, Status
-from migrator.harness.protocol.tolerance import Tolerance
+from migrator.harness.protocol.results import (
+    AsyncEvidence,
+    LevelResult,
+    MutantOutcome,
+    Randomness,
+    Remedy,
+    Status,
+)
+from migrator.harness.protocol.tolerance import EPS, TRAJECTORY, Tolerance
 from migrator.harness.protocol.verdict import Verdict
 from migrator.harness.recording import Recording
+from migrator.harness.report import evidence
+from migrator.harness.report.evidence import Document, EvaluationRow
 
-SCHEMA_VERSION = 1
-Document = dict[str, Any]
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -55,65 +63,23 @@ class RunSummary:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON can hold it: tuples as lists, non-finite floats as "NaN", "Infinity", "-Infinity"."""
+    """The value as JSON can hold it: tuples as lists, non-finite floats as "NaN", "Infinity", "-Infinity"; text
+    as UTF-8 can.
+    """
     if isinstance(value, float):
         if math.isnan(value):
             return "NaN"
         if math.isinf(value):
             return "Infinity" if value > 0 else "-Infinity"
         return value
+    if isinstance(value, str):
+        # Half a surrogate pair, from a path or an argument that is not UTF-8, could be written nowhere.
+        return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value
-
-
-def _control(control: Control | None) -> Document | None:
-    return (
-        None
-        if control is None
-        else {
-            "name": control.name,
-            "detected": control.detected,
-            "ratio": control.ratio,
-        }
-    )
-
-
-def _divergence(divergence: Divergence) -> Document:
-    return {
-        "tensor": divergence.tensor,
-        "step": divergence.step,
-        "task": divergence.task,
-        "index": None if divergence.index is None else list(divergence.index),
-        "original": divergence.original,
-        "migrated": divergence.migrated,
-        "abs": divergence.absolute,
-        "rel": divergence.relative,
-        "ulp": divergence.ulp,
-        "ratio": divergence.ratio,
-        "causes": list(divergence.causes),
-    }
-
-
-def _level(level: LevelResult) -> Document:
-    return {
-        "id": level.id,
-        "title": level.title,
-        "status": level.status.value,
-        "summary": level.summary,
-        "reason_code": None if level.reason is None else level.reason.value,
-        "statistic": level.statistic,
-        "floor": level.floor,
-        "tolerance": level.tolerance,
-        "ratio": level.ratio,
-        "control": _control(level.control),
-        "horizon_step": level.horizon_step,
-        "differences": [_divergence(d) for d in level.differences],
-        "notes": list(level.notes),
-        "duration_s": level.seconds,
-    }
 
 
 def _input(path: Path) -> Document:
@@ -274,7 +240,20 @@ def _data(original: Recording | None, migrated: Recording | None, replayed: bool
                     "sha256": digest.hexdigest(),
                 }
             )
-    return {"per_task": tasks, "replayed": replayed, "random_order": random_order}
+    return {
+        "per_task": tasks,
+        "replayed": replayed,
+        "random_order": random_order,
+        "initial_sha256": None if original is None else _initial_digest(original),
+    }
+
+
+def _initial_digest(recording: Recording) -> str:
+    """One digest of all initial weights: runs of a program without a seed differ in it."""
+    digest = hashlib.sha256()
+    for name in sorted(recording.initial):
+        digest.update(name.encode() + b"\0" + recording.initial[name].tobytes())
+    return digest.hexdigest()
 
 
 def _optimizer(original: Recording | None, migrated: Recording | None) -> list[Document]:
@@ -284,6 +263,31 @@ def _optimizer(original: Recording | None, migrated: Recording | None) -> list[D
         {"field": name, "original": a, "migrated": b, "same": same}
         for name, a, b, same in l0b_configuration.optimizer_fields(original, migrated)
     ]
+
+
+def _metric_noise(
+    original: Recording | None, replicates: Sequence[Recording], limits: Tolerance | None
+) -> dict[tuple[str, int | None], float]:
+    """By metric and step, how far apart two runs of one program may be in it: c times the worst replicate, where
+    at least two replicates evaluated. Of several evaluations at one step the first counts.
+    """
+    if original is None or limits is None:
+        return {}
+
+    def first(recording: Recording) -> dict[tuple[str, int | None], float]:
+        found: dict[tuple[str, int | None], float] = {}
+        for evaluation in recording.evaluations:
+            for name, value in evaluation.results.items():
+                found.setdefault((name, evaluation.step), value)
+        return found
+
+    others = [first(replicate) for replicate in replicates]
+    noise = {}
+    for key, value in first(original).items():
+        gaps = [abs(other[key] - value) for other in others if key in other]
+        if len(gaps) > 1:
+            noise[key] = limits.c[TRAJECTORY] * max(*gaps, EPS * abs(value))
+    return noise
 
 
 def _tolerance(limits: Tolerance | None) -> Document | None:
@@ -298,49 +302,67 @@ def _tolerance(limits: Tolerance | None) -> Document | None:
     }
 
 
+def _limits_of_data(original: Recording) -> list[str]:
+    lines = []
+    if original.dropout_rates:
+        lines.append(
+            "dropout: the layers passed their input through in all runs; their rates and places were compared, not "
+            "what they drop"
+        )
+    if len({batch.size for batch in original.batches}) == 1:
+        lines.append("partial batches: every batch had the same size")
+    last = max((step.number for step in original.steps), default=0)
+    lines.append(f"later training: the comparison ends after {last} steps")
+    return lines
+
+
 def _not_shown(
-    levels: Sequence[LevelResult], case: Mapping[str, Any], original: Recording | None, verdict: Verdict
+    levels: Sequence[LevelResult],
+    case: Mapping[str, Any],
+    original: Recording | None,
+    verdict: Verdict,
+    mutants: Sequence[MutantOutcome],
 ) -> list[str]:
     """What a reader must not take from the verdict. Never empty: no run shows everything."""
-    lines = [f"{level.id}: {note}" for level in levels for note in level.notes if level.status is not Status.FAILED]
-    lines += [f"{level.id}: {level.summary}" for level in levels if level.status is Status.NOT_EXERCISED]
+    passed = {level.id for level in levels if level.status is Status.EQUIVALENT}
+    lines = [*evidence.limits_of_levels(levels), *evidence.limits_of_mutants(mutants)]
     if verdict.status is Status.EQUIVALENT:
-        lines.append("errors too small for the control: only a learning rate 1% off was shown to stand out")
-    if case["parameter_servers"]:
+        ruled_out = [f"{level.id}: {level.excluded}" for level in levels if level.excluded]
+        lines.append(
+            f"errors smaller than those that the levels rule out ({'; '.join(ruled_out)})"
+            if ruled_out
+            else "errors too small for the control: only a learning rate 1% off was shown to stand out"
+        )
+    if case["parameter_servers"] and not passed & {"L5s", "L6"}:
         lines.append(
             f"distribution: numbers are compared on one trainer ({case['compared_cluster']} against "
             f"{case['compared_migrated_cluster']}); with several, updates arrive in a random order"
         )
     if original is not None:
-        if original.dropout_rates:
-            lines.append(
-                "dropout: the layers passed their input through in all runs; only their rates and the shapes of "
-                "their inputs were compared, not their places among inputs of the same shape"
-            )
-        sizes = {batch.size for batch in original.batches}
-        if len(sizes) == 1:
-            lines.append("partial batches: every batch had the same size")
-        lines.append(
-            f"later training: the comparison ends after {max((s.number for s in original.steps), default=0)} steps"
-        )
+        lines += _limits_of_data(original)
+    if "L7" not in passed:
+        lines.append("evaluation metrics: not compared")
+    lines.append("predictions, exported models and checkpoints: not compared")
     lines.append(
-        "evaluation metrics, predictions, exported models and checkpoints are not compared (L7 is not there yet)"
+        "initial values: every compared run started from the original's; of the migrated program's own at most the "
+        "distributions were compared"
     )
-    lines.append("initial values: the migrated program started from the original's, its own initialisers were not run")
     return lines
 
 
-def _command(case: Mapping[str, Any]) -> str:
+def command_words(case: Mapping[str, Any]) -> list[str]:
+    """The command line that asks for this comparison."""
     words = ["tf-migrate", "verify", str(case["original"]), str(case["migrated"])]
     if case["cluster"]:
         words += ["--cluster", case["cluster"]]
     if case["steps"] is not None:
         words += ["--steps", str(case["steps"])]
+    words += map(str, case.get("options", ()))
     if case["report_dir"] is not None:
         words += ["--report", case["report_dir"]]
     if case["args"]:
         words += ["--", *case["args"]]
-    return shlex.join(words)
+    return words
 
 
 def _environment(versions: Sequence[Mapping[str, Any]]) -> Document:
@@ -370,9 +392,18 @@ def build(
     replayed: bool,
     random_order: bool,
     free: Sequence[Recording] = (),
+    mutants: Sequence[MutantOutcome] = (),
+    randomness: Sequence[Randomness] = (),
+    remedy: Remedy | None = None,
+    asynchronous: AsyncEvidence | None = None,
+    seeds: Sequence[int] = (),
+    evaluations: Sequence[EvaluationRow] = (),
 ) -> Report:
-    """The document from what a session found. `case` holds the paths, cluster shapes and limits of the
-    comparison.
+    """The document from what a session found.
+
+    `case` holds the paths, cluster shapes and limits of the comparison, and under "options" further words of the
+    command line that asked for it. `seeds` are the numbers of the paired seeds of L6. The lines that divergences
+    name are read from the users' files here.
     """
     from migrator import __version__
 
@@ -389,7 +420,7 @@ def build(
                 "reason": None if verdict.reason is None else verdict.reason.value,
                 "summary": verdict.sentence,
                 "decided_by": verdict.level,
-                "command": _command(case),
+                "command": shlex.join(command_words(case)),
                 "inputs": {
                     "original": _input(case["original"]),
                     "migrated": _input(case["migrated"]),
@@ -403,8 +434,8 @@ def build(
                     "compared_original": case["compared_cluster"],
                     "compared_migrated": case["compared_migrated_cluster"],
                 },
-                "levels": [_level(level) for level in levels],
-                "first_divergence": None if first is None else {"level": verdict.level, **_divergence(first)},
+                "levels": [evidence.level(level) for level in levels],
+                "first_divergence": None if first is None else {"level": verdict.level, **evidence.divergence(first)},
                 "variables": _variables(original, migrated if limits else None, names, limits),
                 "name_map": None if names is None else names.how,
                 "optimizer": _optimizer(original, migrated),
@@ -419,7 +450,14 @@ def build(
                     {"program": recording.program, "steps": recording.participation} for recording in free
                 ],
                 "tolerance": _tolerance(limits),
-                "not_shown": _not_shown(levels, case, original, verdict),
+                "mutants": evidence.mutants(mutants),
+                "randomness": evidence.randomness(randomness),
+                "remedy": evidence.remedy(remedy),
+                "asynchronous": evidence.asynchronous(asynchronous),
+                "seeds": list(seeds),
+                "evaluations": evidence.evaluations(evaluations, _metric_noise(original, replicates, limits)),
+                "baseline": None,
+                "not_shown": _not_shown(levels, case, original, verdict, mutants),
                 "processes": _processes(runs),
                 "runs": [
                     {

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from migrator.harness.report.document import Document, Report
+from migrator.harness.report.document import Report
+from migrator.harness.report.evidence import Document
+
+#: What XML 1.0 cannot hold, not even escaped: programs print such characters.
+_FORBIDDEN = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _text(value: object) -> str:
+    return _FORBIDDEN.sub("\ufffd", str(value))
 
 
 def _case(level: Document, error: Document | None) -> TestCase:
-    case = TestCase(level["title"], classname=level["id"], time=level["duration_s"])
-    status, summary = level["status"], level["summary"]
+    case = TestCase(_text(level["title"]), classname=level["id"], time=level["duration_s"])
+    status, summary = level["status"], _text(level["summary"])
     if status == "DIFFERENT":
         case.result = [Failure(summary, "different")]
     elif status == "FAILED":
@@ -17,27 +27,55 @@ def _case(level: Document, error: Document | None) -> TestCase:
     elif status == "INCONCLUSIVE":
         case.result = [Error(summary, "inconclusive")]
     elif status in ("NOT_EXERCISED", "NOT_APPLICABLE"):
-        case.result = [Skipped(summary)]
-    lines = [summary, *level["notes"]]
+        reason = level["reason_code"] or status.lower()
+        case.result = [Skipped(summary, reason)]
+    lines = [level["summary"], *level["notes"]]
+    if level["excluded"]:
+        lines.append(f"ruled out: {level['excluded']}")
     if status == "FAILED" and error is not None:
         lines += error["tail"]
-    case.system_out = "\n".join(lines)
+    case.system_out = _text("\n".join(lines))
     return case
+
+
+def _baseline_case(baseline: Document) -> TestCase:
+    case = TestCase("Same as the baseline", classname="baseline")
+    lines = [f"{c['what']}: {c['before']} -> {c['after']}" for c in baseline["changes"]]
+    counting = sum(c["counts"] for c in baseline["changes"])
+    if counting and not baseline["accepted"]:
+        case.result = [Failure(f"{counting} changes since {_text(baseline['file'])}", "baseline")]
+    if baseline["accepted"]:
+        lines.append(f"accepted: {baseline['reason']}")
+    case.system_out = _text("\n".join(lines))
+    return case
+
+
+def _properties(document: Document) -> list[tuple[str, object]]:
+    named = [(key, document[key]) for key in ("verdict", "reason", "summary", "command")]
+    for level in document["levels"]:
+        named += [(f"{level['id']}.{key}", level[key]) for key in ("ratio", "floor", "tolerance")]
+        if level["control"] is not None:
+            named.append((f"{level['id']}.control", level["control"]["ratio"]))
+    if document["asynchronous"] is not None:
+        named += [(f"L6.{key}", document["asynchronous"][key]) for key in ("k", "estimate", "margin")]
+    if document["mutants"]:
+        for status in ("killed", "missed"):
+            named.append((f"mutants.{status}", sum(x["status"] == status for x in document["mutants"])))
+    return [(name, value) for name, value in named if value is not None]
 
 
 def render(report: Report) -> str:
     """The XML text, one suite for the pair of programs."""
     document = report.document
-    suite = TestSuite(f"{document['inputs']['original']['path']} against {document['inputs']['migrated']['path']}")
+    paths = [_text(document["inputs"][program]["path"]) for program in ("original", "migrated")]
+    suite = TestSuite(f"{paths[0]} against {paths[1]}")
     suite.timestamp = document["started"]
-    suite.add_property("verdict", document["verdict"])
-    suite.add_property("summary", document["summary"])
-    suite.add_property("command", document["command"])
+    for name, value in _properties(document):
+        suite.add_property(name, _text(value))
     for level in document["levels"]:
         suite.add_testcase(_case(level, document["error"]))
-        for key in ("ratio", "floor", "tolerance"):
-            if level[key] is not None:
-                suite.add_property(f"{level['id']}.{key}", str(level[key]))
+    if document["baseline"] is not None:
+        suite.add_testcase(_baseline_case(document["baseline"]))
     xml = JUnitXml("tf-migrate verify")
     xml.add_testsuite(suite)
     text = xml.tostring()  # type: ignore[no-untyped-call]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -14,8 +13,13 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
+from migrator.harness.report import charts
+from migrator.harness.report.baseline import regressed
 from migrator.harness.report.document import Report
-from migrator.harness.report.html import ICONS, number
+from migrator.harness.report.evidence import Document
+from migrator.harness.report.html import ICONS, mutant_sentence
+from migrator.harness.report.numbers import exact, number
+from migrator.harness.report.texts import clean, short, shown
 
 STYLES = {
     "EQUIVALENT": "bold green",
@@ -30,8 +34,13 @@ _STAGES = {
     "original": "running the original",
     "replicates": "measuring its noise floor",
     "migrated": "running the migrated program",
+    "order": "running the original's trainers in a fixed order",
+    "migrated in order": "running the migrated trainers in that order",
+    "seeds": "running the free cluster over paired seeds",
 }
-_CELLS = 20
+#: Columns of a terminal below which the bars are shorter, and how many cells they have then and else.
+_NARROW, _FEW_CELLS, _CELLS = 100, 12, 20
+_MOST_CHANGES = 10
 
 
 class Stage(Protocol):
@@ -87,40 +96,39 @@ class LiveProgress:
         self._bars.update(self._tasks[stage.stage], completed=stage.done, total=stage.total)
 
 
-def _finite(value: Any) -> float | None:
-    if value == "Infinity":
-        return 1e6
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+def _line(text: str, style: str = "") -> Text:
+    """A line of the report, without orders to the terminal that a program may have put into it."""
+    return Text(clean(text), style)
 
 
-def _bar(level: Mapping[str, Any]) -> Text:
+def _bar(level: Document, count: int) -> Text:
     """The ratio to the floor on a logarithmic bar; | is what is accepted, ◆ the known-bad control."""
 
-    def cell(value: float) -> int:
-        share = (math.log10(min(max(value, 1e-2), 1e6)) + 2) / 8
-        return min(_CELLS - 1, int(share * _CELLS))
+    def cell(place: float) -> int:
+        return min(count - 1, int(place / 100 * count))
 
-    ratio = _finite(level["ratio"])
-    if ratio is None:
+    at = charts.bar(level["ratio"])
+    if at is None:
         return Text("")
-    cells = ["━"] * (cell(ratio) + 1) if ratio > 0 else []
-    cells += ["·"] * (_CELLS - len(cells))
-    marks = [(_finite(level["tolerance"]), "|")]
+    cells = ["━"] * (cell(at) + 1) if level["ratio"] else []
+    cells += ["·"] * (count - len(cells))
+    marks = [(charts.bar(level["tolerance"]), "|")]
     if level["control"] is not None:
-        marks.append((_finite(level["control"]["ratio"]), "◆"))
-    for value, mark in marks:
-        if value is not None:
-            cells[cell(value)] = mark
+        marks.append((charts.bar(level["control"]["ratio"]), "◆"))
+    for place, mark in marks:
+        if place is not None:
+            cells[cell(place)] = mark
     return Text("".join(cells))
 
 
-def ladder(report: Report) -> Table:
-    """The levels as a table: verdict, ratio to the floor, what each one found."""
+def ladder(report: Report, width: int = 120) -> Table:
+    """The levels as a table: verdict, ratio to the floor, what each one found. `width` is that of the terminal."""
+    count = _FEW_CELLS if width < _NARROW else _CELLS
     table = Table(box=None, pad_edge=False, show_header=True, header_style="dim")
     table.add_column("")
     table.add_column("level", no_wrap=True)
     table.add_column("ratio", justify="right", no_wrap=True)
-    table.add_column("floor · accepted | control ◆", no_wrap=True)
+    table.add_column("floors |ok ◆bad" if count < _CELLS else "floors, | ok, ◆ bad", no_wrap=True)
     table.add_column("found", ratio=1)
     for level in report.document["levels"]:
         style = STYLES[level["status"]]
@@ -128,45 +136,95 @@ def ladder(report: Report) -> Table:
             Text(level["id"], "bold"),
             Text(f"{ICONS[level['status']]} {level['status'].replace('_', ' ')}", style),
             number(level["ratio"], 2) if level["ratio"] is not None else "",
-            _bar(level),
-            Text(level["summary"]),
+            _bar(level, count),
+            _line(level["summary"]),
         )
     return table
 
 
-def show(report: Report, console: Console, paths: Mapping[str, Path] | None = None) -> None:
-    """Prints the ladder, what failed or first differs, the verdict and the paths of the report."""
-    document = report.document
-    console.print(ladder(report))
-    console.print()
-    error = document["error"]
-    if error is not None:
-        console.print(Text(f"last lines of {error['task']} ({error['run']}):", "bold"))
-        for line in error["tail"]:
-            console.print(Text(f"  {line}", "dim"))
-        console.print()
-    first = document["first_divergence"]
-    if first is not None:
-        place = "".join(
-            [
-                f"[{', '.join(map(str, first['index']))}]" if first["index"] else "",
-                f", step {first['step']}" if first["step"] else "",
-                f", {first['task']}" if first["task"] else "",
-            ]
-        )
-        console.print(
-            Text(f"{first['tensor']}{place}: {number(first['original'], 9)} against {number(first['migrated'], 9)}")
-        )
-        for cause in first["causes"]:
-            console.print(Text(f"  look at: {cause}", "dim"))
-        console.print()
-    icon = ICONS[document["verdict"]]
-    console.print(
-        Text.assemble((f"{icon} {document['verdict']}", STYLES[document["verdict"]]), ": ", document["summary"], ".")
+def _failure(error: Document) -> Iterator[Text]:
+    yield _line(f"last lines of {error['task']} ({error['run']}):", "bold")
+    for line in error["tail"]:
+        yield _line(f"  {line}", "dim")
+
+
+def _divergence(first: Document) -> Iterator[Text]:
+    place = "".join(
+        [
+            f"[{', '.join(map(str, first['index']))}]" if first["index"] else "",
+            f", step {first['step']}" if first["step"] else "",
+            f", {first['task']}" if first["task"] else "",
+        ]
     )
+    original, migrated = (exact(first[program]) for program in ("original", "migrated"))
+    yield _line(f"{first['tensor']}{place}: {original} against {migrated}")
+    for program in ("original", "migrated"):
+        line = first[f"{program}_source"]
+        if line is not None:
+            where = f"{shown(line['path'])}:{line['line']}"
+            yield Text.assemble(f"  {program:>8}  ", (clean(where), "bold"))
+            yield _line(f"            {line['text'].strip()}")
+    for cause in first["causes"]:
+        yield _line(f"  look at: {cause}", "dim")
+
+
+def _baseline(document: Document) -> Iterator[Text]:
+    found = document["baseline"]
+    if regressed(document):
+        yield _line(f"Changed since the baseline {found['file']}:", "bold red")
+    elif found["accepted"]:
+        yield _line(f"Changed since the baseline {found['file']}, accepted: {found['reason']}", "bold")
+    else:
+        yield _line(f"As the baseline {found['file']} says.", "dim")
+    for change in found["changes"][:_MOST_CHANGES]:
+        before, after = (short(exact(change[side])) for side in ("before", "after"))
+        line = f"  {change['what']}: {before} → {after}"
+        yield _line(line, "" if change["counts"] else "dim")
+    if len(found["changes"]) > _MOST_CHANGES:
+        yield _line(f"  and {len(found['changes']) - _MOST_CHANGES} more", "dim")
+
+
+def _mutants(mutants: list[Document]) -> Iterator[Text]:
+    yield _line(mutant_sentence(mutants))
+    for mutant in mutants:
+        if mutant["status"] == "missed":
+            yield _line(f"  missed: {mutant['description']} ({mutant['id']})", "yellow")
+
+
+def _remedy(remedy: Document) -> Iterator[Text]:
+    yield _line(f"Found: {remedy['found']}")
+    yield _line(f"Ruled out: {remedy['ruled_out']}")
+    yield _line("To settle it:")
+
+
+def show(report: Report, console: Console, paths: Mapping[str, Path] | None = None) -> None:
+    """Prints the ladder, what failed or first differs, the verdict, what settles it, and the report's paths."""
+    document = report.document
+    console.print(ladder(report, console.width))
+    parts: list[Iterator[Text]] = []
+    if document["error"] is not None:
+        parts.append(_failure(document["error"]))
+    if document["first_divergence"] is not None:
+        parts.append(_divergence(document["first_divergence"]))
+    if document["baseline"] is not None:
+        parts.append(_baseline(document))
+    if document["mutants"]:
+        parts.append(_mutants(document["mutants"]))
+    for part in parts:
+        console.print()
+        for line in part:
+            console.print(line)
+    console.print()
+    icon, style = ICONS[document["verdict"]], STYLES[document["verdict"]]
+    console.print(Text.assemble((f"{icon} {document['verdict']}", style), ": ", clean(document["summary"]), "."))
+    if document["remedy"] is not None:
+        for line in _remedy(document["remedy"]):
+            console.print(line)
+        # Not wrapped, so that it can be copied in one piece.
+        console.print(_line(f"  {document['remedy']['command']}", "bold"), soft_wrap=True)
     if document["verdict"] == "EQUIVALENT":
-        for line in document["not_shown"]:
-            console.print(Text(f"Not shown: {line}.", "dim"))
+        for text in document["not_shown"]:
+            console.print(_line(f"Not shown: {text}.", "dim"))
     for kind in ("html", "json", "junit"):
         if paths is not None and kind in paths:
-            console.print(Text(f"{kind:>6}  {paths[kind]}"), soft_wrap=True)
+            console.print(_line(f"{kind:>6}  {paths[kind]}"), soft_wrap=True)

@@ -1,0 +1,48 @@
+"""How long the extra runs may be: short trainings are repeated in full, long ones only in their first steps.
+
+A verification of a minute's training must not take much longer than the two programs do by themselves, and it makes
+about ten runs: the noise floor and the known-bad version of a long training come from its beginning. What the
+programs read and how they are set is compared to the end all the same, for that needs no extra run.
+"""
+
+from __future__ import annotations
+
+from migrator.harness.recording import Recording
+
+#: The extra runs together may take this share of what both programs take.
+SHARE = 0.25
+#: Seconds of training that every extra run may take whatever the share: a local one, and one of a cluster.
+LOCAL_SECONDS, CLUSTER_SECONDS = 8.0, 4.0
+#: Never fewer steps: the last state that L4 compares is that of step 10.
+LEAST_STEPS = 12
+
+
+def training_seconds(recording: Recording) -> float:
+    """Seconds from the first recorded step to the last, of all tasks."""
+    times = [step.time for step in recording.steps]
+    return max(times) - min(times) if times else 0.0
+
+
+def total_steps(recording: Recording) -> int:
+    """The training steps of all asynchronous trainers together, or of one of the synchronous ones."""
+    counts = recording.participation.values()
+    if not counts:
+        return 0
+    return max(counts) if recording.replicas > 1 else sum(counts)
+
+
+def affordable_steps(recording: Recording, runs: int, *, cluster: bool) -> int | None:
+    """The steps of each of `runs` extra runs beside a full-length run that left `recording`; None: all of them."""
+    seconds, steps = training_seconds(recording), total_steps(recording)
+    least = CLUSTER_SECONDS if cluster else LOCAL_SECONDS
+    each = max(least, SHARE * 2.0 * seconds / max(runs, 1))
+    if seconds <= each or steps < 2:
+        return None
+    affordable = max(LEAST_STEPS, int(each * (steps - 1) / seconds))
+    return affordable if affordable < steps else None
+
+
+def lesser(*limits: int | None) -> int | None:
+    """The strictest of several limits; None does not limit."""
+    given = [limit for limit in limits if limit is not None]
+    return min(given, default=None)

@@ -1,0 +1,138 @@
+"""What is to be compared: two programs, how they are run, and the clusters that follow from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from migrator.harness.cluster import ClusterShape
+from migrator.harness.protocol.l6_asynchronous import FEWEST_SEEDS
+
+GREATEST_PROMISE = 0.15
+
+
+class CaseError(ValueError):
+    """What was asked for cannot be run at all: a missing script, a malformed cluster, a wrong name map."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two programs and how to run them.
+
+    `both_original`: the "migrated" script is an original too, run by the original's interpreter (the null
+    test of the harness: a program against itself must be EQUIVALENT). `steps` limits both trainings (None: as
+    long as they run by themselves). `seeds` pairs of runs of the free asynchronous cluster are compared for L6 (0:
+    none), which promises to exclude an error like a learning rate off by the share `promised`. `all_mutants`: every
+    known-bad version is tried, not only the sentinels. `names` maps original variable names to migrated ones where
+    creation order does not do. Times are seconds for one run of one program. `report_dir` and `options` (further
+    words) are only named in the report's command line; writing the report is the caller's. The logs of runs that
+    failed are copied to `log_dir`.
+    """
+
+    original: Path
+    migrated: Path
+    args: tuple[str, ...] = ()
+    shape: ClusterShape = field(default_factory=ClusterShape)
+    steps: int | None = None
+    seeds: int = 0
+    promised: float = 0.05
+    all_mutants: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    report_dir: Path | None = None
+    options: tuple[str, ...] = ()
+    log_dir: Path | None = None
+    both_original: bool = False
+    ready_timeout: float = 120.0
+    stall_timeout: float = 60.0
+    total_timeout: float = 600.0
+
+
+def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:
+    """A checked Case; `cluster` as in "chief=1,worker=2,ps=2", `options` the other fields. CaseError."""
+    try:
+        shape = ClusterShape.parse(cluster)
+    except ValueError as error:
+        raise CaseError(f"cluster: {error}") from None
+    case = Case(Path(original), Path(migrated), shape=shape, **options)
+    check(case)
+    return case
+
+
+def check(case: Case) -> None:
+    """Raises CaseError, with one sentence, for what can be known to be wrong before anything runs."""
+    for program, path in (("original", case.original), ("migrated", case.migrated)):
+        if not path.exists():
+            raise CaseError(f"the {program} script {path} does not exist")
+        if not path.is_file():
+            raise CaseError(f"the {program} script {path} is not a file")
+        try:
+            compile(path.read_bytes(), str(path), "exec")
+        except (SyntaxError, ValueError) as error:
+            raise CaseError(f"the {program} script {path} is not Python: {error}") from None
+    if case.steps is not None and case.steps < 1:
+        raise CaseError(f"steps must be at least 1, not {case.steps}")
+    if case.seeds and case.seeds < FEWEST_SEEDS:
+        raise CaseError(f"an interval needs at least {FEWEST_SEEDS} seeds, not {case.seeds}")
+    if not 0.0 < case.promised <= GREATEST_PROMISE:
+        # The known-bad version of L6 is 20 % off, and has to stand out from what is promised.
+        raise CaseError(f"the promise has to be a share above 0 and at most {GREATEST_PROMISE}, not {case.promised:g}")
+    for name in ("ready_timeout", "stall_timeout", "total_timeout"):
+        if not getattr(case, name) > 0.0:
+            raise CaseError(f"{name.replace('_', ' ')} must be positive, not {getattr(case, name):g} s")
+    if case.shape.counts and not case.shape.trainers():
+        raise CaseError(f"the cluster {case.shape} has no task that trains")
+    if case.report_dir is not None:
+        wanted = case.report_dir.absolute()
+        place = next(folder for folder in (wanted, *wanted.parents) if folder.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK):
+            raise CaseError(f"no report can be written to {case.report_dir}: {place} is not a folder to write in")
+
+
+def parameter_servers(shape: ClusterShape) -> bool:
+    """Whether variables live on parameter servers, so that trainers do not wait for each other."""
+    return shape.count("ps") > 0
+
+
+def counterpart(shape: ClusterShape) -> ClusterShape:
+    """The migrated program's cluster for an original's.
+
+    A TF1 chief trains beside its workers and a TF2 coordinator does not: with parameter servers the migrated
+    cluster has one worker for each trainer of the original.
+    """
+    if not parameter_servers(shape):
+        return shape
+    counts = {"chief": 1, "worker": len(shape.trainers()), "ps": shape.count("ps")}
+    if shape.count("evaluator"):
+        counts["evaluator"] = shape.count("evaluator")
+    return ClusterShape(tuple(counts.items()))
+
+
+def one_trainer(shape: ClusterShape) -> ClusterShape:
+    """The cluster on which an asynchronous program is repeatable: one trainer, the same servers, no
+    evaluator.
+    """
+    if not parameter_servers(shape):
+        return shape
+    leader = "master" if shape.count("master") else "chief"
+    return ClusterShape(((leader, 1), ("ps", shape.count("ps"))))
+
+
+def training_tasks(shape: ClusterShape, program: str) -> tuple[str, ...]:
+    """The tasks that train, chief first."""
+    tasks = [str(task) for task in shape.trainers()]
+    if program == "migrated" and parameter_servers(shape):
+        tasks = [task for task in tasks if task.startswith("worker:")]
+    return tuple(tasks)
+
+
+def without_evaluator(shape: ClusterShape) -> ClusterShape:
+    """The same cluster without the task that only watches."""
+    return ClusterShape(tuple((kind, count) for kind, count in shape.counts if kind != "evaluator"))
+
+
+def asynchronous(shape: ClusterShape) -> bool:
+    """Whether several trainers update the same variables in no fixed order."""
+    return parameter_servers(shape) and len(shape.trainers()) > 1

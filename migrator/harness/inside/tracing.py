@@ -1,0 +1,220 @@
+"""What is seen while a network is built or traced, alike for both programs: the outputs of its layers, and the
+clipping of its gradients.
+"""
+
+import importlib
+
+import batches
+import parts
+
+# An activation of more elements says little that the loss does not say, and takes long to write.
+LARGEST_ACTIVATION = 4000000
+CLIPPING = {
+    "clip_by_global_norm": "global_clipnorm",
+    "clip_by_norm": "clipnorm",
+    "clip_by_average_norm": "clip_by_average_norm",
+    "clip_by_value": "clipvalue",
+}
+
+
+def ancestors(tensors):
+    """The names of all operations that some tensors or operations depend on."""
+    seen = set()
+    waiting = [getattr(tensor, "op", tensor) for tensor in tensors]
+    while waiting:
+        operation = waiting.pop()
+        if operation is None or operation.name in seen:
+            continue
+        seen.add(operation.name)
+        waiting.extend(tensor.op for tensor in operation.inputs)
+        waiting.extend(operation.control_inputs)
+    return seen
+
+
+def own_weights(layer):
+    """The variables that a layer owns itself, not through layers inside it."""
+    return list(layer._trainable_weights) + list(layer._non_trainable_weights)
+
+
+class LayerTrace(object):
+    """The calls, in one trace of a network, of layers that own weights themselves."""
+
+    def __init__(self):
+        self.calls = []  # (first weight, output tensor or None)
+        self.owned = []  # every weight of those layers
+        self._under_way = []
+
+    def call(self, tf, original, layer, *args, **kwargs):
+        # The call of a base class is part of the same call.
+        if self._under_way and self._under_way[-1] is layer:
+            return original(layer, *args, **kwargs)
+        self._under_way.append(layer)
+        try:
+            outputs = original(layer, *args, **kwargs)
+        finally:
+            self._under_way.pop()
+        weights = own_weights(layer)
+        if weights:
+            self.owned.extend(weights)
+            floats = [
+                tensor
+                for tensor in tf.nest.flatten(outputs)
+                if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating
+            ]
+            self.calls.append((weights[0], floats[0] if floats else None))
+        return outputs
+
+    def before(self, count, graph, reached):
+        """How many of the first ``count`` calls have an effect on the operations ``reached``, as far as is known."""
+        return sum(1 for _, tensor in self.calls[:count] if tensor is None or not _idle(tensor, graph, reached))
+
+    def activations(self, tf, graph, name_of, reached):
+        """[(name of the first weight, output)] of the calls whose output can be read in ``graph`` and is one of
+        the operations ``reached``; both are None for what is run eagerly. A later call of the same layer is
+        "name#2". ``name_of`` gives None for a stranger's variable.
+        """
+        found = {}
+        counts = {}
+        for weight, tensor in self.calls:
+            name = name_of(weight)
+            # A network that is first built on placeholders has outputs that no step can compute.
+            if name is None or tensor is None or not _readable(tensor, graph, reached):
+                continue
+            counts[name] = counts.get(name, 0) + 1
+            key = name if counts[name] == 1 else "%s#%d" % (name, counts[name])
+            size = tensor.shape.num_elements() if tensor.shape.ndims is not None else None
+            if size is None or size <= LARGEST_ACTIVATION:
+                found.setdefault(key, tensor)
+        return list(found.items())
+
+
+def _idle(tensor, graph, reached):
+    """Whether nothing reached depends on a tensor."""
+    known = reached is not None and getattr(tensor, "graph", None) is graph
+    return known and tensor.op.name not in reached
+
+
+def _readable(tensor, graph, reached):
+    """Whether a tensor belongs to a graph itself, and not to a loop or branch in it."""
+    if graph is None:
+        return not hasattr(tensor, "graph")
+    if getattr(tensor, "graph", None) is not graph or _idle(tensor, graph, reached):
+        return False
+    context = getattr(tensor.op, "_get_control_flow_context", None)
+    return context is None or context() is None
+
+
+def pack_activations(tf, activations):
+    """A scalar string tensor with the activations; in the place of one that proves too large it has no bytes."""
+
+    def serialized(tensor):
+        return tf.cond(
+            tf.size(tensor) <= LARGEST_ACTIVATION,
+            lambda: tf.io.serialize_tensor(tensor),
+            lambda: tf.constant("", tf.string),
+        )
+
+    header = {"names": [name for name, _ in activations]}
+    return batches.pack_serialized(tf, header, [serialized(tensor) for _, tensor in activations])
+
+
+class Clipping(object):
+    """The calls of TensorFlow's clipping functions in one trace of a train step."""
+
+    def __init__(self):
+        self.calls = []  # (name of the function, value, output tensors)
+        self.before_gradients = 0  # how many calls came before the gradients, for a step that is run eagerly
+
+    def saw(self, name, arguments, outputs):
+        outputs = outputs[0] if name == "clip_by_global_norm" else [outputs]
+        tensors = [_tensor(one) for one in outputs if one is not None]
+        self.calls.append((name, _clipping_value(name, *arguments), tensors))
+
+    def settings(self, gradients, loss):
+        """{setting: value} of the calls that the gradients went through, as a Keras optimizer names them.
+
+        A value that is no plain number is text: other forms of clipping, a value that is computed, or several.
+        """
+        found = {}
+        gradients = [_tensor(one) for one in gradients if one is not None]
+        if not self.calls or not gradients:
+            return {}
+        graph = getattr(gradients[0], "graph", None)
+        calls = self.calls[self.before_gradients :]
+        if graph is not None:
+            # What clips the inputs of the loss comes before every gradient, but clips none.
+            reached = ancestors(gradients) - (ancestors([loss]) if loss is not None else set())
+            calls = [
+                (name, value, tensors)
+                for name, value, tensors in self.calls
+                if any(one.graph is graph and one.op.name in reached for one in tensors)
+            ]
+        for name, value, _ in calls:
+            found.setdefault(CLIPPING[name], []).append(value)
+        return {key: one_value(values) for key, values in found.items()}
+
+
+def _tensor(value):
+    """The tensor of a gradient, which may be sparse or have one part for each replica."""
+    values = getattr(value, "values", None)
+    if values is None:
+        return value
+    return values[0] if isinstance(values, (tuple, list)) else values
+
+
+def one_value(values):
+    """The value that all are, or else a text with all that there are."""
+    distinct = sorted(set(values), key=str)
+    return distinct[0] if len(distinct) == 1 else ", ".join(str(value) for value in distinct)
+
+
+def _clipping_value(name, numbers, axes):
+    if None in numbers:
+        return "computed"
+    if name == "clip_by_value":
+        low, high = numbers
+        return high if low == -high else "[%g, %g]" % (low, high)
+    return numbers[0] if axes is None else "%g along axes %s" % (numbers[0], axes)
+
+
+def _constant(value):
+    """A number that is known before anything runs, as float32 sees it; else None."""
+    try:
+        known = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value(value)
+    except (TypeError, AttributeError):
+        known = value
+    try:
+        return parts.float32(float(known))
+    except (TypeError, ValueError):
+        return None
+
+
+def watch_clipping(current):
+    """From now on the clipping functions of TensorFlow tell the Clipping that ``current()`` returns, if any."""
+    holders = []
+    for name in ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2", "tensorflow.python.ops.clip_ops"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        if not any(module is other for other in holders):
+            holders.append(module)
+
+    def around(name):
+        def clip(original, *args, **kwargs):
+            outputs = original(*args, **kwargs)
+            clipping = current()
+            if clipping is not None:
+                names = ("clip_value_min", "clip_value_max") if name == "clip_by_value" else ("clip_norm",)
+                given = dict(zip(names, args[1:]))
+                given.update((key, kwargs[key]) for key in names if key in kwargs)
+                axes = kwargs.get("axes", args[2] if name == "clip_by_norm" and len(args) > 2 else None)
+                clipping.saw(name, ([_constant(given.get(key)) for key in names], axes), outputs)
+            return outputs
+
+        return clip
+
+    for name in CLIPPING:
+        for module in holders:
+            if hasattr(module, name):
+                parts.wrap(module, name, around(name))

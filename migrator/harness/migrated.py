@@ -1,0 +1,322 @@
+"""The migrated program's runs against the evidence about the original, and what its own data and settings say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from migrator.harness.case import (
+    Case,
+    CaseError,
+    asynchronous,
+    one_trainer,
+    parameter_servers,
+    training_tasks,
+)
+from migrator.harness.mutants import SENTINELS, Mutant
+from migrator.harness.original import OriginalEvidence, evaluates, ordered_shape
+from migrator.harness.protocol import l0_runs, l2_data, ladder, name_map
+from migrator.harness.protocol.results import LevelResult, Status
+from migrator.harness.recording import Recording, read_batch
+from migrator.harness.runs import (
+    OnProgress,
+    Progress,
+    Run,
+    Session,
+    evaluation_files,
+    migrated_kind,
+    migrated_shape,
+    run_program,
+    weights_file,
+)
+
+#: Steps that a sentinel needs which changes the first losses or the first update.
+SENTINEL_STEPS = 2
+
+
+@dataclass(frozen=True)
+class MigratedEvidence:
+    """What the migrated program's runs have led to so far.
+
+    `levels` are L0 to L2. `main` started from the original's weights on its own data, `compared` is the run that
+    L3 to L5 judge (`main`, or a replay of the original's batches), `control` the same with a learning rate 1 %
+    higher, `sentinels` other known-bad versions by the name of the mutant. `in_order` and `in_order_control` are
+    those of the whole asynchronous cluster. `failed` ended without a usable recording.
+    """
+
+    levels: tuple[LevelResult, ...] = ()
+    names: name_map.NameMap | None = None
+    initial: str | None = None
+    probe: Run | None = None
+    main: Run | None = None
+    repeat: Run | None = None
+    free: Run | None = None
+    compared: Run | None = None
+    control: Run | None = None
+    sentinels: Mapping[str, Run] | None = None
+    in_order: Run | None = None
+    in_order_control: Run | None = None
+    failed: Run | None = None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Every run once, in the order of the report."""
+        found: list[Run] = []
+        several = tuple((self.sentinels or {}).values())
+        for run in (
+            self.probe,
+            self.main,
+            self.repeat,
+            self.free,
+            self.compared,
+            self.control,
+            *several,
+            self.in_order,
+            self.in_order_control,
+            self.failed,
+        ):
+            if run is not None and run not in found:
+                found.append(run)
+        return tuple(found)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the compared run read the original's batches instead of its own data."""
+        return self.compared is not None and self.compared is not self.main
+
+    @property
+    def shown(self) -> Recording | None:
+        """The recording for the report: the compared one, else the furthest that there is."""
+        runs = (self.compared, self.main, self.probe)
+        return next((run.recording for run in runs if run is not None and run.recording is not None), None)
+
+
+def probe(session: Session, case: Case) -> Run:
+    """One step of the migrated program from its own initial values, to learn the names of its variables."""
+    shape = migrated_shape(case, one_trainer(case.shape))
+    return run_program(
+        session, case, "migrated", "migrated probe", shape, steps=1, state_steps=[], record_batches=False
+    )
+
+
+def build_names(original: Recording, migrated: Recording, user: Mapping[str, str]) -> name_map.NameMap:
+    """The map between the variables of the two programs; CaseError if what the user gave does not fit."""
+    try:
+        return name_map.build(original.variables, migrated.variables, user)
+    except name_map.NameMapError as error:
+        raise CaseError(str(error)) from None
+
+
+def evaluation_plan(session: Session, evidence: OriginalEvidence, names: name_map.NameMap) -> dict[str, Any]:
+    """The part of a plan that has evaluations recorded, those of the original's weights and of initial ones too."""
+    watched = evidence.main if evidence.free is None else evidence.free
+    weights = evaluation_files(session, watched, names) if names.complete else []
+    return {"evaluate": True, "evaluate_weights": weights, "evaluation_control": True}
+
+
+def run_migrated(
+    session: Session, case: Case, progress: OnProgress, evidence: OriginalEvidence, first: Run | None
+) -> MigratedEvidence:
+    """The migrated program's runs, as many as make sense, and L0 to L2. `first`: its probe, if made already."""
+    original = evidence.main.recording
+    assert original is not None and evidence.failed_run is None
+    shape = migrated_shape(case, one_trainer(case.shape))
+    total = 3 + asynchronous(case.shape) + evidence.random_order
+    progress(Progress("migrated", 0, total))
+    first = first or probe(session, case)
+    if first.recording is None:
+        return MigratedEvidence(probe=first, failed=first)
+    names = build_names(original, first.recording, case.names)
+    initial = weights_file(session, original.initial, names.to_migrated()) if names.complete else None
+    found = MigratedEvidence(names=names, initial=initial, probe=first)
+    progress(Progress("migrated", 1, total))
+    evaluation = evaluation_plan(session, evidence, names)
+    main = run_program(
+        session,
+        case,
+        "migrated",
+        "migrated",
+        shape,
+        initial=initial,
+        steps=evidence.step_limit,
+        **(evaluation if evaluates(case) else {}),
+    )
+    found = replace(found, main=main)
+    if main.recording is None:
+        return replace(found, failed=main)
+    base = ladder.foundation(
+        original,
+        main.recording,
+        names,
+        training_tasks(one_trainer(case.shape), "original"),
+        training_tasks(shape, migrated_kind(case)),
+        random_order=evidence.random_order,
+        examples=(examples(evidence.main), examples(main)) if evidence.random_order else None,
+        examples_again=examples_again(evidence),
+        parameter_servers=parameter_servers(shape),
+        own_initial=(original.initial, first.recording.initial),
+    )
+    if evidence.random_order and base.comparable:
+        again = run_program(
+            session, case, "migrated", "migrated repeat", shape, initial=initial, steps=evidence.step_limit
+        )
+        found = replace(found, repeat=again)
+        if again.recording is None:
+            return replace(found, failed=again)
+        if l2_data.same_sequences(main.recording, again.recording):
+            levels = [l2_data.fixed_order(level) if level.id == l2_data.ID else level for level in base.levels]
+            base = replace(base, levels=tuple(levels))
+    if evidence.free is not None and evidence.free.recording is not None:
+        progress(Progress("migrated", 2, total))
+        free = run_program(
+            session,
+            case,
+            "migrated",
+            "migrated free-running",
+            migrated_shape(case, case.shape),
+            initial=initial,
+            **evaluation,
+        )
+        found = replace(found, free=free)
+        if free.recording is None:
+            return replace(found, failed=free)
+        base = _with_free_cluster(case, base, evidence.free.recording, free.recording)
+    found = replace(found, levels=base.levels)
+    if not base.comparable:
+        return found
+    return _compared_runs(session, case, progress, evidence, found, base, total)
+
+
+def examples(run: Run) -> Counter[str]:
+    """How often a run trained on each example, by the digest of its row in all components together."""
+    assert run.recording is not None
+    found: Counter[str] = Counter()
+    for batch in run.recording.batches:
+        values = sorted(read_batch(run.record_dir, batch).items())
+        for row in range(batch.size):
+            digest = hashlib.sha256()
+            for path, value in values:
+                if value.shape[:1] == (batch.size,):
+                    content = value[row : row + 1]
+                    digest.update(path.encode())
+                    digest.update(repr(content.tolist()).encode() if content.dtype == object else content.tobytes())
+            found[digest.hexdigest()] += 1
+    return found
+
+
+def examples_again(evidence: OriginalEvidence) -> Counter[str] | None:
+    """The examples of a second, equally long run of an original whose order is random; None if there is none."""
+    repeat = evidence.repeat
+    if not evidence.random_order or repeat is None or repeat.recording is None:
+        return None
+    return examples(repeat) if evidence.replicate_limit == evidence.step_limit else None
+
+
+def _with_free_cluster(
+    case: Case, base: ladder.Foundation, original: Recording, migrated: Recording
+) -> ladder.Foundation:
+    tasks = (
+        training_tasks(case.shape, "original"),
+        training_tasks(migrated_shape(case, case.shape), migrated_kind(case)),
+    )
+    levels = list(base.levels)
+    levels[0] = l0_runs.free_cluster(levels[0], original, migrated, *tasks)
+    if base.same_order:
+        levels[3] = l2_data.free_cluster(levels[3], original, migrated, list(zip(*tasks, strict=True)))
+    comparable = base.comparable and all(level.status is not Status.DIFFERENT for level in levels)
+    return replace(base, levels=tuple(levels), comparable=comparable)
+
+
+def rerun(session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence) -> Callable[..., Run]:
+    """How to run the migrated program once more as the compared run was: a function of role and plan."""
+    replay = str(evidence.main.record_dir) if found.replayed else None
+
+    def run(role: str, **plan: Any) -> Run:
+        return run_program(
+            session,
+            case,
+            "migrated",
+            role,
+            migrated_shape(case, one_trainer(case.shape)),
+            **{"initial": found.initial, "replay": replay, "steps": evidence.replicate_limit, **plan},
+        )
+
+    return run
+
+
+def _compared_runs(
+    session: Session,
+    case: Case,
+    progress: OnProgress,
+    evidence: OriginalEvidence,
+    found: MigratedEvidence,
+    base: ladder.Foundation,
+    total: int,
+) -> MigratedEvidence:
+    """The run that L3 to L5 judge (the one made already, or a replay), and the known-bad versions of it."""
+    compared = found.main
+    if not base.same_order:
+        compared = run_program(
+            session,
+            case,
+            "migrated",
+            "migrated replay",
+            migrated_shape(case, one_trainer(case.shape)),
+            initial=found.initial,
+            replay=str(evidence.main.record_dir),
+            steps=evidence.step_limit,
+        )
+    assert compared is not None
+    found = replace(found, compared=compared)
+    if compared.recording is None:
+        return replace(found, failed=compared)
+    progress(Progress("migrated", total - 1, total))
+    again = rerun(session, case, evidence, found)
+    control = again("migrated control", learning_rate_factor=ladder.CONTROL_FACTOR)
+    sentinels = {} if case.both_original else {m.id: again(f"migrated {m.id}", **sentinel_plan(m)) for m in run_ones()}
+    progress(Progress("migrated", total, total))
+    return replace(found, control=control, sentinels=sentinels)
+
+
+def run_ones() -> tuple[Mutant, ...]:
+    """The sentinels that need a run of their own. The others: the control run, and the original's own batches."""
+    return tuple(mutant for mutant in SENTINELS if mutant.id in ladder.RUN_SENTINELS)
+
+
+def sentinel_plan(mutant: Mutant) -> dict[str, Any]:
+    """The plan of a sentinel's short run."""
+    return {"mutant": mutant.plan, "steps": SENTINEL_STEPS, "state_steps": [1, 2]}
+
+
+def run_in_order(
+    session: Session, case: Case, progress: OnProgress, evidence: OriginalEvidence, found: MigratedEvidence
+) -> MigratedEvidence:
+    """Adds the runs of the whole asynchronous cluster in a fixed order: as it is, and with a rate 1 % higher."""
+    first = evidence.in_order[0]
+    shape = migrated_shape(case, ordered_shape(case))
+    common: dict[str, Any] = {
+        "initial": found.initial,
+        "turns": True,
+        "replay": str(first.record_dir) if evidence.random_order else None,
+    }
+    progress(Progress("migrated in order", 0, 2))
+    run = run_program(session, case, "migrated", "migrated in order", shape, steps=evidence.step_limit, **common)
+    found = replace(found, in_order=run)
+    if run.recording is None:
+        return replace(found, failed=run)
+    progress(Progress("migrated in order", 1, 2))
+    control = run_program(
+        session,
+        case,
+        "migrated",
+        "migrated in order, control",
+        shape,
+        steps=evidence.replicate_limit,
+        learning_rate_factor=ladder.CONTROL_FACTOR,
+        **common,
+    )
+    progress(Progress("migrated in order", 2, 2))
+    return replace(found, in_order_control=control)

@@ -1,0 +1,126 @@
+"""Tries known-bad versions of a migrated program that was found to be equivalent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from migrator.harness.case import one_trainer, parameter_servers, training_tasks
+from migrator.harness.migrated import examples, examples_again
+from migrator.harness.mutants.catalogue import Family, Mutant
+from migrator.harness.mutants.killing import Run, Unmutated, kill
+from migrator.harness.original import evaluates
+from migrator.harness.protocol import l2_data, l7_evaluation, ladder
+from migrator.harness.protocol.results import LevelResult, MutantOutcome, Status
+from migrator.harness.runs import (
+    OnProgress,
+    Progress,
+    Session,
+    evaluation_files,
+    migrated_kind,
+    migrated_shape,
+    run_program,
+)
+from migrator.harness.runs import Run as ProgramRun
+
+if TYPE_CHECKING:
+    from migrator.harness.session import Findings
+
+
+def try_mutants(
+    session: Session, findings: Findings, mutants: Sequence[Mutant], progress: OnProgress
+) -> tuple[MutantOutcome, ...]:
+    """What becomes of each mutant, judged by L0 to L5 and L7 on the evidence of a comparison.
+
+    `findings` are those of a comparison in this session that ran all its levels; ValueError if there are none to
+    judge by. On parameter servers the cluster is the one with one trainer.
+    """
+    bench = _Bench(session, findings)
+    outcomes = []
+    for done, mutant in enumerate(mutants):
+        progress(Progress("mutants", done, len(mutants)))
+        outcomes.append(bench.outcome(mutant))
+    progress(Progress("mutants", len(mutants), len(mutants)))
+    return tuple(outcomes)
+
+
+class _Bench:
+    """The comparison that a mutant takes the migrated program's place in."""
+
+    def __init__(self, session: Session, findings: Findings) -> None:
+        self._session = session
+        self._findings = findings
+        evidence, found = findings.original, findings.migrated
+        ready = evidence.main.recording, found.names, found.main, found.compared, findings.limits
+        if any(part is None for part in ready):
+            raise ValueError("the comparison ended before its numbers were judged: there is nothing to judge by")
+        self._shape = migrated_shape(findings.case, one_trainer(findings.case.shape))
+        self._evaluation: dict[str, Any] = {}
+        if evaluates(findings.case) and found.names is not None and found.names.complete:
+            weights = evaluation_files(session, evidence.main, found.names)
+            self._evaluation = {"evaluate": True, "evaluate_weights": weights, "evaluation_control": True}
+
+    def outcome(self, mutant: Mutant) -> MutantOutcome:
+        """Runs and judges one mutant."""
+        found = self._findings.migrated
+        replay = found.replayed and mutant.family not in (Family.DATA, Family.EVALUATION)
+        base = found.compared if replay else found.main
+        assert base is not None and base.recording is not None
+        run = self._runner(f"mutant {mutant.id}", replay)
+        plan = {"mutant": mutant.plan}
+        return kill(
+            mutant,
+            lambda extra: run(**extra),
+            lambda made: self._judge(made, lambda: run(**plan)),
+            Unmutated(base.recording, self._findings.levels),
+        )
+
+    def _runner(self, role: str, replay: bool) -> Callable[..., ProgramRun]:
+        evidence, found = self._findings.original, self._findings.migrated
+        own = {"replay": str(evidence.main.record_dir)} if replay else self._evaluation
+
+        def run(**plan: Any) -> ProgramRun:
+            return run_program(
+                self._session,
+                self._findings.case,
+                "migrated",
+                role,
+                self._shape,
+                **{"initial": found.initial, "steps": evidence.step_limit, **own, **plan},
+            )
+
+        return run
+
+    def _judge(self, made: Run, again: Callable[[], ProgramRun]) -> tuple[LevelResult, ...]:
+        """The levels of a mutant's run; `again` repeats it, to tell a fixed order of the data from a random one."""
+        case, evidence, found = self._findings.case, self._findings.original, self._findings.migrated
+        original, migrated, limits = evidence.main.recording, made.recording, self._findings.limits
+        assert isinstance(made, ProgramRun) and migrated is not None
+        assert original is not None and found.names is not None and limits is not None
+        random = evidence.random_order
+        base = ladder.foundation(
+            original,
+            migrated,
+            found.names,
+            training_tasks(one_trainer(case.shape), "original"),
+            training_tasks(self._shape, migrated_kind(case)),
+            random_order=random,
+            examples=(examples(evidence.main), examples(made)) if random else None,
+            examples_again=examples_again(evidence),
+            parameter_servers=parameter_servers(self._shape),
+        )
+        levels = base.levels
+        if random and base.comparable and not base.same_order:
+            repeated = again().recording
+            if repeated is not None and l2_data.same_sequences(migrated, repeated):
+                levels = tuple(l2_data.fixed_order(level) if level.id == l2_data.ID else level for level in levels)
+        if not base.comparable or any(level.status is Status.DIFFERENT for level in levels):
+            return levels
+        if base.same_order:
+            control = found.control.recording if found.control else None
+            bad = {name: run.recording for name, run in (found.sentinels or {}).items() if run.recording is not None}
+            levels += ladder.numbers(original, migrated, control, bad, found.names, limits)
+        if self._evaluation and levels[-1].status is not Status.DIFFERENT:
+            replicates = [run.recording for run in evidence.replicates if run.recording is not None]
+            levels += (l7_evaluation.judge(original, migrated, limits, replicates=replicates),)
+        return levels

@@ -1,0 +1,205 @@
+"""What the original program shows about itself: its run, its data's order, its noise. Good for many comparisons."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+
+from migrator.harness import budget
+from migrator.harness.case import Case, asynchronous, one_trainer, without_evaluator
+from migrator.harness.cluster import ClusterShape
+from migrator.harness.protocol import l2_data, tolerance
+from migrator.harness.runs import OnProgress, Progress, Run, Session, run_program, weights_file
+
+EXTRA_RUNS = tolerance.REPLICATES + 2
+
+
+@dataclass(frozen=True)
+class OriginalEvidence:
+    """Everything about the original that does not depend on the migrated program.
+
+    `main` is the run that everything is compared with, `free` the run of the whole asynchronous cluster where
+    one was asked for, `repeat` the first replicate. `random_order`: two runs read different batches. `replicates`
+    and `in_order` (the runs of the whole asynchronous cluster in a fixed order: the first as it is, the others
+    replicates) are empty until they are needed; so is `exact`, a second run from the very same values. `step_limit`
+    limits the runs that are compared, `replicate_limit` those that only measure (None: by themselves).
+    """
+
+    main: Run
+    repeat: Run | None
+    free: Run | None
+    replicates: tuple[Run, ...] = ()
+    in_order: tuple[Run, ...] = ()
+    exact: Run | None = None
+    random_order: bool = False
+    step_limit: int | None = None
+    replicate_limit: int | None = None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Every run once, in the order of the report."""
+        found: list[Run] = []
+        for run in (self.main, self.free, self.repeat, *self.replicates, *self.in_order, self.exact):
+            if run is not None and run not in found:
+                found.append(run)
+        return tuple(found)
+
+    @property
+    def failed_run(self) -> Run | None:
+        """The first run of the original that failed."""
+        return next((run for run in self.runs if run.failed), None)
+
+
+def _replicate(session: Session, case: Case, evidence: OriginalEvidence, number: int, replay: bool) -> Run:
+    recording = evidence.main.recording
+    assert recording is not None
+    return run_program(
+        session,
+        case,
+        "original",
+        f"original replicate {number + 1}",
+        one_trainer(case.shape),
+        initial=weights_file(session, recording.initial),
+        replay=str(evidence.main.record_dir) if replay else None,
+        steps=evidence.replicate_limit,
+        evaluate=evaluates(case),
+        **tolerance.replicate_plans(recording.optimizer)[number],
+    )
+
+
+def evaluates(case: Case) -> bool:
+    """Whether evaluation is looked at in the runs that are compared; else in those of the free cluster, which has
+    the evaluator.
+    """
+    return not asynchronous(case.shape)
+
+
+def record_original(session: Session, case: Case, progress: OnProgress) -> OriginalEvidence:
+    """The original's own run, the free run of an asynchronous cluster, and the first replicate."""
+    several = asynchronous(case.shape)
+    cluster = bool(case.shape.counts)
+    total = 3 if several else 2
+    done = 0
+    free, step_limit = None, case.steps
+    if several:
+        # First, because it tells how long the training is: the others are made to measure.
+        progress(Progress("original", done, total))
+        free = run_program(session, case, "original", "original free-running", case.shape, evaluate=True)
+        done += 1
+        if free.recording is None:
+            return OriginalEvidence(free, None, free)
+        step_limit = budget.lesser(case.steps, budget.affordable_steps(free.recording, EXTRA_RUNS, cluster=cluster))
+    progress(Progress("original", done, total))
+    main = run_program(
+        session,
+        case,
+        "original",
+        "original",
+        one_trainer(case.shape),
+        steps=step_limit,
+        evaluate=evaluates(case),
+    )
+    if main.recording is None:
+        return OriginalEvidence(main, None, free)
+    progress(Progress("original", done + 1, total))
+    limit = budget.lesser(step_limit, budget.affordable_steps(main.recording, EXTRA_RUNS, cluster=cluster))
+    evidence = OriginalEvidence(main, None, free, step_limit=step_limit, replicate_limit=limit)
+    repeat = _replicate(session, case, evidence, 0, replay=False)
+    progress(Progress("original", total, total))
+    same = l2_data.same_sequences if limit == step_limit else l2_data.same_beginning
+    random_order = repeat.recording is not None and not same(main.recording, repeat.recording)
+    return replace(evidence, repeat=repeat, random_order=random_order)
+
+
+def with_replicates(
+    session: Session,
+    case: Case,
+    evidence: OriginalEvidence,
+    progress: OnProgress,
+    stop: threading.Event | None = None,
+) -> OriginalEvidence:
+    """Adds the replicates that the noise floor needs, unless they are there. Ends early on `stop`."""
+    if evidence.replicates or evidence.failed_run is not None or evidence.repeat is None:
+        return evidence
+    replicates = [] if evidence.random_order else [evidence.repeat]
+    while len(replicates) < tolerance.REPLICATES:
+        if stop is not None and stop.is_set():
+            return evidence
+        progress(Progress("replicates", len(replicates), tolerance.REPLICATES))
+        run = _replicate(session, case, evidence, len(replicates), evidence.random_order)
+        replicates.append(run)
+        if run.failed:
+            break
+    progress(Progress("replicates", len(replicates), tolerance.REPLICATES))
+    return replace(evidence, replicates=tuple(replicates))
+
+
+def with_exact_repeat(session: Session, case: Case, evidence: OriginalEvidence) -> OriginalEvidence:
+    """Adds a run of the original from its own initial values on its own batches, with nothing moved."""
+    if evidence.exact is not None or evidence.main.recording is None:
+        return evidence
+    exact = run_program(
+        session,
+        case,
+        "original",
+        "original exact repeat",
+        one_trainer(case.shape),
+        initial=weights_file(session, evidence.main.recording.initial),
+        replay=str(evidence.main.record_dir) if evidence.random_order else None,
+        steps=evidence.replicate_limit,
+    )
+    return replace(evidence, exact=exact)
+
+
+def ordered_shape(case: Case) -> ClusterShape:
+    """The cluster of the runs in a fixed order: all that train, no evaluator."""
+    return without_evaluator(case.shape)
+
+
+def with_order(session: Session, case: Case, evidence: OriginalEvidence, progress: OnProgress) -> OriginalEvidence:
+    """Adds the runs of the whole asynchronous cluster in a fixed order, and replicates of them."""
+    main = evidence.main.recording
+    if evidence.in_order or main is None:
+        return evidence
+    initial = weights_file(session, main.initial)
+    total = tolerance.REPLICATES + 1
+    progress(Progress("order", 0, total))
+    first = run_program(
+        session,
+        case,
+        "original",
+        "original in order",
+        ordered_shape(case),
+        initial=initial,
+        turns=True,
+        steps=evidence.step_limit,
+    )
+    runs = [first]
+    for number, plan in enumerate(tolerance.replicate_plans(main.optimizer)):
+        if runs[-1].failed:
+            break
+        progress(Progress("order", number + 1, total))
+        runs.append(
+            run_program(
+                session,
+                case,
+                "original",
+                f"original in order, replicate {number + 1}",
+                ordered_shape(case),
+                initial=initial,
+                turns=True,
+                replay=str(first.record_dir) if evidence.random_order else None,
+                steps=evidence.replicate_limit,
+                **plan,
+            )
+        )
+    progress(Progress("order", total, total))
+    return replace(evidence, in_order=tuple(runs))
+
+
+def collect_original(session: Session, case: Case, progress: OnProgress) -> OriginalEvidence:
+    """All evidence about the original that every comparison needs, to be used for several migrated programs."""
+    evidence = with_replicates(session, case, record_original(session, case, progress), progress)
+    if asynchronous(case.shape) and evidence.failed_run is None:
+        evidence = with_order(session, case, evidence, progress)
+    return evidence

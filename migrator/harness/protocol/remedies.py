@@ -1,0 +1,257 @@
+"""For an inconclusive verdict: what was found, what is ruled out all the same, and the command that settles it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from migrator.harness.protocol.results import AsyncEvidence, LevelResult, Reason, Remedy, Status
+
+# A longer run than before, where the number of steps is what is missing.
+LONGER = 4
+FEWEST_STEPS = 20
+DEFAULT_SEEDS = 8
+DEFAULT_TIMEOUT = 600.0
+# One core leaves one order to add numbers up in.
+_ONE_CORE = ("taskset", "-c", "0")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the comparison was run with.
+
+    `command` are the words of the command line that led to the verdict. `levels` are all levels, for what they rule
+    out. `steps` is the number of steps of the original's run, `seeds` that of the asynchronous comparison (None:
+    not run) and `timeout` the seconds that one run may take.
+    """
+
+    command: Sequence[str]
+    levels: Sequence[LevelResult] = ()
+    steps: int | None = None
+    seeds: int | None = None
+    timeout: float | None = None
+    asynchronous: AsyncEvidence | None = None
+
+
+def with_options(command: Sequence[str], options: Mapping[str, str | None]) -> str:
+    """The command line with options set: replaced if they are there, else added before `--` or at the end.
+
+    An empty text is an option without a value, None takes an option (and its value) away.
+    """
+    words = list(command)
+    end = words.index("--") if "--" in words else len(words)
+    head, tail = words[:end], words[end:]
+    for name, value in options.items():
+        place = next((i for i, word in enumerate(head) if word == name or word.startswith(name + "=")), None)
+        if place is not None:
+            # A flag has no value; every other option's follows it, unless it is written with "=".
+            separate = value != "" and "=" not in head[place]
+            del head[place : place + 1 + separate]
+        if value is not None:
+            head += [name] if value == "" else [name, value]
+    return shlex.join([*head, *tail])
+
+
+def remedy(level: LevelResult, context: Context) -> Remedy | None:
+    """The remedy for the level that made the verdict INCONCLUSIVE (by its own word, or by not being exercised);
+    None for any other.
+
+    Every reason that leads to INCONCLUSIVE has one. A reason whose cause lies in the scripts themselves gets the
+    command to repeat once they are changed, and `found` says what to change.
+    """
+    if level.status not in (Status.INCONCLUSIVE, Status.NOT_EXERCISED):
+        return None
+    advise = _ADVICE.get(level.reason or Reason.MISSING_VALUES, _repeat)
+    advice, command = advise(level, context)
+    found = f"{level.id}: {level.summary}"
+    return Remedy(f"{found}. {advice}" if advice else found, _ruled_out(level, context), command)
+
+
+# -- what is ruled out ----------------------------------------------------------------------------------------
+
+
+def _percent(ln_rate: float) -> str:
+    return f"{100.0 * math.expm1(abs(ln_rate)):.2g} %"
+
+
+def _ruled_out(level: LevelResult, context: Context) -> str:
+    told = []
+    evidence = context.asynchronous
+    if evidence is not None and all(math.isfinite(end) for end in evidence.ci90):
+        widest = max(abs(end) for end in evidence.ci90)
+        promised = f"{100.0 * evidence.promised:.2g} %"
+        told.append(
+            f"running freely, an error like a learning rate more than {_percent(widest)} off is excluded; "
+            f"one of {promised} is not"
+            if widest > evidence.margin
+            else f"running freely, an error like a learning rate {promised} off is excluded"
+        )
+    told += [
+        f"{other.id}: {other.excluded}"
+        for other in context.levels
+        if other.excluded and other.id != level.id and other.status is Status.EQUIVALENT
+    ]
+    if level.horizon_step:
+        told.append(f"{level.id}: the losses agree up to step {level.horizon_step}")
+    if not told:
+        agreed = [other.id for other in context.levels if other.status is Status.EQUIVALENT]
+        told = (
+            [f"what {', '.join(agreed)} compare agrees, and no smaller error than that is excluded"] if agreed else []
+        )
+    return "; ".join(told) or "nothing yet"
+
+
+# -- what to do -----------------------------------------------------------------------------------------------
+
+_Advice = tuple[str, str]
+
+
+def _repeat(level: LevelResult, context: Context) -> _Advice:
+    return "", shlex.join(context.command)
+
+
+def _more_steps(context: Context, least: int = FEWEST_STEPS) -> str:
+    return str(max(least, LONGER * (context.steps or 0)))
+
+
+def _control(level: LevelResult, context: Context) -> _Advice:
+    if level.id == "L6":
+        return _seeds(level, context)
+    steps = _more_steps(context)
+    return (
+        f"The known-bad version looked like a good one: train longer ({steps} steps), or on data on which the losses "
+        "move.",
+        with_options(context.command, {"--steps": steps}),
+    )
+
+
+def _horizon(level: LevelResult, context: Context) -> _Advice:
+    steps = max(1, level.horizon_step or 1)
+    return (
+        f"Rounding noise grows in this training until it hides a learning rate 1% off: after step {steps} no run can "
+        "tell the two programs apart. Compare the steps that can be judged.",
+        with_options(context.command, {"--steps": str(steps)}),
+    )
+
+
+def _seeds(level: LevelResult, context: Context) -> _Advice:
+    evidence = context.asynchronous
+    needed = None if evidence is None else evidence.seeds_needed
+    count = max(needed or 0, 2 * (context.seeds or DEFAULT_SEEDS // 2))
+    told = f"About {needed} seeds would settle it." if needed else f"{count} seeds halve what is left of the noise."
+    return told, with_options(context.command, {"--full": "", "--seeds": str(count)})
+
+
+def _participation(level: LevelResult, context: Context) -> _Advice:
+    steps = _more_steps(context, 200)
+    return (
+        "A trainer that takes no steps tests nothing. With more steps every trainer gets its share, unless it cannot "
+        "start at all (its log says why).",
+        with_options(context.command, {"--steps": steps}),
+    )
+
+
+def _unstable(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "Runs of the original itself differ by more than rounding: other work on this machine, or operations that add "
+        "up in another order each time. On one core, with nothing else running, the order is fixed.",
+        with_options(context.command, {"--full": ""})
+        if tuple(context.command[: len(_ONE_CORE)]) == _ONE_CORE
+        else shlex.join([*_ONE_CORE, *context.command]),
+    )
+
+
+def _names(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "Write the pairs that cannot be found as a JSON object from original to migrated names, "
+        '{"dense/kernel": "hidden/kernel:0"}, into names.json.',
+        with_options(context.command, {"--name-map": "names.json"}),
+    )
+
+
+def _missing(level: LevelResult, context: Context) -> _Advice:
+    if level.id == "L7":
+        return (
+            "Give the metric its original name in the migrated program (compile(metrics=[...(name=...)])), or add it.",
+            shlex.join(context.command),
+        )
+    if (context.steps or 0) < FEWEST_STEPS:
+        return "More steps leave more to record.", with_options(context.command, {"--steps": str(FEWEST_STEPS)})
+    return (
+        "One of the two programs trains in a way that the recorder does not see (a loop of its own, a variable outside "
+        "the model): the notes of the level name what is missing.",
+        shlex.join(context.command),
+    )
+
+
+def _not_replayable(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "The migrated program has to take the batches that its input function is given: features and labels of the "
+        "same structure, dtypes and shapes as the original's. Change that and repeat.",
+        shlex.join(context.command),
+    )
+
+
+def _random_data(level: LevelResult, context: Context) -> _Advice:
+    if context.steps is not None and "--steps" in context.command:
+        return (
+            "Which examples a part of an epoch holds is chance. Over whole epochs both programs must read each example "
+            "as often: leave the number of steps to the script, or give the shuffle a seed.",
+            with_options(context.command, {"--steps": None}),
+        )
+    return (
+        "Which examples a part of an epoch holds is chance: give the shuffle a seed in both programs, and repeat.",
+        shlex.join(context.command),
+    )
+
+
+def _order(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "The data are the same and their order is not: give the migrated program's shuffle the original's seed (or its "
+        "lack of one), and repeat.",
+        shlex.join(context.command),
+    )
+
+
+def _non_finite(level: LevelResult, context: Context) -> _Advice:
+    step = level.differences[0].step if level.differences else None
+    if step is not None and step > 1:
+        return (
+            f"The original itself computes no number from step {step} on. Compare the steps before.",
+            with_options(context.command, {"--steps": str(step - 1)}),
+        )
+    return (
+        "The original itself computes no number: lower its learning rate or mend its data, and repeat.",
+        shlex.join(context.command),
+    )
+
+
+def _not_exercised(level: LevelResult, context: Context) -> _Advice:
+    return "This part was not run.", with_options(context.command, {"--full": ""})
+
+
+def _timeout(level: LevelResult, context: Context) -> _Advice:
+    seconds = LONGER * (context.timeout or DEFAULT_TIMEOUT)
+    return (
+        f"A run took longer than {context.timeout or DEFAULT_TIMEOUT:g} s.",
+        with_options(context.command, {"--timeout": f"{seconds:g}"}),
+    )
+
+
+_ADVICE: Mapping[Reason, Callable[[LevelResult, Context], _Advice]] = {
+    Reason.DEGENERATE_PARTICIPATION: _participation,
+    Reason.NON_FINITE: _non_finite,
+    Reason.UNMAPPED_VARIABLE: _names,
+    Reason.ORDER_DIFFERS: _order,
+    Reason.DATA_NOT_REPLAYABLE: _not_replayable,
+    Reason.MISSING_VALUES: _missing,
+    Reason.CONTROL_NOT_DETECTED: _control,
+    Reason.BEYOND_TRUSTED_HORIZON: _horizon,
+    Reason.NONDETERMINISTIC_ORIGINAL: _random_data,
+    Reason.ENVIRONMENT_UNSTABLE: _unstable,
+    Reason.INSUFFICIENT_SEEDS: _seeds,
+    Reason.NOT_EXERCISED: _not_exercised,
+    Reason.TIMEOUT: _timeout,
+}

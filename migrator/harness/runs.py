@@ -1,0 +1,176 @@
+"""Running one program once: interpreters, run folders, plans, recordings."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from migrator.harness.case import Case, counterpart, training_tasks
+from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
+from migrator.harness.protocol.name_map import NameMap
+from migrator.harness.recording import Recording, RecordingError, evaluation_weights, read
+
+STATE_STEPS = (1, 2, 10)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where the session is: `stage` names it, `done` of `total` runs of it are over."""
+
+    stage: str
+    done: int
+    total: int
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one program: what the cluster says of it and what it recorded (None: nothing usable)."""
+
+    role: str
+    program: str
+    outcome: RunOutcome
+    recording: Recording | None
+    complaint: str | None = None
+
+    @property
+    def record_dir(self) -> Path:
+        """The folder that the tasks wrote their records to."""
+        return self.outcome.run_dir / "record"
+
+    @property
+    def failed(self) -> bool:
+        """Whether a task failed, or nothing usable was recorded."""
+        return self.outcome.failure is not None or self.recording is None
+
+
+@dataclass(frozen=True)
+class Session:
+    """Two interpreters with TensorFlow loaded, and a folder for the runs. Made by `open_session`."""
+
+    original: ForkServer
+    migrated: ForkServer
+    folder: Path
+    _counter: Iterator[int]
+
+    def server(self, program: str) -> ForkServer:
+        """The interpreter for "original" or "migrated"."""
+        return self.original if program == "original" else self.migrated
+
+    def new_folder(self, role: str) -> Path:
+        """A fresh folder for a run, named after what it is for."""
+        path = self.folder / f"{next(self._counter):03d}-{role.replace(' ', '-')}"
+        path.mkdir()
+        return path
+
+
+def _count() -> Iterator[int]:
+    return itertools.count(1)  # runs of the two programs start from two threads; a generator would refuse one
+
+
+@contextmanager
+def open_session(original_python: Path | None = None, migrated_python: Path | None = None) -> Iterator[Session]:
+    """Starts both interpreters at once; ends them, and removes every file of the runs, at the end of the
+    block.
+
+    Without arguments the interpreters are those of harness.environments (made if need be).
+    """
+    from migrator.harness import environments
+
+    pythons = (
+        original_python or environments.original_python(),
+        migrated_python or environments.migrated_python(),
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="tf-migrate-verify-") as folder,
+        ForkServer(pythons[0], "original", folder=Path(folder)) as original,
+        ForkServer(pythons[1], "migrated", folder=Path(folder)) as migrated,
+    ):
+        yield Session(original, migrated, Path(folder), _count())
+
+
+def migrated_kind(case: Case) -> str:
+    """The kind of program that the "migrated" script is: another original in the null test."""
+    return "original" if case.both_original else "migrated"
+
+
+def migrated_shape(case: Case, shape: ClusterShape) -> ClusterShape:
+    """The migrated program's cluster for one of the original's."""
+    return shape if case.both_original else counterpart(shape)
+
+
+def run_program(session: Session, case: Case, program: str, role: str, shape: ClusterShape, **plan: Any) -> Run:
+    """One run; `plan` overrides keys of the plan that inside/ obeys."""
+    kind = "original" if program == "original" else migrated_kind(case)
+    run_dir = session.new_folder(role)
+    launch = Launch(
+        kind,
+        (case.original if program == "original" else case.migrated).absolute(),
+        case.args,
+        shape,
+        run_dir,
+        plan={
+            "program": kind,
+            "record": str(run_dir / "record"),
+            "model_dir": str(run_dir / "model"),
+            "trainers": list(training_tasks(shape, kind)),
+            "steps": case.steps,
+            "state_steps": list(STATE_STEPS),
+            "initial": None,
+            "permute_seed": None,
+            "ulp_seed": None,
+            "learning_rate_factor": 1.0,
+            "replay": None,
+            "record_batches": True,
+            "pin_dropout": True,
+            "evaluate": False,
+            "evaluate_weights": None,
+            "evaluation_control": False,
+            "turns": False,
+            "mutant": None,
+            **plan,
+        },
+        ready_timeout=case.ready_timeout,
+        stall_timeout=case.stall_timeout,
+        total_timeout=case.total_timeout,
+    )
+    outcome = session.server(kind).run(launch)
+    if outcome.failure is not None:
+        return Run(role, program, outcome, None, outcome.failure.message)
+    try:
+        return Run(role, program, outcome, replace(read(run_dir / "record"), program=program))
+    except RecordingError as error:
+        return Run(role, program, outcome, None, str(error))
+
+
+def weights_file(session: Session, values: Mapping[str, np.ndarray], rename: Mapping[str, str] | None = None) -> str:
+    """A file of weights, under the names of the program that will load them."""
+    path = session.new_folder("weights") / "weights.npz"
+    renamed = {(rename or {}).get(name, name): value for name, value in values.items()}
+    # A variable may be called "file", which is a parameter of np.savez.
+    with path.open("wb") as handle:
+        np.savez(handle, **renamed)  # type: ignore[arg-type]
+    return str(path)
+
+
+def evaluation_files(session: Session, run: Run, names: NameMap) -> list[dict[str, Any]]:
+    """The weights that the original evaluated, for the migrated program to evaluate: [{"step", "path"}].
+
+    Only evaluations whose checkpoint holds every variable of the map.
+    """
+    renamed, found = names.to_migrated(), []
+    for step, path in sorted(evaluation_weights(run.record_dir).items()):
+        with np.load(path) as archive:
+            if set(renamed) <= set(archive.files):
+                values = {name: archive[name] for name in renamed}
+                found.append({"step": step, "path": weights_file(session, values, renamed)})
+    return found

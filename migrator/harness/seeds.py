@@ -1,0 +1,86 @@
+"""The runs behind L6: the free asynchronous cluster again and again, in pairs that start alike."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from migrator.harness.case import Case, training_tasks, without_evaluator
+from migrator.harness.protocol import l6_asynchronous
+from migrator.harness.recording import Recording
+from migrator.harness.runs import OnProgress, Progress, Run, Session, migrated_kind, migrated_shape, run_program
+
+#: The five runs of one seed: which program, and the factor on its learning rate.
+ARMS: Mapping[str, tuple[str, float]] = {
+    "original": ("original", 1.0),
+    "again": ("original", 1.0),
+    "faster": ("original", 1.2),
+    "slower": ("original", 0.8),
+    "migrated": ("migrated", 1.0),
+}
+
+
+@dataclass(frozen=True)
+class PairedSeeds:
+    """The losses of the seeds, who took the steps in each, all runs, and the one that failed (None: all are good)."""
+
+    seeds: tuple[l6_asynchronous.Seed, ...]
+    participation: tuple[l6_asynchronous.Participation, ...]
+    runs: tuple[Run, ...]
+    failed: Run | None = None
+
+
+def losses_in_order(recording: Recording) -> np.ndarray:
+    """The losses of all trainers together, in the order in which the steps ended."""
+    return np.asarray([step.loss for step in sorted(recording.steps, key=lambda step: step.time)], np.float64)
+
+
+def run_seeds(session: Session, case: Case, progress: OnProgress, initial: Mapping[str, str]) -> PairedSeeds:
+    """Runs all seeds; ends at the first run that fails.
+
+    `initial` names the file of initial weights for each program. Seed 0 starts from the original's own, each other
+    one from a permutation of them, which has the same distribution. The runs of a seed come in a random order,
+    because a machine that gets busier would else look like a difference.
+    """
+    shapes = {"original": without_evaluator(case.shape)}
+    shapes["migrated"] = migrated_shape(case, shapes["original"])
+    declared = {
+        "original": training_tasks(shapes["original"], "original"),
+        "migrated": training_tasks(shapes["migrated"], migrated_kind(case)),
+    }
+    order = random.Random(0)
+    seeds: list[l6_asynchronous.Seed] = []
+    participation: list[l6_asynchronous.Participation] = []
+    runs: list[Run] = []
+    total = case.seeds * len(ARMS)
+    for number in range(case.seeds):
+        losses: dict[str, Any] = {}
+        shares: dict[str, Mapping[str, int]] = {}
+        for arm in order.sample(list(ARMS), len(ARMS)):
+            program, factor = ARMS[arm]
+            progress(Progress("seeds", len(runs), total))
+            run = run_program(
+                session,
+                case,
+                program,
+                f"seed {number + 1} {arm}",
+                shapes[program],
+                initial=initial[program],
+                permute_seed=number or None,
+                learning_rate_factor=factor,
+                state_steps=[],
+                record_batches=False,
+            )
+            runs.append(run)
+            if run.recording is None:
+                return PairedSeeds(tuple(seeds), tuple(participation), tuple(runs), run)
+            losses[arm] = losses_in_order(run.recording)
+            shares[arm] = {task: run.recording.participation.get(task, 0) for task in declared[program]}
+        seeds.append(l6_asynchronous.Seed(**losses))
+        participation.append(shares)
+    progress(Progress("seeds", total, total))
+    return PairedSeeds(tuple(seeds), tuple(participation), tuple(runs))

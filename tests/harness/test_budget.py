@@ -1,0 +1,59 @@
+"""How long the extra runs of a verification may be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from numpy_programs import Program, run
+
+from migrator.harness import budget
+from migrator.harness.recording import Recording
+
+
+def recording(steps: int, seconds: float, tasks: tuple[str, ...] = ("local:0",), replicas: int = 1) -> Recording:
+    """A recording whose tasks share `steps` steps evenly over `seconds`."""
+    base = run(Program(steps=2))
+    each = steps // len(tasks)
+    made = [
+        replace(base.steps[0], task=task, number=number + 1, time=100.0 + seconds * number / (each - 1))
+        for task in tasks
+        for number in range(each)
+    ]
+    return replace(base, steps=tuple(made), participation=dict.fromkeys(tasks, each), replicas=replicas)
+
+
+def test_a_short_training_is_repeated_in_full() -> None:
+    assert budget.affordable_steps(recording(500, 7.9), 8, cluster=False) is None
+    assert budget.affordable_steps(recording(500, 3.9), 8, cluster=True) is None
+
+
+def test_a_long_training_is_repeated_in_its_first_steps() -> None:
+    # 8 s of 80 s at 100 steps per second.
+    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=False) == 800
+    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=True) == 500  # a quarter of 160 s in 8 runs
+
+
+def test_the_extra_runs_together_take_a_quarter_of_what_the_programs_take() -> None:
+    # An hour each: a quarter of two hours over eight runs is 225 s of 3600 s.
+    assert budget.affordable_steps(recording(36001, 3600.0), 8, cluster=False) == 2250
+
+
+def test_the_steps_that_are_judged_are_never_cut_off() -> None:
+    assert budget.affordable_steps(recording(20, 1000.0), 8, cluster=False) == budget.LEAST_STEPS
+    assert budget.affordable_steps(recording(10, 1000.0), 8, cluster=False) is None
+
+
+def test_asynchronous_trainers_share_the_steps_and_synchronous_ones_take_all() -> None:
+    assert budget.total_steps(recording(900, 9.0, ("chief:0", "worker:0", "worker:1"))) == 900
+    assert budget.total_steps(recording(900, 9.0, ("worker:0", "worker:1", "worker:2"), replicas=3)) == 300
+
+
+def test_nothing_recorded_needs_no_limit() -> None:
+    empty = replace(run(Program(steps=2)), steps=(), participation={})
+    assert budget.affordable_steps(empty, 8, cluster=False) is None
+
+
+@pytest.mark.parametrize(("limits", "least"), [((None, None), None), ((5, None), 5), ((5, 3), 3), ((), None)])
+def test_the_strictest_limit_counts(limits: tuple[int | None, ...], least: int | None) -> None:
+    assert budget.lesser(*limits) == least

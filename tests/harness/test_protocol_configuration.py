@@ -1,0 +1,200 @@
+"""L0b: every compared setting as a row, and which of them decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from numpy_programs import Program, migrated_of, run
+
+from migrator.harness.protocol import l0b_configuration as configuration
+from migrator.harness.protocol.results import LevelResult, Reason, Status
+from migrator.harness.recording import Batch, Optimizer, Recording, SourceLine, Step
+
+BASE = run(Program(steps=2)), run(migrated_of(Program(steps=2)))
+SETTINGS = {"learning_rate": 0.05}
+
+
+def pair(ours: dict[str, object] | None = None, theirs: dict[str, object] | None = None) -> tuple[Recording, Recording]:
+    sides = []
+    for recording, changes in zip(BASE, (ours or {}, theirs or {}), strict=True):
+        settings = changes.pop("settings", None)
+        if settings is not None:
+            changes["optimizer"] = Optimizer("Adagrad", {**SETTINGS, **settings})  # type: ignore[dict-item]
+        sides.append(replace(recording, **changes))  # type: ignore[arg-type]
+    return sides[0], sides[1]
+
+
+def row(name: str, *sides: Recording) -> configuration.Field:
+    return next(field for field in configuration.fields(*sides) if field.name == name)
+
+
+def judge(ours: dict[str, object] | None = None, theirs: dict[str, object] | None = None) -> LevelResult:
+    return configuration.judge(*pair(ours, theirs))
+
+
+class TestUpdates:
+    """Updates of moving averages."""
+
+    @pytest.mark.parametrize(
+        ("ours", "theirs", "same"), [(0, 0, True), (4, 4, True), (4, 2, True), (4, 0, False), (0, 4, False)]
+    )
+    def test_that_there_are_any_decides(self, ours: int, theirs: int, same: bool) -> None:
+        level = judge({"update_ops": ours}, {"update_ops": theirs})
+        assert (level.status is Status.EQUIVALENT) == same
+        if not same:
+            first = level.differences[0]
+            assert (first.tensor, first.original, first.migrated) == ("updates of moving averages", ours, theirs)
+            assert level.reason is Reason.SETTING_DIFFERS
+
+    def test_the_cause_is_that_of_the_side_that_has_none(self) -> None:
+        missing = judge({"update_ops": 4}).differences[0].causes[0]
+        assert missing.startswith("none of the original's 4 updates") and "training=False" in missing
+        added = judge(None, {"update_ops": 4}).differences[0].causes[0]
+        assert "UPDATE_OPS" in added and "momentum=1.0" in added
+
+
+class TestClipping:
+    """Clipping of gradients is a setting of the optimizer on both sides."""
+
+    @pytest.mark.parametrize(
+        ("ours", "theirs", "same"),
+        [
+            ({"global_clipnorm": 5.0}, {"global_clipnorm": 5.0}, True),
+            ({"global_clipnorm": 5.0}, {"global_clipnorm": 5.5}, False),
+            ({"global_clipnorm": 5.0}, {"global_clipnorm": None}, False),
+            ({"global_clipnorm": 5.0}, {}, False),
+            ({}, {"clipvalue": 1.0}, False),
+            ({"global_clipnorm": 5.0}, {"clipnorm": 5.0}, False),
+            ({"clipnorm": None}, {}, True),
+            ({"clipvalue": "[-1, 2]"}, {"clipvalue": "[-1, 2]"}, True),
+            ({"clipvalue": "[-1, 2]"}, {"clipvalue": 2.0}, False),
+            ({"clipnorm": "computed"}, {}, False),
+            ({"clip_by_average_norm": 1.0}, {}, False),
+        ],
+    )
+    def test_it_is_compared(self, ours: dict[str, object], theirs: dict[str, object], same: bool) -> None:
+        level = judge({"settings": ours}, {"settings": theirs})
+        assert (level.status is Status.EQUIVALENT) == same, level.summary
+
+    def test_a_computed_value_is_a_note(self) -> None:
+        level = judge({"settings": {"clipnorm": "computed"}}, {"settings": {"clipnorm": 3.0}})
+        assert level.status is Status.EQUIVALENT
+        assert level.notes == ("clipnorm is computed at run time; only its effect is compared (L4)",)
+
+
+class TestRates:
+    """The learning rate as a setting, and at each step."""
+
+    def test_a_computed_rate_is_judged_by_its_values(self) -> None:
+        assert judge({"settings": {"learning_rate": None}}, {"settings": {}}).status is Status.EQUIVALENT
+        steps = tuple(replace(s, learning_rate=0.05 if s.number == 1 else 0.06) for s in BASE[1].steps)
+        level = judge({"settings": {"learning_rate": None}}, {"settings": {}, "steps": steps})
+        assert level.status is Status.DIFFERENT
+        assert level.differences[0].tensor == "optimizer learning_rate"
+
+    def test_rates_that_were_not_recorded_are_a_note(self) -> None:
+        steps = tuple(replace(s, learning_rate=None) for s in BASE[1].steps)
+        level = judge(None, {"steps": steps})
+        assert level.status is Status.EQUIVALENT
+        assert level.notes == ("learning rates: no step has one on both sides",)
+
+    def test_the_first_step_that_differs_is_named(self) -> None:
+        steps = tuple(replace(s, learning_rate=0.06 if s.number == 2 else s.learning_rate) for s in BASE[1].steps)
+        found = row("learning rate of each step", *pair(None, {"steps": steps}))
+        assert (found.step, found.same) == (2, False)
+
+
+def trainers(sizes: list[int], replicas: int = 1) -> dict[str, object]:
+    tasks = [f"worker:{i}" for i in range(len(sizes))]
+    return {
+        "steps": tuple(Step(1, task, 1.0, 0.05, "d") for task in tasks),
+        "batches": tuple(Batch(task, 1, "d", size, ()) for task, size in zip(tasks, sizes, strict=True)),
+        "replicas": replicas,
+        "participation": dict.fromkeys(tasks, 1),
+    }
+
+
+class TestBatches:
+    """The batch of each trainer, and of one update."""
+
+    @pytest.mark.parametrize(
+        ("sizes", "replicas", "together"),
+        [([16], 1, 16), ([16, 16], 2, 32), ([16, 8], 2, 24), ([16, 16], 1, 16), ([16], 4, 64), ([16, 8], 1, None)],
+    )
+    def test_examples_in_one_update(self, sizes: list[int], replicas: int, together: int | None) -> None:
+        sides = pair(trainers(sizes, replicas), trainers(sizes, replicas))
+        found = row("examples in one update", *sides)
+        assert (found.original, found.same) == (together, None if together is None else True)
+        assert row("batch size of each trainer", *sides).original == str(sizes)
+
+    def test_the_same_batch_on_each_of_more_replicas_is_another_update(self) -> None:
+        ours, theirs = pair(trainers([16, 16], 2), trainers([16, 16], 4))
+        assert row("batch size of each trainer", ours, theirs).same
+        found = row("examples in one update", ours, theirs)
+        assert (found.original, found.migrated, found.same) == (32, 64, False)
+
+    def test_a_divided_batch(self) -> None:
+        level = judge(trainers([16, 16], 2), trainers([8, 8], 2))
+        assert [d.tensor for d in level.differences] == ["batch size of each trainer", "examples in one update"]
+        assert "divided" in level.differences[0].causes[0]
+
+    def test_no_batches_are_a_note(self) -> None:
+        level = judge({"batches": ()}, {"batches": ()})
+        assert level.status is Status.EQUIVALENT
+        assert level.notes == ("batch sizes: no batch was recorded",)
+
+
+class TestDropout:
+    """Where dropouts stand."""
+
+    @pytest.mark.parametrize(
+        ("ours", "theirs", "same"),
+        [((1, 2), (1, 2), True), ((1, 2), (2, 1), True), ((1,), (2,), False), ((1,), (None,), None), ((1,), (), None)],
+    )
+    def test_places_are_compared_where_both_are_known(
+        self, ours: tuple[int | None, ...], theirs: tuple[int | None, ...], same: bool | None
+    ) -> None:
+        rates = (0.5,) * len(ours)
+        sides = pair({"dropout_after": ours, "dropout_rates": rates}, {"dropout_after": theirs, "dropout_rates": rates})
+        assert row("layers before each dropout", *sides).same is same
+        level = configuration.judge(*sides)
+        assert (level.status is Status.DIFFERENT) == (same is False)
+        assert any("layers before each dropout: not known" in note for note in level.notes) == (same is None)
+
+    def test_two_rates_that_changed_places(self) -> None:
+        ours = {"dropout_after": (1, 2), "dropout_rates": (0.1, 0.5)}
+        theirs = {"dropout_after": (1, 2), "dropout_rates": (0.5, 0.1)}
+        found = row("layers before each dropout", *pair(dict(ours), dict(theirs)))
+        assert (found.original, found.migrated, found.same) == ("1 (0.1); 2 (0.5)", "1 (0.5); 2 (0.1)", False)
+
+    def test_a_program_without_dropout_has_one_row(self) -> None:
+        names = [field.name for field in configuration.fields(*pair())]
+        assert "dropout rates" in names and "dropout inputs" not in names
+
+
+def test_every_field_is_a_row_and_a_difference_carries_its_lines() -> None:
+    ours, theirs = pair({"settings": {"epsilon": 0.0}}, {"settings": {"epsilon": 1e-7}})
+    theirs = replace(theirs, sources={"optimizer": SourceLine("m.py", 12)})
+    names = [field.name for field in configuration.fields(ours, theirs)]
+    assert names == [
+        "update rule",
+        "epsilon",
+        "learning_rate",
+        "learning rate of each step",
+        "batch size of each trainer",
+        "examples in one update",
+        "regularisation terms",
+        "updates of moving averages",
+        "dropout rates",
+        "replicas",
+    ]
+    first = configuration.judge(ours, theirs).differences[0]
+    assert (first.tensor, first.original, first.migrated) == ("optimizer epsilon", 0.0, 1e-7)
+    assert first.migrated_source == SourceLine("m.py", 12) and "1e-7" in first.causes[0]
+
+
+def test_flags_are_shown_as_words() -> None:
+    level = judge({"settings": {"nesterov": False}}, {"settings": {"nesterov": True}})
+    assert (level.differences[0].original, level.differences[0].migrated) == ("False", "True")
+    assert level.summary == "optimizer nesterov is False in the original and True in the migrated program"

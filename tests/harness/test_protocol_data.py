@@ -1,0 +1,119 @@
+"""L2 where the order is random: how often each example is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy_programs import Program, migrated_of, run
+
+from migrator.harness.protocol import l2_data
+from migrator.harness.protocol.results import LevelResult, Reason, Status
+from migrator.harness.recording import Recording, SourceLine
+
+PROGRAM = Program(steps=8)
+
+
+def judge(
+    examples: tuple[Mapping[str, int], Mapping[str, int]],
+    again: Mapping[str, int] | None = None,
+    theirs: Recording | None = None,
+    random_order: bool = True,
+) -> LevelResult:
+    """Two runs that read no batch alike; the examples are given."""
+    ours = replace(run(PROGRAM), sources={"input": SourceLine("o.py", 8)})
+    other = theirs or run(migrated_of(PROGRAM, data_seed=2))
+    return l2_data.judge(ours, other, random_order=random_order, examples=examples, examples_again=again).level
+
+
+def epochs(count: int, size: int = 6) -> Counter[str]:
+    return Counter({f"e{i}": count for i in range(size)})
+
+
+UNEVEN = Counter({"e0": 4, "e1": 1, "e2": 2, "e3": 2, "e4": 2, "e5": 1})
+
+
+def test_whole_epochs_of_the_same_examples_are_equivalent() -> None:
+    level = judge((epochs(2), epochs(2)))
+    assert (level.status, level.reason) == (Status.EQUIVALENT, Reason.ORDER_DIFFERS)
+    assert "the same 6 distinct examples, each read as often" in level.summary
+    assert len(level.notes) == 1
+
+
+def test_examples_read_another_number_of_times_are_different() -> None:
+    level = judge((epochs(2), UNEVEN))
+    assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DATA_DIFFERS)
+    first = level.differences[0]
+    assert (first.original, first.migrated) == ("6 examples, 2 time(s) each", "6 examples, 1 to 4 times each")
+    assert level.summary.startswith("3 examples are not read as often")
+    assert first.original_source == SourceLine("o.py", 8)
+
+
+def test_two_runs_of_the_original_show_that_its_numbers_are_fixed() -> None:
+    # "e0" stands twice in the data: uneven, and no chance.
+    doubled = epochs(2) + Counter({"e0": 2})
+    assert judge((doubled, doubled), doubled).status is Status.EQUIVALENT
+    assert judge((doubled, epochs(2) + Counter({"e1": 2})), doubled).status is Status.DIFFERENT
+    # Without the second run nobody knows.
+    unknown = judge((doubled, epochs(2) + Counter({"e1": 2})))
+    assert unknown.status is Status.EQUIVALENT and len(unknown.notes) == 2
+
+
+def test_numbers_that_are_random_in_the_original_are_not_compared() -> None:
+    other = Counter({"e0": 1, "e1": 4, "e2": 2, "e3": 2, "e4": 2, "e5": 1})
+    level = judge((UNEVEN, epochs(2)), other)
+    assert level.status is Status.EQUIVALENT
+    assert "how often each example is read" in level.notes[1]
+
+
+def test_a_part_of_the_first_epoch_says_nothing() -> None:
+    # Each example once, other ones on both sides: a large data set that was cut off.
+    ours, theirs = epochs(1), Counter({f"f{i}": 1 for i in range(6)})
+    level = judge((ours, theirs), Counter({f"g{i}": 1 for i in range(6)}))
+    assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.NONDETERMINISTIC_ORIGINAL)
+    assert judge((ours, theirs)).status is Status.INCONCLUSIVE
+
+
+def test_examples_of_another_data_set_are_different_once_whole_epochs_were_read() -> None:
+    assert judge((epochs(2), Counter({f"f{i}": 2 for i in range(6)}))).status is Status.DIFFERENT
+
+
+def test_other_batch_sizes_or_no_examples_are_inconclusive() -> None:
+    other = run(migrated_of(PROGRAM, data_seed=2, batch_size=8))
+    assert judge((epochs(2), epochs(2)), theirs=other).status is Status.INCONCLUSIVE
+    assert judge((Counter(), Counter())).status is Status.INCONCLUSIVE
+
+
+def test_examples_decide_nothing_where_the_order_is_fixed() -> None:
+    assert judge((epochs(2), epochs(2)), random_order=False).status is Status.DIFFERENT
+
+
+def test_the_beginning_of_a_run() -> None:
+    whole = run(PROGRAM)
+    begun = replace(whole, batches=whole.batches[:3])
+    assert l2_data.same_beginning(whole, begun)
+    assert not l2_data.same_beginning(begun, whole)
+    assert not l2_data.same_beginning(whole, run(migrated_of(PROGRAM, data_seed=2)))
+    assert not l2_data.same_beginning(whole, replace(whole, batches=()))
+
+
+@pytest.mark.parametrize(
+    "batches",
+    ["swapped", "one short", "one more", "none"],
+)
+def test_what_may_never_pass_at_l2(batches: str) -> None:
+    ours, theirs = run(PROGRAM), run(migrated_of(PROGRAM))
+    rows = list(theirs.batches)
+    changed = {
+        "swapped": [replace(rows[1], step=1), replace(rows[0], step=2), *rows[2:]],
+        "one short": rows[:-1],
+        "one more": [*rows, replace(rows[0], step=len(rows) + 1)],
+        "none": [],
+    }[batches]
+    level = l2_data.judge(ours, replace(theirs, batches=tuple(changed))).level
+    assert level.status is not Status.EQUIVALENT
+    assert l2_data.judge(ours, theirs).level.status is Status.EQUIVALENT
+    assert np.all([batch.size == 16 for batch in rows])
