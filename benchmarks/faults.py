@@ -4,8 +4,9 @@ usage: python benchmarks/faults.py [--seed N] [--program original|migrated] [--t
 
 The programs are those of fixtures/parameter_server_max_size, made to train for ever, with the recorder on. A fault
 comes at a random moment after the first steps; one that keeps a server from starting comes before that. "Seconds"
-are from the fault to the end of the last process. The limits in force: 4 s without progress, 6 s without a first step
-where the fault comes before it, 3 GB of memory for all tasks. Last, the tool itself is killed, at any moment.
+are from the fault to the end of the last process; a task that fills the memory needs most of them for that. The
+limits in force: 4 s without progress, 6 s without a first step where the fault comes before it, 2 GB of memory for
+all tasks. Last, the tool itself is killed, at any moment.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ FAULTS = {
     "spin": ("stall", "not_started"),
     "lock": ("stall", "not_started"),
 }
-STALL, READY, MEMORY = 4.0, 6.0, 3_000_000_000
+STALL, READY, MEMORY = 4.0, 6.0, 2_000_000_000
 #: In the environment of what a fork server starts, and of what we start ourselves.
 TAG, MARK = "TF_MIGRATE_FORK_SERVER", "TF_MIGRATE_FAULTS"
 
@@ -82,7 +83,7 @@ def _obey_orders(folder):
         held = []
         while True:
             held.append(bytearray(b"x") * 50000000)
-            time.sleep(0.05)
+            time.sleep(0.01)
 
     def happen(*_):
         fault = order()

@@ -191,10 +191,15 @@ def run_migrated(
 
 
 def examples(run: Run) -> Counter[str]:
-    """How often a run trained on each example, by the digest of its row in all components together."""
+    """How often a run trained on each example, by the digest of its row in all components together.
+
+    Of the batches that were kept; original.py ends the compared runs where they end.
+    """
     assert run.recording is not None
     found: Counter[str] = Counter()
     for batch in run.recording.batches:
+        if not batch.kept:
+            continue
         values = sorted(read_batch(run.record_dir, batch).items())
         for row in range(batch.size):
             digest = hashlib.sha256()

@@ -108,7 +108,16 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
     progress(Progress("original", total, total))
     same = l2_data.same_sequences if limit == step_limit else l2_data.same_beginning
     random_order = repeat.recording is not None and not same(main.recording, repeat.recording)
-    return replace(evidence, repeat=repeat, random_order=random_order)
+    evidence = replace(evidence, repeat=repeat, random_order=random_order)
+    kept = min((batch.step for batch in main.recording.batches if not batch.kept), default=None)
+    if not random_order or kept is None:
+        return evidence
+    # What cannot be replayed cannot be compared either: once more, to the last batch that was kept.
+    again = run_program(
+        session, case, "original", "original", one_trainer(case.shape), steps=kept - 1, evaluate=evaluates(case)
+    )
+    limit = budget.lesser(kept - 1, evidence.replicate_limit)
+    return replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)
 
 
 def with_replicates(

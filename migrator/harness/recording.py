@@ -5,8 +5,8 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
 
     task.json                 which task, which process
     program.json              variables, optimizer, regularisation ... as this process saw them
-    steps/<time>              loss and learning rate of one training step
-    batches/<time>            the batch of that step
+    steps/<time>              loss and learning rate of one training step, digests of its batch
+    batches/<time>            the batch of that step itself, of the first steps
     gradients/<step>[.npz]    gradients, at the plan's state_steps
     initial.npz               weights before step 1
     states/<step>.npz         weights after a step; slots/<step>.npz the optimizer's slots
@@ -27,7 +27,7 @@ import json
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,10 @@ Array = npt.NDArray[Any]
 
 class RecordingError(Exception):
     """A record folder holds nothing usable; the message says what is missing."""
+
+
+class UnrecordedTraining(RecordingError):
+    """The program trained, but in a way whose steps are not recorded; the message says where."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Step:
 @dataclass(frozen=True)
 class Batch:
     """The content of one batch. ``components`` are (path, dtype, shape, digest) with paths such as
-    "features/x".
+    "features/x". ``kept``: the batch itself was recorded too, and can be read and replayed.
     """
 
     task: str
@@ -91,6 +95,7 @@ class Batch:
     digest: str
     size: int
     components: tuple[tuple[str, str, tuple[int, ...], str], ...]
+    kept: bool = True
 
 
 @dataclass(frozen=True)
@@ -172,6 +177,7 @@ class Recording:
 
 # -- packed tensors --
 
+Components = list[tuple[str, str, tuple[int, ...], str]]
 _DTYPES: dict[int, tuple[str, str]] = {
     1: ("float32", "<f4"),
     2: ("float64", "<f8"),
@@ -290,17 +296,29 @@ def _component_digest(dtype: str, value: Array) -> str:
     return digest.hexdigest()
 
 
-def _batch(path: Path, task: str, step: int) -> Batch:
+def _content(path: Path) -> Components:
+    """The components of a batch that is there itself."""
     header, tensors = _unpack(path)
-    components = tuple(
-        sorted(
-            (name, dtype, tuple(int(n) for n in value.shape), _component_digest(dtype, value))
-            for name, (dtype, value) in zip(header["paths"], tensors, strict=True)
-        )
-    )
-    digest = hashlib.sha256(json.dumps(components).encode()).hexdigest()
-    size = next((shape[0] for _, _, shape, _ in components if shape), 0)
-    return Batch(task=task, step=step, digest=digest, size=size, components=components)
+    return [
+        (name, dtype, tuple(int(n) for n in value.shape), _component_digest(dtype, value))
+        for name, (dtype, value) in zip(header["paths"], tensors, strict=True)
+    ]
+
+
+def _described(header: Mapping[str, Any], tensors: Sequence[tuple[str, Array]]) -> Components:
+    """The components of a batch of which digests and shapes were recorded with the step."""
+    if not tensors:
+        return []
+    digests = [f"{int(value):016x}" for value in tensors[0][1]]
+    shapes = [tuple(int(n) for n in shape) for _, shape in tensors[1:]]
+    return list(zip(header["paths"], header["dtypes"], shapes, digests, strict=True))
+
+
+def _batch(components: Components, task: str, step: int, kept: bool) -> Batch:
+    ordered = tuple(sorted(components))
+    digest = hashlib.sha256(json.dumps(ordered).encode()).hexdigest()
+    size = next((shape[0] for _, _, shape, _ in ordered if shape), 0)
+    return Batch(task=task, step=step, digest=digest, size=size, components=ordered, kept=kept)
 
 
 # -- reading --
@@ -349,15 +367,24 @@ def _tasks(record_dir: Path) -> dict[str, Path]:
     return {task: found[task] for task in sorted(found, key=_trainer_rank)}
 
 
+def _batch_of(
+    content: Path, header: Mapping[str, Any] | None, tensors: Sequence[tuple[str, Array]], task: str, step: int
+) -> Batch | None:
+    kept = content.exists()
+    if header is not None:
+        return _batch(_described(header, tensors), task, step, kept)
+    return _batch(_content(content), task, step, kept) if kept else None
+
+
 def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ...]]:
     steps: list[Step] = []
     batches: list[Batch] = []
     for task, folder in tasks.items():
         for number, path in enumerate(_numbered(folder / "steps"), start=1):
             header, tensors = _unpack(path)
-            values = {name: float(value) for name, (_, value) in zip(header["fields"], tensors, strict=True)}
-            content = folder / "batches" / path.name
-            batch = _batch(content, task, number) if content.exists() else None
+            count = len(header["fields"])
+            values = {name: float(value) for name, (_, value) in zip(header["fields"], tensors[:count], strict=True)}
+            batch = _batch_of(folder / "batches" / path.name, header.get("components"), tensors[count:], task, number)
             if batch is not None:
                 batches.append(batch)
             steps.append(
@@ -496,15 +523,28 @@ def evaluation_weights(record_dir: Path) -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
+def _unrecorded(tasks: Mapping[str, Path]) -> None:
+    """Raises UnrecordedTraining if a task noted that it trains outside of Estimator.train and Model.fit."""
+    for task, folder in tasks.items():
+        if (folder / "unrecorded.json").exists():
+            noted = _json(folder / "unrecorded.json")
+            line = noted.get("line")
+            place = f" ({line[0]}:{line[1]})" if line else ""
+            how = f"{task} trains with {noted['what']}{place}"
+            raise UnrecordedTraining(f"{how}; only the steps of Estimator.train and Model.fit are recorded")
+
+
 def read(record_dir: Path) -> Recording:
     """The recording in a folder.
 
-    Raises RecordingError when no task described its program (training never started) or a file is broken.
+    Raises RecordingError when no task described its program (training never started) or a file is broken, and
+    UnrecordedTraining when a task trained in a way that is not recorded.
     """
     record_dir = Path(record_dir)
     tasks = _tasks(record_dir)
     leader = next((folder for folder in tasks.values() if (folder / "program.json").exists()), None)
     if leader is None:
+        _unrecorded(tasks)
         raise RecordingError("no task of the run reached training (Estimator.train or Model.fit): nothing was recorded")
     program = _json(leader / "program.json")
     steps, batches = _steps(tasks)
@@ -553,6 +593,25 @@ def read(record_dir: Path) -> Recording:
         activations=_activations(tasks),
         sources={what: SourceLine(path, int(line)) for what, (path, line) in program.get("sources", {}).items()},
         mutation=_mutation(tasks),
+    )
+
+
+def beginning(recording: Recording, steps: int) -> Recording:
+    """The recording as if training had ended after `steps` steps of each trainer, with nothing evaluated."""
+
+    def until(table: Mapping[int, Any]) -> dict[int, Any]:
+        return {step: values for step, values in table.items() if step <= steps}
+
+    return replace(
+        recording,
+        steps=tuple(step for step in recording.steps if step.number <= steps),
+        batches=tuple(batch for batch in recording.batches if batch.step <= steps),
+        states=until(recording.states),
+        slots=until(recording.slots),
+        raw_slots=until(recording.raw_slots),
+        gradients=until(recording.gradients),
+        participation={task: min(count, steps) for task, count in recording.participation.items()},
+        evaluations=(),
     )
 
 

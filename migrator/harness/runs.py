@@ -15,7 +15,7 @@ import numpy as np
 from migrator.harness.case import Case, counterpart, training_tasks
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
 from migrator.harness.protocol.name_map import NameMap
-from migrator.harness.recording import Recording, RecordingError, evaluation_weights, read
+from migrator.harness.recording import Recording, RecordingError, UnrecordedTraining, evaluation_weights, read
 
 STATE_STEPS = (1, 2, 10)
 
@@ -34,13 +34,17 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one program: what the cluster says of it and what it recorded (None: nothing usable)."""
+    """One run of one program: what the cluster says of it and what it recorded (None: nothing usable).
+
+    `unrecorded`: it trained, but in a way whose steps are not recorded.
+    """
 
     role: str
     program: str
     outcome: RunOutcome
     recording: Recording | None
     complaint: str | None = None
+    unrecorded: bool = False
 
     @property
     def record_dir(self) -> Path:
@@ -149,7 +153,7 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
     try:
         return Run(role, program, outcome, replace(read(run_dir / "record"), program=program))
     except RecordingError as error:
-        return Run(role, program, outcome, None, str(error))
+        return Run(role, program, outcome, None, str(error), isinstance(error, UnrecordedTraining))
 
 
 def weights_file(session: Session, values: Mapping[str, np.ndarray], rename: Mapping[str, str] | None = None) -> str:

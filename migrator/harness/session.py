@@ -97,6 +97,8 @@ def failure(run: Run) -> LevelResult:
     cause = run.outcome.failure
     if run.role not in ("original", "migrated"):
         message = f"{message} (run: {run.role})"
+    if run.unrecorded:
+        return l0_runs.unrecorded(run.program, message)
     if cause is not None and cause.kind == "timeout":
         return l0_runs.timed_out(run.program, message, cause.tail)
     return l0_runs.failed(run.program, message, () if cause is None else cause.tail)

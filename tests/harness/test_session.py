@@ -276,6 +276,38 @@ def test_a_program_that_never_trains_has_failed(
 
 
 @pytest.mark.tensorflow
+def test_a_loop_of_its_own_is_no_failure(opened: session.Session, regression: Regression, tmp_path: Path) -> None:
+    case, evidence = regression
+    loop = tmp_path / "migrated.py"
+    loop.write_text(
+        "import tensorflow as tf\n"
+        "weight = tf.Variable(1.0)\n"
+        "optimizer = tf.keras.optimizers.SGD(0.1)\n"
+        "for _ in range(3):\n"
+        "    with tf.GradientTape() as tape:\n"
+        "        loss = weight * weight\n"
+        "    optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])\n"
+    )
+    made = session.verify(replace(case, migrated=loop), session=opened, evidence=evidence)
+    assert (made.status, made.document["reason"]) == (Status.INCONCLUSIVE, "data_not_replayable")
+    assert f"{loop}:7" in made.summary
+    assert "Model.fit" in made.document["remedy"]["found"]
+
+
+@pytest.mark.tensorflow
+def test_a_run_that_takes_too_long_is_no_failure(
+    opened: session.Session, regression: Regression, tmp_path: Path
+) -> None:
+    case, evidence = regression
+    slow = tmp_path / "migrated.py"
+    slow.write_text(case.migrated.read_text().replace("model.fit(", "import time; time.sleep(600)\nmodel.fit("))
+    limited = replace(case, migrated=slow, total_timeout=3.0)
+    made = session.verify(limited, session=opened, evidence=evidence)
+    assert (made.status, made.document["reason"]) == (Status.INCONCLUSIVE, "timeout")
+    assert "--timeout" in made.document["remedy"]["command"]
+
+
+@pytest.mark.tensorflow
 def test_a_wrong_name_map_is_a_usage_error(opened: session.Session, regression: Regression) -> None:
     case, evidence = regression
     with pytest.raises(session.CaseError, match="dense/kernel"):

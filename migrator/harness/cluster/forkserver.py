@@ -243,7 +243,9 @@ class ForkServer:
         """End the server and everything it started. A second call does nothing."""
         if self._requests < 0:
             return
-        os.close(self._requests)  # the server takes the end of its requests for the end of the tool
+        with contextlib.suppress(OSError):
+            os.write(self._requests, b'{"op": "close"}\n')
+        os.close(self._requests)  # without that message the server takes the end of its requests for ours
         self._requests = -1
         if self._process is not None:
             if self._description is None or self._is_stopped(self._process.pid):

@@ -9,6 +9,10 @@ import json
 import os
 
 ROOTS = ("features", "labels", "weights")
+# Whole batches are kept for replay up to this many bytes for each task; digests tell the later ones apart.
+KEPT_BYTES = 1 << 28
+_BUCKETS = (1 << 63) - 1
+_KEY = [0x74662D6D6967, 0x72617465]
 
 
 def _walk(tf, path, value):
@@ -51,6 +55,18 @@ def pack_batch(tf, data):
     pairs = [(path, tf.convert_to_tensor(leaf)) for path, leaf in leaves(tf, data)]
     header = {"paths": [path for path, _ in pairs], "dtypes": [leaf.dtype.name for _, leaf in pairs]}
     return pack(tf, header, [leaf for _, leaf in pairs])
+
+
+def describe(tf, data):
+    """What tells a batch from any other: (header, tensors) with a digest and the shape of each component."""
+    pairs = [(path, tf.convert_to_tensor(leaf)) for path, leaf in leaves(tf, data)]
+    header = {"paths": [path for path, _ in pairs], "dtypes": [leaf.dtype.name for _, leaf in pairs]}
+    if not pairs:
+        return header, []
+    # A strong hash, the same in every version of TensorFlow, and computed where the batch is.
+    content = tf.stack([tf.io.serialize_tensor(leaf) for _, leaf in pairs])
+    digests = tf.strings.to_hash_bucket_strong(content, _BUCKETS, _KEY)
+    return header, [digests] + [tf.shape(leaf, out_type=tf.int64) for _, leaf in pairs]
 
 
 def _read(path):

@@ -68,6 +68,7 @@ class TaskFolder(object):
         os.makedirs(os.path.join(self.record, "ready"), exist_ok=True)
         os.makedirs(plan["model_dir"], exist_ok=True)
         self._stamp = 0
+        self.unrecorded = False
         self._open_descriptor(OWN_DESCRIPTOR, self.path)
         self.replay = None
         if plan.get("replay"):
@@ -136,6 +137,12 @@ class TaskFolder(object):
     def append_line(self, name, value):
         with open(self.file(name), "a") as stream:
             stream.write(json.dumps(value, sort_keys=True) + "\n")
+
+    def note_unrecorded(self, what, line):
+        """Notes, once, that the program trains in a way whose steps cannot be recorded; ``line`` is where, or None."""
+        if not self.unrecorded:
+            self.unrecorded = True
+            self.write_json("unrecorded.json", {"what": what, "line": line})
 
     def begin_training(self, steps_done):
         """Notes a call that trains (after so many steps), and tells evaluators that this process trains."""

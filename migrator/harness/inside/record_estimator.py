@@ -225,6 +225,7 @@ class EstimatorRecorder(object):
     def apply_gradients(self, original, optimizer, grads_and_vars, *args, **kwargs):
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
         if not self.calling_model:
+            self.folder.note_unrecorded("an optimizer outside of an Estimator's model_fn", sources.user_line())
             return original(optimizer, pairs, *args, **kwargs)
         self.saw_gradients(optimizer, pairs)
         before = {}
@@ -389,10 +390,14 @@ def make_hook(recorder, hooks=()):
             if rate is not None:
                 fields.append(("learning_rate", tf.cast(rate, tf.float32)))
             header = {"fields": [name for name, _ in fields]}
-            self.every = {"step": batches.pack(tf, header, [tensor for _, tensor in fields])}
+            tensors = [tensor for _, tensor in fields]
+            self.kept, self.kept_bytes = {}, 0
             if recorder.plan.get("record_batches", True):
                 data = (capture.features, capture.labels)
-                self.every["batch"] = batches.pack_batch(tf, data)
+                header["components"], described = batches.describe(tf, data)
+                tensors += described
+                self.kept["batch"] = batches.pack_batch(tf, data)
+            self.every = {"step": batches.pack(tf, header, tensors)}
             self.some = {"gradients": gradients}
             self.first = {}
             regular = capture.graph.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
@@ -449,6 +454,8 @@ def make_hook(recorder, hooks=()):
                 if turns.departed() and self.at_last_step(run_context.session):
                     raise tf.errors.OutOfRangeError(None, None, "another trainer took the last step")
             fetches = dict(self.every)
+            if self.kept_bytes < batches.KEPT_BYTES:
+                fetches.update(self.kept)
             if self.number in recorder.state_steps:
                 fetches.update(self.some)
             if recorder.steps_done == 0:
@@ -461,6 +468,7 @@ def make_hook(recorder, hooks=()):
             number = recorder.steps_done
             stamp = folder.stamp()
             if "batch" in results:
+                self.kept_bytes += len(results["batch"])
                 parts.atomic_write(folder.file("batches", stamp), results["batch"])
             parts.atomic_write(folder.file("steps", stamp), results["step"])
             if "activations" in results:

@@ -232,9 +232,12 @@ class KerasRecorder(object):
         if step.rate is not None:
             fields.append(("learning_rate", step.rate))
         header = {"fields": [name for name, _ in fields]}
+        tensors = [tensor for _, tensor in fields]
         if self.plan.get("record_batches", True):
-            tf.io.write_file(self.target("batches") + stamp, batches.pack_batch(tf, data))
-        tf.io.write_file(self.target("steps") + stamp, batches.pack(tf, header, [tensor for _, tensor in fields]))
+            header["components"], described = batches.describe(tf, data)
+            tensors += described
+            self.keep_batch(stamp, data, step.iteration)
+        tf.io.write_file(self.target("steps") + stamp, batches.pack(tf, header, tensors))
         if self.state_steps and step.gradients:
             number = step.iteration + 1
             wanted = tf.reduce_any(tf.equal(number, tf.constant(self.state_steps, number.dtype)))
@@ -244,6 +247,21 @@ class KerasRecorder(object):
             first = tf.equal(step.iteration, 0)
             tf.cond(first, lambda: self.write_activations(activations), lambda: tf.constant(False))
         return outputs
+
+    def keep_batch(self, stamp, data, iteration):
+        """Writes the batch itself, as long as all batches up to this one are no more than is to be kept."""
+        tf = self.tf
+
+        def write():
+            tf.io.write_file(self.target("batches") + stamp, packed)
+            return tf.constant(True)
+
+        packed = batches.pack_batch(tf, data)
+        if iteration is None:
+            write()
+            return
+        size = tf.cast(tf.strings.length(packed), tf.int64)
+        tf.cond(size * tf.cast(iteration, tf.int64) < batches.KEPT_BYTES, write, lambda: tf.constant(False))
 
     def part_of(self, variable):
         """The Part of a variable, or the first of one that is stored in several; None for a stranger."""
@@ -290,6 +308,8 @@ class KerasRecorder(object):
     def saw_gradient_call(self, target):
         step = getattr(self.tracing, "step", None)
         if step is None:
+            if not self.training_depth:
+                self.folder.note_unrecorded("tf.GradientTape outside of Model.fit", sources.user_line())
             return
         step.clipping.before_gradients = len(step.clipping.calls)
         flat = [

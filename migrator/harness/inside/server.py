@@ -45,6 +45,9 @@ class Server:
         self._tasks: dict[int, str] = {}
         self._deadline: float | None = None
         self._ending = False
+        #: Whether the tool said goodbye. If it did not it is dead, or dying: its requests end before its children
+        #: get another parent.
+        self.dismissed = False
         self._woken, self._wake = socket.socketpair()
 
     def serve(self) -> dict[str, Any] | None:
@@ -98,6 +101,8 @@ class Server:
         if ready:
             content = os.read(self._read, 1 << 16)
             if not content:
+                # What was asked for before does not matter any more, but for the last word.
+                self.dismissed = self.dismissed or self._pending.endswith(b'{"op": "close"}\n')
                 self._read = -1
                 return []
             self._pending += content
@@ -117,6 +122,8 @@ class Server:
             self._signal(request["signal"], request["tasks"])
         elif request["op"] == "end":
             self._begin_ending(request["grace"])
+        elif request["op"] == "close":
+            self.dismissed = True
         return None
 
     def _start(self, job: dict[str, Any]) -> dict[str, Any] | None:
@@ -294,8 +301,8 @@ def _context_initialized() -> bool:
 
 
 def _clear(configuration: dict[str, Any]) -> None:
-    """Remove the folder of the runs, if the tool cannot do it any more because it was killed."""
-    if configuration.get("folder") and os.getppid() != configuration["parent"]:
+    """Remove the folder of the runs: the tool cannot do it any more because it was killed."""
+    if configuration.get("folder"):
         shutil.rmtree(configuration["folder"], ignore_errors=True)
 
 
@@ -332,7 +339,7 @@ def main() -> None:
     job = server.serve()
     if job is not None:
         child.run(job)
-    else:
+    elif not server.dismissed or os.getppid() != configuration["parent"]:
         _clear(configuration)
     os._exit(0)
 

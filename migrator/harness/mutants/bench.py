@@ -12,6 +12,7 @@ from migrator.harness.mutants.killing import Run, Unmutated, kill
 from migrator.harness.original import evaluates
 from migrator.harness.protocol import l2_data, l7_evaluation, ladder
 from migrator.harness.protocol.results import LevelResult, MutantOutcome, Status
+from migrator.harness.recording import Recording, beginning
 from migrator.harness.runs import (
     OnProgress,
     Progress,
@@ -33,7 +34,8 @@ def try_mutants(
     """What becomes of each mutant, judged by L0 to L5 and L7 on the evidence of a comparison.
 
     `findings` are those of a comparison in this session that ran all its levels; ValueError if there are none to
-    judge by. On parameter servers the cluster is the one with one trainer.
+    judge by. On parameter servers the cluster is the one with one trainer. A long training is tried in its first
+    steps, as many as the noise floor was measured for.
     """
     bench = _Bench(session, findings)
     outcomes = []
@@ -54,9 +56,14 @@ class _Bench:
         ready = evidence.main.recording, found.names, found.main, found.compared, findings.limits
         if any(part is None for part in ready):
             raise ValueError("the comparison ended before its numbers were judged: there is nothing to judge by")
+        self._limited = evidence.replicate_limit != evidence.step_limit
+        self._original = evidence.main.recording
+        if self._limited and self._original is not None and evidence.replicate_limit is not None:
+            self._original = beginning(self._original, evidence.replicate_limit)
+        self._goods: dict[bool, Recording] = {}
         self._shape = migrated_shape(findings.case, one_trainer(findings.case.shape))
         self._evaluation: dict[str, Any] = {}
-        if evaluates(findings.case) and found.names is not None and found.names.complete:
+        if evaluates(findings.case) and not self._limited and found.names is not None and found.names.complete:
             weights = evaluation_files(session, evidence.main, found.names)
             self._evaluation = {"evaluate": True, "evaluate_weights": weights, "evaluation_control": True}
 
@@ -64,16 +71,26 @@ class _Bench:
         """Runs and judges one mutant."""
         found = self._findings.migrated
         replay = found.replayed and mutant.family not in (Family.DATA, Family.EVALUATION)
-        base = found.compared if replay else found.main
-        assert base is not None and base.recording is not None
         run = self._runner(f"mutant {mutant.id}", replay)
         plan = {"mutant": mutant.plan}
         return kill(
             mutant,
             lambda extra: run(**extra),
             lambda made: self._judge(made, lambda: run(**plan)),
-            Unmutated(base.recording, self._findings.levels),
+            Unmutated(self._good(replay), self._findings.levels),
         )
+
+    def _good(self, replay: bool) -> Recording:
+        """The program without a mistake, under the plan that the mutants run under."""
+        found = self._findings.migrated
+        if replay not in self._goods:
+            run = found.compared if replay else found.main
+            if self._limited:
+                run = self._runner("migrated beginning", replay)()
+            if run is None or run.recording is None:
+                raise ValueError("the program without a mistake could not be run again")
+            self._goods[replay] = run.recording
+        return self._goods[replay]
 
     def _runner(self, role: str, replay: bool) -> Callable[..., ProgramRun]:
         evidence, found = self._findings.original, self._findings.migrated
@@ -86,7 +103,7 @@ class _Bench:
                 "migrated",
                 role,
                 self._shape,
-                **{"initial": found.initial, "steps": evidence.step_limit, **own, **plan},
+                **{"initial": found.initial, "steps": evidence.replicate_limit, **own, **plan},
             )
 
         return run
@@ -94,7 +111,7 @@ class _Bench:
     def _judge(self, made: Run, again: Callable[[], ProgramRun]) -> tuple[LevelResult, ...]:
         """The levels of a mutant's run; `again` repeats it, to tell a fixed order of the data from a random one."""
         case, evidence, found = self._findings.case, self._findings.original, self._findings.migrated
-        original, migrated, limits = evidence.main.recording, made.recording, self._findings.limits
+        original, migrated, limits = self._original, made.recording, self._findings.limits
         assert isinstance(made, ProgramRun) and migrated is not None
         assert original is not None and found.names is not None and limits is not None
         random = evidence.random_order

@@ -36,6 +36,17 @@ def timed_out(program: str, message: str, tail: Sequence[str] = ()) -> LevelResu
     )
 
 
+def unrecorded(program: str, message: str) -> LevelResult:
+    """The level's result when a program runs and trains, but where its steps cannot be seen."""
+    return LevelResult(
+        ID,
+        TITLE,
+        Status.INCONCLUSIVE,
+        f"the {program} program runs, but its training cannot be compared: {message}",
+        Reason.DATA_NOT_REPLAYABLE,
+    )
+
+
 def _first_non_finite(recording: Recording) -> Divergence | None:
     for step in recording.steps:
         if not math.isfinite(step.loss):

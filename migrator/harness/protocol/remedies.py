@@ -187,6 +187,12 @@ def _missing(level: LevelResult, context: Context) -> _Advice:
 
 
 def _not_replayable(level: LevelResult, context: Context) -> _Advice:
+    if level.id == "L0":
+        return (
+            "Steps can be recorded and compared in Estimator.train and Model.fit: train through one of them (a "
+            "train_step of your own in a subclass of Model will do), and repeat.",
+            shlex.join(context.command),
+        )
     return (
         "The migrated program has to take the batches that its input function is given: features and labels of the "
         "same structure, dtypes and shapes as the original's. Change that and repeat.",
