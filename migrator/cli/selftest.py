@@ -17,6 +17,7 @@ from migrator.report.outcome import ExitCode
 if TYPE_CHECKING:
     from migrator.harness.mutants import Mutant
     from migrator.harness.mutants.cases import SelfTestCase
+    from migrator.harness.mutants.killing import CaseKills
     from migrator.harness.runs import OnProgress, Progress
 
 BLIND = 5
@@ -67,7 +68,10 @@ def command(cases: tuple[str, ...], words: tuple[str, ...], listed: bool, json_f
         chosen = known.find(cases) if cases else (*known.workloads(), *known.fixtures())
         mutants = _chosen(words)
         with LiveProgress(Console(stderr=True)) as live:
-            result = selftest.run(chosen, _live(live) if sys.stderr.isatty() else _plain, mutants)
+            if sys.stderr.isatty():
+                result = selftest.run(chosen, _live(live), mutants)
+            else:
+                result = selftest.run(chosen, _plain, mutants, _finished)
     except (known.SelfTestCaseError, CaseError) as error:
         raise click.UsageError(str(error)) from error
     except (EnvironmentNotReady, ForkServerError) as error:
@@ -109,3 +113,11 @@ def _plain(case: SelfTestCase) -> OnProgress:
             click.echo(f"selftest: {case.name}: {progress.stage} ({progress.total} runs)", err=True)
 
     return say
+
+
+def _finished(kills: CaseKills) -> None:
+    """A line at the end of a case, so that a log that is cut short says something."""
+    missed = sum(outcome.status == "missed" for outcome in kills.outcomes)
+    killed = sum(outcome.status == "killed" for outcome in kills.outcomes)
+    verdict = f"{kills.unmutated.value}, {killed} killed, {missed} missed"
+    click.echo(f"selftest: {kills.case}: {verdict} ({kills.seconds:.0f} s)", err=True)

@@ -646,6 +646,24 @@ def test_nothing_is_left_of_a_tool_that_is_killed_at_any_moment(tmp_path: Path, 
         assert faults.ports_of(tmp_path)
 
 
+def test_the_folder_goes_even_if_the_server_sees_the_end_of_a_killed_tool_before_the_kernel_is_done(
+    tmp_path: Path,
+) -> None:
+    # A process that dies closes its files first, and only then do its children get another parent.
+    for name, orderly in (("orderly", True), ("dying", False)):
+        folder = tmp_path / name
+        folder.mkdir()
+        server = ForkServer(PYTHON, "original", preload=(), folder=folder).__enter__()
+        process = psutil.Process(server.describe()["pid"])
+        if not orderly:
+            with open(os.devnull, "w") as nothing:
+                os.dup2(nothing.fileno(), server._requests)
+            process.wait(5)
+        server.close()
+        assert not process.is_running()
+        assert folder.exists() == orderly
+
+
 # ---- logs that stay
 
 

@@ -22,24 +22,24 @@ def run(
     cases: Sequence[SelfTestCase],
     progress: ForCase,
     mutants: Sequence[Mutant] | None = None,
-    steps: int | None = None,
+    finished: Callable[[CaseKills], None] = lambda _: None,
 ) -> KillTable:
     """Runs each case as it is, and, where that is EQUIVALENT, its mutants (or those given).
 
-    `progress` gives what is told of the progress of one case. `steps` ends the trainings early. Raises CaseError for
+    `progress` gives what is told of the progress of one case, and `finished` is told of its end. Raises CaseError for
     a case that cannot be run, and ForkServerError if an interpreter cannot be started.
     """
+    done = []
     with sessions.open_session() as session:
-        return KillTable(
-            tuple(_run_case(session, case, progress(case), mutants or case.mutants, steps) for case in cases)
-        )
+        for case in cases:
+            done.append(_run_case(session, case, progress(case), case.mutants if mutants is None else mutants))
+            finished(done[-1])
+    return KillTable(tuple(done))
 
 
-def _run_case(
-    session: Session, case: SelfTestCase, progress: OnProgress, mutants: Sequence[Mutant], steps: int | None
-) -> CaseKills:
+def _run_case(session: Session, case: SelfTestCase, progress: OnProgress, mutants: Sequence[Mutant]) -> CaseKills:
     started = time.monotonic()
-    comparison = sessions.make_case(case.original, case.migrated, cluster=case.cluster, steps=steps)
+    comparison = sessions.make_case(case.original, case.migrated, cluster=case.cluster)
     findings = sessions.compare(comparison, progress, session)
     required = required_levels(comparison)
     decided = verdict.decide(verdict.complete(findings.levels, required), required)
