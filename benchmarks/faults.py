@@ -96,7 +96,12 @@ def _obey_orders(folder):
             time.sleep(0.02)
         if order() == "memory":
             fill()
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR2)
+        while True:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR2)
+            # An exception may come where Python only prints it: in a destructor, say.
+            time.sleep(0.5)
+            if order() != "MemoryError":
+                break
 
     write("ports", json.dumps(config["cluster"]))
     if order() is not None:

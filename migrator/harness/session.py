@@ -171,7 +171,7 @@ def _with_numbers(session: Session, findings: Findings, versions_differ: bool) -
         control = None
     bad = {name: run.recording for name, run in (found.sentinels or {}).items() if run.recording is not None}
     levels = ladder.numbers(original, migrated, control, bad, found.names, limits)
-    outcomes = ladder.sentinels(original, control, bad, found.names, limits, findings.level("L2"))
+    outcomes = ladder.sentinels(original, migrated, control, bad, found.names, limits, findings.level("L2"))
     findings = replace(findings, levels=(*findings.levels, *levels), mutants=outcomes)
     return _with_cause_of_noise(session, findings)
 

@@ -447,6 +447,30 @@ def test_stuck_is_the_same_call_in_the_program_at_two_times() -> None:
     assert not Stacks().stuck_since(Stacks())
 
 
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_broken_connection_is_not_the_cause_when_its_other_end_died(
+    run: Callable[..., RunOutcome], stays: bool
+) -> None:
+    # Under load a death becomes known to the launcher after those have failed who were connected to the dead.
+    body = f"""
+    if me == "ps:0":
+        time.sleep(0.6)
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.3)
+    if {stays}: threading.Thread(target=time.sleep, args=(60,)).start()
+    raise ConnectionResetError("Connection reset by peer")
+    """
+    failure = failure_of(run(body, "chief=1,ps=1"))
+    assert (str(failure.task), failure.kind) == ("ps:0", "signal")
+
+
+def test_a_broken_connection_is_the_cause_when_nobody_died(run: Callable[..., RunOutcome]) -> None:
+    failure = failure_of(
+        run("time.sleep(0.2)\nif me == 'chief:0': raise ConnectionError\ntime.sleep(60)", "chief=1,ps=1")
+    )
+    assert (str(failure.task), failure.kind) == ("chief:0", "exit")
+
+
 # ---- memory
 
 
@@ -698,12 +722,20 @@ def test_stacks_are_kept_with_the_logs(run: Callable[..., RunOutcome], tmp_path:
 
 
 @pytest.fixture(scope="module")
-def tensorflow() -> Iterator[Mapping[str, ForkServer]]:
-    with (
-        ForkServer(environments.original_python(), "original") as original,
-        ForkServer(environments.migrated_python(), "migrated") as migrated,
-    ):
-        yield {"original": original, "migrated": migrated}
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tasks of the real clusters have their temporary files."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def tensorflow(temporary: Path) -> Iterator[Mapping[str, ForkServer]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(temporary))
+        with (
+            ForkServer(environments.original_python(), "original") as original,
+            ForkServer(environments.migrated_python(), "migrated") as migrated,
+        ):
+            yield {"original": original, "migrated": migrated}
 
 
 @pytest.mark.tensorflow
@@ -719,10 +751,15 @@ def tensorflow() -> Iterator[Mapping[str, ForkServer]]:
     ],
     ids=lambda case: f"{case.program}-{case.task}-{case.fault}",
 )
-def test_faults_of_real_clusters(tensorflow: Mapping[str, ForkServer], tmp_path: Path, case: faults.Case) -> None:
+def test_faults_of_real_clusters(
+    tensorflow: Mapping[str, ForkServer], tmp_path: Path, temporary: Path, case: faults.Case
+) -> None:
     print(f"TF_MIGRATE_FAULT_SEED={SEED}")
     result = faults.run(tensorflow[case.program], case, tmp_path, random.Random(SEED))
     assert result.right, faults.line(result)
+    assert list(temporary.iterdir()) == []
+    if case.program == "migrated" and case.task != "chief:0":
+        assert list((tmp_path / "run" / "tasks" / "chief-0").glob("__autograph_generated_file*.py"))
 
 
 @pytest.mark.tensorflow

@@ -16,6 +16,8 @@ from migrator.harness.recording import Recording, beginning
 
 ORIGINAL = Program()
 MIGRATED = migrated_of(ORIGINAL)
+# Rounds its sums in another order: another program in its last bits, and inside every tolerance.
+BARELY = migrated_of(ORIGINAL, float64_sums=True)
 DATA = LevelResult("L2", "Same data", Status.EQUIVALENT, "same", control=Control("without the last", True))
 
 
@@ -36,7 +38,7 @@ def outcomes(runs: dict[str, Recording], control: Recording | None = None) -> di
     ours = run(ORIGINAL)
     names = name_map.build(ours.variables, run(MIGRATED).variables)
     limits = tolerance.derive(ours, replicates(ORIGINAL))
-    found = ladder.sentinels(ours, control, runs, names, limits, DATA)
+    found = ladder.sentinels(ours, run(MIGRATED), control, runs, names, limits, DATA)
     assert len(found) == 4
     return {outcome.id: outcome for outcome in found}
 
@@ -55,8 +57,19 @@ class TestSentinels:
     def test_the_data_is_judged_by_the_control_of_l2(self) -> None:
         assert outcomes({})["last-batch-dropped"].killed_at == "L2"
 
-    def test_what_changed_nothing_is_missed_and_never_killed(self) -> None:
-        assert outcomes({ladder.SUM_FOR_MEAN: bad(MIGRATED)})[ladder.SUM_FOR_MEAN].status == "missed"
+    def test_what_changed_a_little_is_missed_and_never_killed(self) -> None:
+        assert outcomes({ladder.SUM_FOR_MEAN: bad(BARELY)})[ladder.SUM_FOR_MEAN].status == "missed"
+
+    def test_what_changed_no_number_is_not_exercised(self) -> None:
+        assert outcomes({ladder.SUM_FOR_MEAN: bad(MIGRATED)})[ladder.SUM_FOR_MEAN].status == "not_exercised"
+
+    def test_a_sentinel_that_changed_no_number_leaves_its_level_another_control(self) -> None:
+        ours, theirs = run(ORIGINAL), run(MIGRATED)
+        control = run(MIGRATED, learning_rate_factor=ladder.CONTROL_FACTOR)
+        names = name_map.build(ours.variables, theirs.variables)
+        limits = tolerance.derive(ours, replicates(ORIGINAL))
+        levels = ladder.numbers(ours, theirs, control, {ladder.SUM_FOR_MEAN: bad(MIGRATED)}, names, limits)
+        assert {level.status for level in levels} == {Status.EQUIVALENT}
 
     def test_nothing_to_change_is_not_applicable(self) -> None:
         found = outcomes({ladder.UPDATES_MISSING: bad(MIGRATED, changed=0)})
@@ -72,7 +85,7 @@ class TestSentinels:
         names = name_map.build(ours.variables, theirs.variables)
         limits = tolerance.derive(ours, replicates(ORIGINAL))
         for name, level in ((ladder.SUM_FOR_MEAN, "L3"), (ladder.UPDATES_MISSING, "L4")):
-            levels = ladder.numbers(ours, theirs, control, {name: bad(MIGRATED)}, names, limits)
+            levels = ladder.numbers(ours, theirs, control, {name: bad(BARELY)}, names, limits)
             statuses = {one.id: (one.status, one.reason) for one in levels}
             assert statuses.pop(level) == (Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED)
             assert {status for status, _ in statuses.values()} == {Status.EQUIVALENT}

@@ -15,7 +15,7 @@ _THREAD = re.compile(r"^(Current thread|Thread) 0x")
 _STANDARD = re.compile(r"^<frozen |/lib(64)?/python\d\.\d+/(?!(site|dist)-packages/)")
 _PACKAGE = re.compile(r"/(?:site|dist)-packages/([^/]+)")
 #: Code that waits for other tasks on behalf of a program.
-_RUNTIME = ("tensorflow", "tensorflow_estimator", "tf_keras", "keras", "grpc", "absl")
+_RUNTIME = ("tensorflow", "tensorflow_core", "tensorflow_estimator", "tf_keras", "keras", "grpc", "absl")
 _INSIDE = Path(__file__).resolve().parent.parent / "inside"
 #: Where a task whose script is over waits for the threads that the script has left.
 _LEAVING = str(_INSIDE / "child.py")

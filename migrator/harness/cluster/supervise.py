@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import time
 from collections import deque
@@ -28,6 +29,9 @@ GRACE = 1.5
 _SHORT_GRACE = 0.2
 #: Seconds that a task may take to leave after it wrote its error.json (its threads may never let it).
 _LAST_WORDS = 1.0
+#: Seconds by which a death may be known later than those know of it who were connected to the dead: a process closes
+#: its connections first, then gives its memory back, and only then can be found to have ended.
+_LATE = 0.7
 #: Seconds that tasks get to write the stacks of their threads.
 _STACKS = 0.5
 #: Seconds that a task may be stopped: a debugger does that for moments, and so does a terminal.
@@ -280,6 +284,7 @@ class Attempt:
             if self._refused is not None:
                 return self._refused
             if self._is_over():
+                self._wait_for_the_cause()
                 return None
             with files.due() as due:
                 if due:
@@ -424,8 +429,11 @@ class Attempt:
         if member.task in self._awaited:
             return bool(end["exit_code"] != 0)
         # A server may end as it likes once everyone that it serves is done, and must not end before that.
-        served = (self._members[task] for task in self._awaited)
-        return any(one.end is None or one.by_launcher or one.end["time"] > end["time"] for one in served)
+        served = [self._members[task] for task in self._awaited]
+        if any(one.end is None or one.by_launcher or one.end["time"] > end["time"] for one in served):
+            return True
+        # Of those that failed none was done: perhaps they failed because this one was about to die.
+        return end["exit_code"] != 0 and any(one.end is not None and one.end["exit_code"] != 0 for one in served)
 
     def _apply(self, events: list[dict[str, Any]]) -> None:
         """Take in what the server told."""
@@ -509,7 +517,8 @@ class Attempt:
         if load is not None:
             seen.append(f"it used {load:.0%} of a core meanwhile")
         ahead = max(self._members.values(), key=lambda other: other.steps)
-        if member.steps < ahead.steps and member.task in self._awaited and ahead.task in self._awaited:
+        trains = member.task in self._awaited and member.task.type != "evaluator"
+        if trains and ahead.task in self._awaited and member.steps < ahead.steps:
             seen.append(f"it made {member.steps} steps, {ahead.task} {ahead.steps}")
         stack = [f"  {frame}: {frame.source}" if frame.source else f"  {frame}" for frame in stacks.telling()]
         shown = [f"where {member.task} is, innermost call first:", *stack[:_STACK_LINES]] if stack else []
@@ -521,9 +530,24 @@ class Attempt:
         causes = [(moment, member) for member in self._members.values() if (moment := self._went_wrong(member))]
         if not causes:
             return None
-        _, member = min(causes, key=lambda cause: cause[0])
+        moment, member = min(causes, key=lambda cause: cause[0])
+        if _lost_a_connection(member):
+            # Whoever is at the other end knows why, even if the launcher heard of it a moment later.
+            others = [
+                (when, other) for when, other in causes if not _lost_a_connection(other) and when < moment + _LATE
+            ]
+            _, member = min(others, key=lambda cause: cause[0], default=(moment, member))
         kind, message = self._describe(member)
         return Failure(member.task, kind, message, member.tail())
+
+    def _wait_for_the_cause(self) -> None:
+        """Let a death become known if all that is known so far is that connections broke."""
+        patience = time.monotonic() + _LATE
+        while time.monotonic() < patience:
+            wrong = [member for member in self._members.values() if self._went_wrong(member) is not None]
+            if not wrong or not all(map(_lost_a_connection, wrong)):
+                return
+            self._apply(self.channel.poll(0.05))
 
     def _went_wrong(self, member: _Member) -> float | None:
         """When `member` went wrong (time.time()), None if it did not."""
@@ -588,6 +612,18 @@ class Attempt:
             stderr=member.folder / "stderr.log",
             tail=member.tail(),
         )
+
+
+_LOST = re.compile(r"(?i)connection (was )?(reset|refused|closed|aborted)|socket closed|broken pipe|failed to connect")
+
+
+def _lost_a_connection(member: _Member) -> bool:
+    """Whether `member` failed by an exception that only says that another task could not be reached any more."""
+    error = member.error()
+    if error is None or (member.end is not None and member.end["signal"] and not member.by_launcher):
+        return False
+    lost = ("UnavailableError", "ConnectionError", "ConnectionResetError", "ConnectionRefusedError", "BrokenPipeError")
+    return error["type"] in lost or _LOST.search(str(error["message"])) is not None
 
 
 def _ran_out(error: Mapping[str, Any]) -> bool:

@@ -16,14 +16,17 @@ import random
 import runpy
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
+import types
 from types import TracebackType
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
 STACKS_DESCRIPTOR = 900
+GENERATED = "__autograph_generated_file"
 INSIDE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -49,6 +52,7 @@ def run(job: dict[str, Any]) -> None:
     os.environ.update(job["environment"])
     faulthandler.enable(file=2)
     _show_stacks_on_request(job["stacks"])
+    _keep_generated_code(os.path.dirname(job["stacks"]))
     _reseed()
     code = 1
     try:
@@ -95,6 +99,19 @@ def _show_stacks_on_request(path: str) -> None:
         os.close(descriptor)
         descriptor = high
     faulthandler.register(signal.SIGUSR1, file=descriptor, all_threads=True)
+
+
+def _keep_generated_code(folder: str) -> None:
+    """Have AutoGraph write its code into `folder`: from the place for temporary files nobody would remove that of a
+    task that is ended.
+    """
+
+    def create(*args: Any, **keywords: Any) -> Any:
+        return tempfile.NamedTemporaryFile(*args, **{"dir": folder, "prefix": GENERATED, **keywords})
+
+    for name, module in list(sys.modules.items()):
+        if name.endswith((".autograph.pyct.loader", ".autograph.pyct.compiler")) and hasattr(module, "tempfile"):
+            module.tempfile = types.SimpleNamespace(NamedTemporaryFile=create)  # type: ignore[attr-defined]
 
 
 def _reseed() -> None:

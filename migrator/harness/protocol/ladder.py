@@ -112,8 +112,9 @@ def numbers(
     its consequence.
     """
     rename = names.to_original()
-    summed = _first_steps(original, bad.get(SUM_FOR_MEAN), rename, limits)
-    updates = _first_steps(original, bad.get(UPDATES_MISSING), rename, limits)
+    seen = {name: run for name, run in bad.items() if not unobservable(run, migrated)}
+    summed = _first_steps(original, seen.get(SUM_FOR_MEAN), rename, limits)
+    updates = _first_steps(original, seen.get(UPDATES_MISSING), rename, limits)
     judges: tuple[Callable[[], LevelResult], ...] = (
         lambda: l3_forward.judge(original, migrated, limits, rename, control=_as_control(summed, SUM_FOR_MEAN)),
         lambda: _both_controls(
@@ -143,6 +144,18 @@ def _both_controls(level: LevelResult, other: Control | None) -> LevelResult:
 
 
 # -- sentinels -----------------------------------------------------------------------------------------------
+
+
+def unobservable(bad: Recording, good: Recording) -> bool:
+    """Whether a known-bad version's run is, bit for bit, that of the good one: a sum over one example is its mean."""
+
+    def numbers_of(recording: Recording) -> Measurements:
+        return _beginning(measurements.everything(recording), max((step.number for step in bad.steps), default=0))
+
+    ours, theirs = numbers_of(good), numbers_of(bad)
+    return ours.keys() == theirs.keys() and all(
+        value.dtype == theirs[key].dtype and value.tobytes() == theirs[key].tobytes() for key, value in ours.items()
+    )
 
 
 def _beginning(table: Measurements, steps: int) -> Measurements:
@@ -184,6 +197,7 @@ def _finite(ratio: float | None) -> float | None:
 
 def sentinels(
     original: Recording,
+    migrated: Recording,
     control: Recording | None,
     bad: Mapping[str, Recording],
     names: NameMap,
@@ -199,6 +213,8 @@ def sentinels(
             seen = _first_steps(original, recording, rename, limits)
             if recording is not None and not recording.mutation:
                 outcomes.append(_outcome(mutant, "not_applicable", "the program has nothing to make this mistake in"))
+            elif recording is not None and unobservable(recording, migrated):
+                outcomes.append(_outcome(mutant, "not_exercised", "every recorded number is the same as without it"))
             elif seen is None:
                 outcomes.append(_outcome(mutant, "not_exercised", "its run left no recording"))
             else:

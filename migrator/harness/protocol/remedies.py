@@ -93,7 +93,7 @@ def _ruled_out(level: LevelResult, context: Context) -> str:
         for other in context.levels
         if other.excluded and other.id != level.id and other.status is Status.EQUIVALENT
     ]
-    if level.horizon_step:
+    if level.horizon_step and level.id != "L6":
         told.append(f"{level.id}: the losses agree up to step {level.horizon_step}")
     if not told:
         agreed = [other.id for other in context.levels if other.status is Status.EQUIVALENT]

@@ -355,6 +355,8 @@ def forest(evidence: Document | None) -> Forest | None:
 
 
 def _window_state(window: Document) -> str:
+    if finite(window["estimate"]) is None:
+        return "no effect of the rate" if window["passed"] else "outside"
     if not window["sensitive"]:
         return "too noisy"
     return "inside" if window["passed"] else "outside"
