@@ -515,13 +515,10 @@ class TestDistribution:
     "mutant",
     [
         {"kind": "nesterov"},
-        {"kind": "clipping", "norm": None},
         {"kind": "sparse_rows", "rows": "untouched"},
         {"kind": "loss_reduction"},
-        {"kind": "regularizers", "change": "dropped"},
         {"kind": "dropped_batch", "side": "train"},
         {"kind": "batch_norm_updates"},
-        {"kind": "dropout", "change": "off"},
         {"kind": "replica_gradients", "change": "summed"},
         {"kind": "stale_evaluation"},
     ],

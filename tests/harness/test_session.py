@@ -183,6 +183,26 @@ def test_random_data_is_equal_when_the_distinct_examples_are() -> None:
     assert fixed.status is Status.DIFFERENT
 
 
+def test_random_epochs_that_leave_examples_out_are_different() -> None:
+    ours = run(Program())
+    theirs = run(migrated_of(Program(), data_seed=2))
+    even, again = Counter("aaabbbcc"), Counter("aabbbccc")
+    assert not (even.keys() ^ again.keys())
+    other = l2_data.judge(ours, theirs, random_order=True, examples=(even, again), examples_again=again).level
+    assert other.status is Status.EQUIVALENT
+    short = Counter("aaaabbbc")
+    level = l2_data.judge(ours, theirs, random_order=True, examples=(even, short), examples_again=again).level
+    assert (level.status, level.reason) == (Status.DIFFERENT, Reason.DATA_DIFFERS)
+    # A first epoch that was not finished says nothing about how often an example is read.
+    started = Counter("aabc")
+    assert (
+        l2_data.judge(ours, theirs, random_order=True, examples=(started, short), examples_again=started).level.status
+        is not Status.EQUIVALENT
+    )
+    first = l2_data.judge(ours, theirs, random_order=True, examples=(started, short)).level
+    assert first.status is Status.EQUIVALENT
+
+
 def test_a_fixed_order_is_not_a_random_one() -> None:
     ours, theirs = run(Program()), run(migrated_of(Program(), data_seed=2))
     same = Counter("ab")

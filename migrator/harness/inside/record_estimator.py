@@ -98,9 +98,15 @@ def make_part(variable, trainable):
     return parts.Part(piece.full_name, variable, piece.var_offset, shape, piece.full_shape, dtype, trainable)
 
 
+def stored(variable):
+    """The variables that hold a variable of a layer: TensorFlow 1 gives a partitioned one as an object of its own."""
+    partitions = getattr(variable, "_variable_list", None)
+    return [component(one) for one in partitions or [variable]]
+
+
 def whole_name(variable):
     """The name of the whole variable that a graph variable is, or is a part of."""
-    variable = component(variable)
+    variable = stored(variable)[0]
     piece = getattr(variable, "_save_slice_info", None)
     return variable.op.name if piece is None else piece.full_name
 
@@ -274,7 +280,7 @@ class EstimatorRecorder(object):
         weights outside layers, so that the count would not say where the dropout is.
         """
         layers, graph = self.capture.layers, self.capture.graph
-        owned = {component(variable).op.name for variable in layers.owned}
+        owned = {one.op.name for variable in layers.owned for one in stored(variable)}
         known = all(part.variable.op.name in owned for part in model)
         return [layers.before(place, graph, reached) if known else None for _, _, place in self.capture.dropouts]
 
@@ -346,8 +352,11 @@ class EstimatorRecorder(object):
         """Every number in a checkpoint, by its name there; once for each checkpoint."""
         if os.path.exists(path):
             return
-        reader = self.tf.train.load_checkpoint(checkpoint_path)
-        arrays = {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
+        try:
+            reader = self.tf.train.load_checkpoint(checkpoint_path)
+            arrays = {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
+        except self.tf.errors.OpError:
+            return  # the trainer keeps only so many checkpoints, and this one is gone by now
         parts.write_arrays(path, {name: value for name, value in arrays.items() if value.dtype.kind in "biufc"})
 
     def keep_evaluating(self, model_dir):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from migrator.harness.case import one_trainer, parameter_servers, training_tasks
 from migrator.harness.migrated import examples, examples_again
 from migrator.harness.mutants.catalogue import Family, Mutant
-from migrator.harness.mutants.killing import Run, Unmutated, kill
+from migrator.harness.mutants.killing import NOT_EXERCISED, Run, Unmutated, kill
 from migrator.harness.original import evaluates
 from migrator.harness.protocol import l2_data, l7_evaluation, ladder
 from migrator.harness.protocol.results import LevelResult, MutantOutcome, Status
@@ -60,7 +60,7 @@ class _Bench:
         self._original = evidence.main.recording
         if self._limited and self._original is not None and evidence.replicate_limit is not None:
             self._original = beginning(self._original, evidence.replicate_limit)
-        self._goods: dict[bool, Recording] = {}
+        self._goods: dict[bool, Recording | None] = {}
         self._shape = migrated_shape(findings.case, one_trainer(findings.case.shape))
         self._evaluation: dict[str, Any] = {}
         if evaluates(findings.case) and not self._limited and found.names is not None and found.names.complete:
@@ -69,32 +69,34 @@ class _Bench:
 
     def outcome(self, mutant: Mutant) -> MutantOutcome:
         """Runs and judges one mutant."""
-        found = self._findings.migrated
-        replay = found.replayed and mutant.family not in (Family.DATA, Family.EVALUATION)
+        # In a random order the program's own data is for mistakes in the data; all else would drown in the order.
+        replay = self._findings.migrated.replayed and mutant.family is not Family.DATA
+        good = self._good(replay)
+        if good is None:
+            detail = "the program itself failed when it was run once more"
+            return MutantOutcome(mutant.id, mutant.description, mutant.expected_level, NOT_EXERCISED, detail=detail)
         run = self._runner(f"mutant {mutant.id}", replay)
         plan = {"mutant": mutant.plan}
         return kill(
             mutant,
             lambda extra: run(**extra),
             lambda made: self._judge(made, lambda: run(**plan)),
-            Unmutated(self._good(replay), self._findings.levels),
+            Unmutated(good, self._findings.levels),
         )
 
-    def _good(self, replay: bool) -> Recording:
-        """The program without a mistake, under the plan that the mutants run under."""
-        found = self._findings.migrated
+    def _good(self, replay: bool) -> Recording | None:
+        """The program without a mistake, under the plan that the mutants run under; None if that run failed."""
         if replay not in self._goods:
-            run = found.compared if replay else found.main
-            if self._limited:
-                run = self._runner("migrated beginning", replay)()
-            if run is None or run.recording is None:
-                raise ValueError("the program without a mistake could not be run again")
+            run = self._findings.migrated.main
+            # The replay that was compared evaluated nothing.
+            if self._limited or replay or run is None:
+                run = self._runner("migrated without a mutant", replay)()
             self._goods[replay] = run.recording
         return self._goods[replay]
 
     def _runner(self, role: str, replay: bool) -> Callable[..., ProgramRun]:
         evidence, found = self._findings.original, self._findings.migrated
-        own = {"replay": str(evidence.main.record_dir)} if replay else self._evaluation
+        own = {**self._evaluation, "replay": str(evidence.main.record_dir) if replay else None}
 
         def run(**plan: Any) -> ProgramRun:
             return run_program(

@@ -14,9 +14,9 @@ def render(table: KillTable) -> Table:
     """What became of every mutant in every case, with totals by case."""
     shown = Table(show_edge=False, pad_edge=False, header_style="bold")
     shown.add_column("mutant", no_wrap=True)
-    shown.add_column("expected", no_wrap=True)
+    shown.add_column("level", no_wrap=True)
     for number, _ in enumerate(table.cases, start=1):
-        shown.add_column(f"({number})", justify="center", no_wrap=True)
+        shown.add_column(str(number), justify="center", no_wrap=True)
     shown.add_row("as it is", "", *(_alarm(kills.false_alarm) for kills in table.cases), end_section=True)
     for mutant in table.mutants:
         cells = [_cell(table.outcome(kills.case, mutant.id)) for kills in table.cases]
@@ -29,7 +29,7 @@ def render(table: KillTable) -> Table:
 
 
 def _alarm(alarm: bool) -> Text:
-    return Text("ALARM", "bold red") if alarm else Text("equal", "green")
+    return Text("ALARM", "bold red") if alarm else Text("ok", "green")
 
 
 def _cell(outcome: MutantOutcome | None) -> Text:
@@ -49,10 +49,14 @@ def show(table: KillTable, console: Console) -> None:
     console.print(render(table))
     console.print()
     for number, kills in enumerate(table.cases, start=1):
-        console.print(Text(f"({number}) {kills.case}: {kills.unmutated.value}, {kills.seconds:.0f} s"))
-    console.print(
-        Text("A level: it said DIFFERENT.  · cannot show in this case.  - nothing there to make the mistake in.", "dim")
+        console.print(Text(f"{number:2} {kills.case}: {kills.unmutated.value}, {kills.seconds:.0f} s"))
+    marks = (
+        "ok: EQUIVALENT as it is.",
+        "L0 to L7: the level that said DIFFERENT.",
+        "·: cannot show in this case.",
+        "-: nothing there to make the mistake in.",
     )
+    console.print(Text("  ".join(marks), "dim"))
     for kills in table.cases:
         if kills.false_alarm:
             console.print(Text(f"False alarm: {kills.case}: {kills.summary}", "bold red"))

@@ -117,6 +117,16 @@ class Examples:
         counts = set(self.original.values())
         return len(counts) == 1 and min(counts) > 1
 
+    @property
+    def uneven(self) -> bool:
+        """Whether the original reads each example equally often but for its last, unfinished epoch (two runs of it at
+        most once more or less), and the migrated program does not.
+        """
+        runs = [self.original] if self.again is None else [self.original, self.again]
+        even = all(counts and max(counts.values()) - min(counts.values()) <= 1 for counts in runs)
+        whole = all(min(counts.values(), default=0) > 1 for counts in runs)
+        return even and whole and max(self.migrated.values()) - min(self.migrated.values()) > 1
+
 
 def _spread(counts: Mapping[str, int]) -> str:
     low, high = min(counts.values()), max(counts.values())
@@ -138,7 +148,7 @@ def _random_order(original: Recording, migrated: Recording, examples: Examples) 
     if ours == theirs:
         summary = f"the same {len(ours)} distinct examples, each read as often, in batches of the same sizes; {tail}"
         return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, Reason.ORDER_DIFFERS, notes=(order,))
-    if examples.settled:
+    if examples.settled or examples.uneven:
         others = len((ours - theirs) | (theirs - ours))
         first = Divergence(
             "how often each example is read",
