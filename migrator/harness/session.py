@@ -236,6 +236,10 @@ def _with_evaluation(findings: Findings) -> Findings:
         return findings
     if findings.limits is None:
         return findings
+    if findings.case.both_original:
+        summary = "an original cannot be given the weights of another run to evaluate"
+        level = LevelResult(l7_evaluation.ID, l7_evaluation.TITLE, Status.NOT_APPLICABLE, summary)
+        return replace(findings, levels=(*findings.levels, level))
     # In a free cluster the two trainings part by chance, and no replicate says how far.
     replicates = [run.recording for run in evidence.replicates if run.recording is not None] if local else []
     pair = ours.recording, theirs.recording

@@ -247,6 +247,7 @@ def test_the_original_against_itself_is_equivalent(opened: session.Session, regr
     itself = replace(case, migrated=case.original, both_original=True)
     made = session.verify(itself, session=opened, evidence=evidence)
     assert made.status is Status.EQUIVALENT, made.summary
+    assert {level["id"]: level["status"] for level in made.document["levels"]}["L7"] == "NOT_APPLICABLE"
 
 
 @pytest.mark.tensorflow

@@ -27,6 +27,8 @@ from migrator.harness.cluster.watch import TAIL_LINES
 _SERVER = Path(__file__).resolve().parent.parent / "inside" / "server.py"
 _TAG = "TF_MIGRATE_FORK_SERVER"  # as inside/server.py, which cannot be imported here, has it
 _ATTEMPTS = 3
+#: Seconds that killed processes get to be gone.
+_SWEEP_SECONDS = 5.0
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "ftp_proxy")
 # Of the tool's interpreter, not of the user's; or of another cluster.
 _DROPPED = (
@@ -278,8 +280,20 @@ def _ports_message(failure: Failure) -> str:
 
 
 def _sweep(tag: str) -> None:
-    """Kill what carries the tag of a server that could not do it itself."""
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(_TAG) == tag:
+    """Kill what carries the tag of a server that could not do it itself, and wait until it is gone."""
+    deadline = time.monotonic() + _SWEEP_SECONDS
+    while time.monotonic() < deadline:
+        found = [process for process in psutil.process_iter() if _carries(process, tag)]
+        if not found:
+            return
+        for process in found:
+            with contextlib.suppress(psutil.Error, OSError):
                 process.kill()
+        psutil.wait_procs(found, timeout=0.5)
+
+
+def _carries(process: psutil.Process, tag: str) -> bool:
+    try:
+        return bool(process.environ().get(_TAG) == tag)
+    except (psutil.Error, OSError):
+        return False
