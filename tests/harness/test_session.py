@@ -236,7 +236,10 @@ def test_a_good_migration_is_equivalent(opened: session.Session, regression: Reg
     case, evidence = regression
     made = session.verify(case, session=opened, evidence=evidence)
     assert made.status is Status.EQUIVALENT, made.summary
-    assert all(level["control"] is None or level["control"]["detected"] for level in made.document["levels"])
+    missed = {level["id"] for level in made.document["levels"] if level["control"] and not level["control"]["detected"]}
+    # That of L1 is about initial values only, and may be too much to ask of a few numbers: then the report says so.
+    assert missed <= {"L1"}
+    assert not missed or any("initial values: too few" in line for line in made.document["not_shown"])
     assert report.exit_code(made) == 0
     assert set(report.write(made, tmp_path)) == {"json", "html", "junit"}
 
