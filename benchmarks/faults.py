@@ -31,7 +31,8 @@ import psutil
 
 from migrator.harness import environments
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
-from migrator.harness.session import counterpart, open_session, training_tasks
+from migrator.harness.runs import plan_for
+from migrator.harness.session import counterpart, open_session
 
 FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "parameter_server_max_size"
 SHAPE = ClusterShape.parse("chief=1,worker=2,ps=2,evaluator=1")
@@ -172,20 +173,7 @@ def launch_of(program: str, folder: Path, ready: float = 90.0) -> Launch:
     """A run of the endless program in `folder`."""
     shape = SHAPE if program == "original" else counterpart(SHAPE)
     run_dir = folder / "run"
-    plan = {
-        "record": str(run_dir / "record"),
-        "model_dir": str(run_dir / "model"),
-        "trainers": list(training_tasks(shape, program)),
-        "steps": None,
-        "state_steps": [1, 2, 10],
-        "initial": None,
-        "ulp_seed": None,
-        "learning_rate_factor": 1.0,
-        "replay": None,
-        "record_batches": True,
-        "pin_dropout": True,
-        "evaluate": True,
-    }
+    plan = plan_for(program, run_dir, shape, evaluate=True)
     script = endless(program, folder)
     return Launch(program, script, (), shape, run_dir, plan, {}, ready, STALL, total_timeout=180.0, memory_limit=MEMORY)
 

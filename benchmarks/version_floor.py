@@ -25,6 +25,7 @@ from migrator.harness import environments
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 from migrator.harness.protocol import compare, measurements, name_map, tolerance
 from migrator.harness.recording import Recording, read
+from migrator.harness.runs import plan_for
 
 ROOT = Path(__file__).resolve().parents[1]
 EPS = float(np.finfo(np.float32).eps)
@@ -37,21 +38,11 @@ def record(
     """One recorded run of a script by itself, from given weights if there are any."""
     weights = None
     if initial is not None:
+        folder.mkdir(parents=True)
         weights = folder / "initial.npz"
         with weights.open("wb") as handle:
             np.savez(handle, **initial)  # type: ignore[arg-type]
-    plan = {
-        "program": program,
-        "record": str(folder / "record"),
-        "model_dir": str(folder / "model"),
-        "trainers": ["local:0"],
-        "steps": None,
-        "state_steps": [1, 2, 10],
-        "initial": None if weights is None else str(weights),
-        "record_batches": True,
-        "pin_dropout": True,
-        "evaluate": False,
-    }
+    plan = plan_for(program, folder, ClusterShape(), initial=None if weights is None else str(weights))
     outcome = server.run(Launch(program, script, (), ClusterShape(), folder, plan=plan))
     if outcome.failure is not None:
         raise SystemExit(f"{script}: {outcome.failure.message}\n" + "\n".join(outcome.failure.tail))

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from migrator.cli.extras import verify_extra
+from migrator.cli.progress import line_per_stage
 from migrator.report.outcome import ExitCode
 
 if TYPE_CHECKING:
     from migrator.harness.mutants import Mutant
     from migrator.harness.mutants.cases import SelfTestCase
     from migrator.harness.mutants.killing import CaseKills
-    from migrator.harness.runs import OnProgress, Progress
+    from migrator.harness.runs import OnProgress
 
 BLIND = 5
 """Exit status: a mistake was missed, or a good migration was not recognised."""
@@ -104,15 +105,7 @@ def _live(progress: OnProgress) -> Callable[[SelfTestCase], OnProgress]:
 
 
 def _plain(case: SelfTestCase) -> OnProgress:
-    """A line for each stage of a case, for logs."""
-    seen: set[str] = set()
-
-    def say(progress: Progress) -> None:
-        if progress.stage not in seen:
-            seen.add(progress.stage)
-            click.echo(f"selftest: {case.name}: {progress.stage} ({progress.total} runs)", err=True)
-
-    return say
+    return line_per_stage(f"selftest: {case.name}")
 
 
 def _finished(kills: CaseKills) -> None:

@@ -7,7 +7,6 @@ import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +15,12 @@ import click
 
 from migrator.cli.extras import verify_extra
 from migrator.cli.outputs import Outputs, output_options
+from migrator.cli.progress import line_per_stage
 from migrator.report.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from migrator.harness.session import Progress
+    pass
 
-DEFAULT_SEEDS = 8
 _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -110,6 +109,7 @@ def command(
     with verify_extra():
         from migrator.harness import session
         from migrator.harness.environments import EnvironmentNotReady
+        from migrator.harness.protocol.l6_asynchronous import RECOMMENDED_SEEDS
         from migrator.harness.report import terminal
     outputs.check()
     names = _read_names(name_map) if name_map is not None else {}
@@ -123,7 +123,7 @@ def command(
             steps=steps,
             names=names,
             report_dir=report_dir,
-            seeds=seeds if seeds is not None else DEFAULT_SEEDS if full else 0,
+            seeds=seeds if seeds is not None else RECOMMENDED_SEEDS if full else 0,
             promised=promised,
             all_mutants=full,
             total_timeout=timeout,
@@ -134,7 +134,7 @@ def command(
         folder = report_dir or Path(tempfile.gettempdir(), f"tf-migrate-report-{uuid.uuid4().hex[:8]}")
         case = replace(case, log_dir=folder / "logs")
         with terminal.LiveProgress(Console(stderr=True)) as live:
-            report = session.verify(case, live if sys.stderr.isatty() else _plain_progress())
+            report = session.verify(case, live if sys.stderr.isatty() else line_per_stage("verify"))
     except session.CaseError as error:
         raise click.UsageError(str(error)) from error
     except (EnvironmentNotReady, session.ForkServerError) as error:
@@ -153,18 +153,6 @@ def _said(*names: str) -> tuple[str, ...]:
             words.append(options[name].opts[0])
             words += [] if options[name].is_flag else [str(context.params[name])]
     return tuple(words)
-
-
-def _plain_progress() -> Callable[[Progress], None]:
-    """Returns a callback that gives each stage one line, for logs."""
-    seen: set[str] = set()
-
-    def say(progress: Progress) -> None:
-        if progress.stage not in seen:
-            seen.add(progress.stage)
-            click.echo(f"verify: {progress.stage} ({progress.total} runs)", err=True)
-
-    return say
 
 
 def _read_names(path: Path) -> dict[str, str]:

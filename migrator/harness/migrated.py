@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from migrator.harness.case import (
@@ -15,9 +15,10 @@ from migrator.harness.case import (
     one_trainer,
     parameter_servers,
     training_tasks,
+    without_evaluator,
 )
 from migrator.harness.mutants import SENTINELS, Mutant
-from migrator.harness.original import OriginalEvidence, evaluates, ordered_shape
+from migrator.harness.original import OriginalEvidence, evaluates
 from migrator.harness.protocol import l0_runs, l2_data, ladder, name_map
 from migrator.harness.protocol.results import LevelResult, Status
 from migrator.harness.recording import Recording, read_batch
@@ -26,6 +27,7 @@ from migrator.harness.runs import (
     Progress,
     Run,
     Session,
+    distinct,
     evaluation_files,
     migrated_kind,
     migrated_shape,
@@ -56,7 +58,7 @@ class MigratedEvidence:
     free: Run | None = None
     compared: Run | None = None
     control: Run | None = None
-    sentinels: Mapping[str, Run] | None = None
+    sentinels: Mapping[str, Run] = field(default_factory=dict)
     in_order: Run | None = None
     in_order_control: Run | None = None
     failed: Run | None = None
@@ -64,23 +66,25 @@ class MigratedEvidence:
     @property
     def runs(self) -> tuple[Run, ...]:
         """Every run once, in the order of the report."""
-        found: list[Run] = []
-        several = tuple((self.sentinels or {}).values())
-        for run in (
-            self.probe,
-            self.main,
-            self.repeat,
-            self.free,
-            self.compared,
-            self.control,
-            *several,
-            self.in_order,
-            self.in_order_control,
-            self.failed,
-        ):
-            if run is not None and run not in found:
-                found.append(run)
-        return tuple(found)
+        return distinct(
+            (
+                self.probe,
+                self.main,
+                self.repeat,
+                self.free,
+                self.compared,
+                self.control,
+                *self.sentinels.values(),
+                self.in_order,
+                self.in_order_control,
+                self.failed,
+            )
+        )
+
+    @property
+    def sentinel_recordings(self) -> dict[str, Recording]:
+        """What the sentinels recorded, by the name of the mutant."""
+        return {name: run.recording for name, run in self.sentinels.items() if run.recording is not None}
 
     @property
     def replayed(self) -> bool:
@@ -217,7 +221,7 @@ def examples_again(evidence: OriginalEvidence) -> Counter[str] | None:
     repeat = evidence.repeat
     if not evidence.random_order or repeat is None or repeat.recording is None:
         return None
-    return examples(repeat) if evidence.replicate_limit == evidence.step_limit else None
+    return None if evidence.limited else examples(repeat)
 
 
 def _with_free_cluster(
@@ -301,7 +305,7 @@ def run_in_order(
 ) -> MigratedEvidence:
     """Adds the runs of the whole asynchronous cluster in a fixed order: as it is, and with a rate 1 % higher."""
     first = evidence.in_order[0]
-    shape = migrated_shape(case, ordered_shape(case))
+    shape = migrated_shape(case, without_evaluator(case.shape))
     common: dict[str, Any] = {
         "initial": found.initial,
         "turns": True,

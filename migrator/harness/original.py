@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from migrator.harness import budget
 from migrator.harness.case import Case, asynchronous, one_trainer, without_evaluator
-from migrator.harness.cluster import ClusterShape
 from migrator.harness.protocol import l2_data, tolerance
-from migrator.harness.runs import OnProgress, Progress, Run, Session, run_program, weights_file
+from migrator.harness.recording import Recording
+from migrator.harness.runs import OnProgress, Progress, Run, Session, distinct, run_program, weights_file
 
 EXTRA_RUNS = tolerance.REPLICATES + 2
 
@@ -22,7 +22,8 @@ class OriginalEvidence:
     one was asked for, `repeat` the first replicate. `random_order`: two runs read different batches. `replicates`
     and `in_order` (the runs of the whole asynchronous cluster in a fixed order: the first as it is, the others
     replicates) are empty until they are needed; so is `exact`, a second run from the very same values. `step_limit`
-    limits the runs that are compared, `replicate_limit` those that only measure (None: by themselves).
+    limits the runs that are compared, `replicate_limit` those that only measure (None: by themselves). `initial` names
+    the file of the initial weights of `main`.
     """
 
     main: Run
@@ -34,15 +35,22 @@ class OriginalEvidence:
     random_order: bool = False
     step_limit: int | None = None
     replicate_limit: int | None = None
+    initial: str | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether the runs that only measure are ended before those that are compared."""
+        return self.replicate_limit != self.step_limit
+
+    @property
+    def replicate_recordings(self) -> list[Recording]:
+        """What the replicates recorded."""
+        return [run.recording for run in self.replicates if run.recording is not None]
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """Every run once, in the order of the report."""
-        found: list[Run] = []
-        for run in (self.main, self.free, self.repeat, *self.replicates, *self.in_order, self.exact):
-            if run is not None and run not in found:
-                found.append(run)
-        return tuple(found)
+        return distinct((self.main, self.free, self.repeat, *self.replicates, *self.in_order, self.exact))
 
     @property
     def failed_run(self) -> Run | None:
@@ -59,7 +67,7 @@ def _replicate(session: Session, case: Case, evidence: OriginalEvidence, number:
         "original",
         f"original replicate {number + 1}",
         one_trainer(case.shape),
-        initial=weights_file(session, recording.initial),
+        initial=evidence.initial,
         replay=str(evidence.main.record_dir) if replay else None,
         steps=evidence.replicate_limit,
         evaluate=evaluates(case),
@@ -103,10 +111,11 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
         return OriginalEvidence(main, None, free)
     progress(Progress("original", done + 1, total))
     limit = budget.lesser(step_limit, budget.affordable_steps(main.recording, EXTRA_RUNS, cluster=cluster))
-    evidence = OriginalEvidence(main, None, free, step_limit=step_limit, replicate_limit=limit)
+    initial = weights_file(session, main.recording.initial)
+    evidence = OriginalEvidence(main, None, free, step_limit=step_limit, replicate_limit=limit, initial=initial)
     repeat = _replicate(session, case, evidence, 0, replay=False)
     progress(Progress("original", total, total))
-    same = l2_data.same_sequences if limit == step_limit else l2_data.same_beginning
+    same = l2_data.same_beginning if evidence.limited else l2_data.same_sequences
     random_order = repeat.recording is not None and not same(main.recording, repeat.recording)
     evidence = replace(evidence, repeat=repeat, random_order=random_order)
     kept = min((batch.step for batch in main.recording.batches if not batch.kept), default=None)
@@ -117,7 +126,10 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
         session, case, "original", "original", one_trainer(case.shape), steps=kept - 1, evaluate=evaluates(case)
     )
     limit = budget.lesser(kept - 1, evidence.replicate_limit)
-    return replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)
+    evidence = replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)
+    if again.recording is None:
+        return evidence
+    return replace(evidence, initial=weights_file(session, again.recording.initial))
 
 
 def with_replicates(
@@ -153,16 +165,11 @@ def with_exact_repeat(session: Session, case: Case, evidence: OriginalEvidence) 
         "original",
         "original exact repeat",
         one_trainer(case.shape),
-        initial=weights_file(session, evidence.main.recording.initial),
+        initial=evidence.initial,
         replay=str(evidence.main.record_dir) if evidence.random_order else None,
         steps=evidence.replicate_limit,
     )
     return replace(evidence, exact=exact)
-
-
-def ordered_shape(case: Case) -> ClusterShape:
-    """The cluster of the runs in a fixed order: all that train, no evaluator."""
-    return without_evaluator(case.shape)
 
 
 def with_order(session: Session, case: Case, evidence: OriginalEvidence, progress: OnProgress) -> OriginalEvidence:
@@ -170,7 +177,7 @@ def with_order(session: Session, case: Case, evidence: OriginalEvidence, progres
     main = evidence.main.recording
     if evidence.in_order or main is None:
         return evidence
-    initial = weights_file(session, main.initial)
+    shape = without_evaluator(case.shape)
     total = tolerance.REPLICATES + 1
     progress(Progress("order", 0, total))
     first = run_program(
@@ -178,8 +185,8 @@ def with_order(session: Session, case: Case, evidence: OriginalEvidence, progres
         case,
         "original",
         "original in order",
-        ordered_shape(case),
-        initial=initial,
+        shape,
+        initial=evidence.initial,
         turns=True,
         steps=evidence.step_limit,
     )
@@ -194,8 +201,8 @@ def with_order(session: Session, case: Case, evidence: OriginalEvidence, progres
                 case,
                 "original",
                 f"original in order, replicate {number + 1}",
-                ordered_shape(case),
-                initial=initial,
+                shape,
+                initial=evidence.initial,
                 turns=True,
                 replay=str(first.record_dir) if evidence.random_order else None,
                 steps=evidence.replicate_limit,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -112,6 +112,47 @@ def migrated_shape(case: Case, shape: ClusterShape) -> ClusterShape:
     return shape if case.both_original else counterpart(shape)
 
 
+def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> dict[str, Any]:
+    """The plan of a run of an "original" or "migrated" program: nothing moved, nothing replayed, all recorded but
+    evaluations; `changes` are put in its place.
+    """
+    return {
+        "program": kind,
+        "record": str(run_dir / "record"),
+        "model_dir": str(run_dir / "model"),
+        "trainers": list(training_tasks(shape, kind)),
+        "steps": None,
+        "state_steps": list(STATE_STEPS),
+        "initial": None,
+        "permute_seed": None,
+        "ulp_seed": None,
+        "learning_rate_factor": 1.0,
+        "replay": None,
+        "record_batches": True,
+        "pin_dropout": True,
+        "evaluate": False,
+        "evaluate_weights": None,
+        "evaluation_control": False,
+        "turns": False,
+        "mutant": None,
+        **changes,
+    }
+
+
+def distinct(runs: Iterable[Run | None]) -> tuple[Run, ...]:
+    """The runs that there are, each once, in their order."""
+    found: list[Run] = []
+    for run in runs:
+        if run is not None and run not in found:
+            found.append(run)
+    return tuple(found)
+
+
+def recording_of(run: Run | None) -> Recording | None:
+    """What a run recorded; None where there was no run."""
+    return None if run is None else run.recording
+
+
 def run_program(session: Session, case: Case, program: str, role: str, shape: ClusterShape, **plan: Any) -> Run:
     """One run; `plan` overrides keys of the plan that inside/ obeys."""
     kind = "original" if program == "original" else migrated_kind(case)
@@ -122,27 +163,7 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
         case.args,
         shape,
         run_dir,
-        plan={
-            "program": kind,
-            "record": str(run_dir / "record"),
-            "model_dir": str(run_dir / "model"),
-            "trainers": list(training_tasks(shape, kind)),
-            "steps": case.steps,
-            "state_steps": list(STATE_STEPS),
-            "initial": None,
-            "permute_seed": None,
-            "ulp_seed": None,
-            "learning_rate_factor": 1.0,
-            "replay": None,
-            "record_batches": True,
-            "pin_dropout": True,
-            "evaluate": False,
-            "evaluate_weights": None,
-            "evaluation_control": False,
-            "turns": False,
-            "mutant": None,
-            **plan,
-        },
+        plan=plan_for(kind, run_dir, shape, **{"steps": case.steps, **plan}),
         ready_timeout=case.ready_timeout,
         stall_timeout=case.stall_timeout,
         total_timeout=case.total_timeout,

@@ -56,7 +56,7 @@ from migrator.harness.runs import (
     Session,
     migrated_kind,
     open_session,
-    weights_file,
+    recording_of,
 )
 from migrator.harness.seeds import run_seeds
 from migrator.harness.telling import report_of
@@ -156,12 +156,12 @@ def _with_numbers(session: Session, findings: Findings, versions_differ: bool) -
     assert found.compared is not None and found.compared.recording is not None
     limits = tolerance.derive(
         original,
-        [run.recording for run in evidence.replicates if run.recording is not None],
+        evidence.replicate_recordings,
         versions_differ=versions_differ,
-        limited=evidence.replicate_limit != evidence.step_limit,
+        limited=evidence.limited,
     )
     findings = replace(findings, limits=limits)
-    migrated, control = found.compared.recording, found.control.recording if found.control else None
+    migrated, control = found.compared.recording, recording_of(found.control)
     problem = _not_comparable(original, migrated, found.names, whole=True)
     if problem is not None:
         # Judged by L3, whose question it spoils; L4 and L5 follow from it.
@@ -169,7 +169,7 @@ def _with_numbers(session: Session, findings: Findings, versions_differ: bool) -
         return replace(findings, levels=(*findings.levels, level))
     if control is not None and _not_comparable(original, control, found.names, whole=False) is not None:
         control = None
-    bad = {name: run.recording for name, run in (found.sentinels or {}).items() if run.recording is not None}
+    bad = found.sentinel_recordings
     levels = ladder.numbers(original, migrated, control, bad, found.names, limits)
     outcomes = ladder.sentinels(original, migrated, control, bad, found.names, limits, findings.level("L2"))
     findings = replace(findings, levels=(*findings.levels, *levels), mutants=outcomes)
@@ -185,7 +185,7 @@ def _with_cause_of_noise(session: Session, findings: Findings) -> Findings:
     evidence = with_exact_repeat(session, findings.case, findings.original)
     findings = replace(findings, original=evidence)
     main = evidence.main.recording
-    exact = evidence.exact.recording if evidence.exact is not None else None
+    exact = recording_of(evidence.exact)
     if main is None or exact is None:
         return findings
     where = tolerance.unrepeated(main, exact)
@@ -218,10 +218,10 @@ def _with_order(session: Session, findings: Findings, progress: OnProgress, vers
         recordings[0],
         recordings[1:],
         found.in_order.recording,
-        found.in_order_control.recording if found.in_order_control else None,
+        recording_of(found.in_order_control),
         found.names,
         versions_differ=versions_differ,
-        limited=evidence.replicate_limit != evidence.step_limit,
+        limited=evidence.limited,
     )
     return replace(findings, levels=(*findings.levels, level))
 
@@ -241,7 +241,7 @@ def _with_evaluation(findings: Findings) -> Findings:
         level = LevelResult(l7_evaluation.ID, l7_evaluation.TITLE, Status.NOT_APPLICABLE, summary)
         return replace(findings, levels=(*findings.levels, level))
     # In a free cluster the two trainings part by chance, and no replicate says how far.
-    replicates = [run.recording for run in evidence.replicates if run.recording is not None] if local else []
+    replicates = evidence.replicate_recordings if local else []
     pair = ours.recording, theirs.recording
     level = l7_evaluation.judge(*pair, findings.limits, replicates=replicates)
     rows = l7_evaluation.rows(*pair, findings.limits, replicates=replicates) if ours.recording.evaluations else ()
@@ -251,9 +251,8 @@ def _with_evaluation(findings: Findings) -> Findings:
 def _with_seeds(session: Session, findings: Findings, progress: OnProgress) -> Findings:
     """L6: paired seeds of the free asynchronous cluster."""
     case, found = findings.case, findings.migrated
-    original = findings.original.main.recording
-    assert original is not None and found.initial is not None
-    initial = {"original": weights_file(session, original.initial), "migrated": found.initial}
+    assert findings.original.initial is not None and found.initial is not None
+    initial = {"original": findings.original.initial, "migrated": found.initial}
     made = run_seeds(session, case, progress, initial)
     findings = replace(findings, extra_runs=(*findings.extra_runs, *made.runs))
     if made.failed is not None:

@@ -11,7 +11,7 @@ from migrator.harness.protocol import l7_evaluation, remedies, verdict
 from migrator.harness.protocol.results import LevelResult, Randomness, Remedy, Status
 from migrator.harness.report.document import Report, RunSummary, build, command_words
 from migrator.harness.report.evidence import EvaluationRow
-from migrator.harness.runs import migrated_shape
+from migrator.harness.runs import migrated_shape, recording_of
 
 if TYPE_CHECKING:
     from migrator.harness.session import Findings
@@ -80,8 +80,8 @@ def report_of(findings: Findings, versions: Sequence[Mapping[str, Any]], started
         seconds=seconds,
         original=original.main.recording,
         migrated=migrated.shown,
-        control=migrated.control.recording if migrated.control else None,
-        replicates=tuple(run.recording for run in original.replicates if run.recording is not None),
+        control=recording_of(migrated.control),
+        replicates=tuple(original.replicate_recordings),
         names=migrated.names,
         limits=findings.limits,
         runs=tuple(RunSummary(run.role, run.program, run.outcome) for run in findings.runs),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from migrator.harness.case import one_trainer, parameter_servers, training_tasks
-from migrator.harness.migrated import examples, examples_again
+from migrator.harness.migrated import evaluation_plan, examples, examples_again
 from migrator.harness.mutants.catalogue import Family, Mutant
 from migrator.harness.mutants.killing import NOT_EXERCISED, Run, Unmutated, kill
 from migrator.harness.original import evaluates
@@ -17,9 +17,9 @@ from migrator.harness.runs import (
     OnProgress,
     Progress,
     Session,
-    evaluation_files,
     migrated_kind,
     migrated_shape,
+    recording_of,
     run_program,
 )
 from migrator.harness.runs import Run as ProgramRun
@@ -56,7 +56,7 @@ class _Bench:
         ready = evidence.main.recording, found.names, found.main, found.compared, findings.limits
         if any(part is None for part in ready):
             raise ValueError("the comparison ended before its numbers were judged: there is nothing to judge by")
-        self._limited = evidence.replicate_limit != evidence.step_limit
+        self._limited = evidence.limited
         self._original = evidence.main.recording
         if self._limited and self._original is not None and evidence.replicate_limit is not None:
             self._original = beginning(self._original, evidence.replicate_limit)
@@ -64,8 +64,7 @@ class _Bench:
         self._shape = migrated_shape(findings.case, one_trainer(findings.case.shape))
         self._evaluation: dict[str, Any] = {}
         if evaluates(findings.case) and not self._limited and found.names is not None and found.names.complete:
-            weights = evaluation_files(session, evidence.main, found.names)
-            self._evaluation = {"evaluate": True, "evaluate_weights": weights, "evaluation_control": True}
+            self._evaluation = evaluation_plan(session, evidence, found.names)
 
     def outcome(self, mutant: Mutant) -> MutantOutcome:
         """Runs and judges one mutant."""
@@ -136,10 +135,9 @@ class _Bench:
         if not base.comparable or any(level.status is Status.DIFFERENT for level in levels):
             return levels
         if base.same_order:
-            control = found.control.recording if found.control else None
-            bad = {name: run.recording for name, run in (found.sentinels or {}).items() if run.recording is not None}
+            control, bad = recording_of(found.control), found.sentinel_recordings
             levels += ladder.numbers(original, migrated, control, bad, found.names, limits)
         if self._evaluation and levels[-1].status is not Status.DIFFERENT:
-            replicates = [run.recording for run in evidence.replicates if run.recording is not None]
+            replicates = evidence.replicate_recordings
             levels += (l7_evaluation.judge(original, migrated, limits, replicates=replicates),)
         return levels

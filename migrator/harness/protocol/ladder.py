@@ -181,14 +181,10 @@ def _first_steps(
     )
 
 
-def _description(name: str) -> str:
-    return BY_ID[name].description
-
-
 def _as_control(judgement: judging.Judgement | None, name: str) -> Control | None:
     if judgement is None:
         return None
-    return Control(f"a run in which {_description(name)}", bool(judgement.outside), _finite(judgement.ratio))
+    return Control(f"a run in which {BY_ID[name].description}", bool(judgement.outside), _finite(judgement.ratio))
 
 
 def _finite(ratio: float | None) -> float | None:

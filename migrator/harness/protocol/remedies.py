@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from migrator.harness.protocol.l6_asynchronous import RECOMMENDED_SEEDS
 from migrator.harness.protocol.results import AsyncEvidence, LevelResult, Reason, Remedy, Status
 
 # A longer run than before, where the number of steps is what is missing.
 LONGER = 4
 FEWEST_STEPS = 20
-DEFAULT_SEEDS = 8
 DEFAULT_TIMEOUT = 600.0
 # One core leaves one order to add numbers up in.
 _ONE_CORE = ("taskset", "-c", "0")
@@ -139,7 +139,7 @@ def _horizon(level: LevelResult, context: Context) -> _Advice:
 def _seeds(level: LevelResult, context: Context) -> _Advice:
     evidence = context.asynchronous
     needed = None if evidence is None else evidence.seeds_needed
-    count = max(needed or 0, 2 * (context.seeds or DEFAULT_SEEDS // 2))
+    count = max(needed or 0, 2 * (context.seeds or RECOMMENDED_SEEDS // 2))
     told = f"About {needed} seeds would settle it." if needed else f"{count} seeds halve what is left of the noise."
     return told, with_options(context.command, {"--full": "", "--seeds": str(count)})
 
