@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from migrator.harness.recording import Recording
 
-#: The extra runs together may take this share of what both programs take.
-SHARE = 0.25
-#: Seconds of training that every extra run may take whatever the share: a local one, and one of a cluster.
+#: A training of so many seconds is repeated in full: a local one, and one of a cluster.
 LOCAL_SECONDS, CLUSTER_SECONDS = 8.0, 4.0
+#: The extra runs of a longer one may together take this share of what both programs take,
+SHARE = 0.12
+#: and each of them so many seconds of training whatever the share.
+LEAST_SECONDS = 3.0
 #: Never fewer steps: the last state that L4 compares is that of step 10.
 LEAST_STEPS = 12
 
@@ -34,9 +36,8 @@ def total_steps(recording: Recording) -> int:
 def affordable_steps(recording: Recording, runs: int, *, cluster: bool) -> int | None:
     """The steps of each of `runs` extra runs beside a full-length run that left `recording`; None: all of them."""
     seconds, steps = training_seconds(recording), total_steps(recording)
-    least = CLUSTER_SECONDS if cluster else LOCAL_SECONDS
-    each = max(least, SHARE * 2.0 * seconds / max(runs, 1))
-    if seconds <= each or steps < 2:
+    each = max(LEAST_SECONDS, SHARE * 2.0 * seconds / max(runs, 1))
+    if seconds <= max(each, CLUSTER_SECONDS if cluster else LOCAL_SECONDS) or steps < 2:
         return None
     affordable = max(LEAST_STEPS, int(each * (steps - 1) / seconds))
     return affordable if affordable < steps else None

@@ -250,7 +250,13 @@ def rerun(session: Session, case: Case, evidence: OriginalEvidence, found: Migra
             "migrated",
             role,
             migrated_shape(case, one_trainer(case.shape)),
-            **{"initial": found.initial, "replay": replay, "steps": evidence.replicate_limit, **plan},
+            **{
+                "initial": found.initial,
+                "replay": replay,
+                "steps": evidence.replicate_limit,
+                "keep_batches": False,
+                **plan,
+            },
         )
 
     return run

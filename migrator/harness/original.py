@@ -71,6 +71,8 @@ def _replicate(session: Session, case: Case, evidence: OriginalEvidence, number:
         replay=str(evidence.main.record_dir) if replay else None,
         steps=evidence.replicate_limit,
         evaluate=evaluates(case),
+        # Of the first it is also asked which examples it read.
+        keep_batches=number == 0,
         **tolerance.replicate_plans(recording.optimizer)[number],
     )
 
@@ -206,6 +208,7 @@ def with_order(session: Session, case: Case, evidence: OriginalEvidence, progres
                 turns=True,
                 replay=str(first.record_dir) if evidence.random_order else None,
                 steps=evidence.replicate_limit,
+                keep_batches=False,
                 **plan,
             )
         )

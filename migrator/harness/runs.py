@@ -129,6 +129,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "learning_rate_factor": 1.0,
         "replay": None,
         "record_batches": True,
+        "keep_batches": True,
         "pin_dropout": True,
         "evaluate": False,
         "evaluate_weights": None,

@@ -29,14 +29,14 @@ def test_a_short_training_is_repeated_in_full() -> None:
 
 
 def test_a_long_training_is_repeated_in_its_first_steps() -> None:
-    # 8 s of 80 s at 100 steps per second.
-    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=False) == 800
-    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=True) == 500  # a quarter of 160 s in 8 runs
+    # 3 s of 80 s at 100 steps per second: the share would be 0.12 * 160 s / 8 = 2.4 s.
+    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=False) == 300
+    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=True) == 300
 
 
-def test_the_extra_runs_together_take_a_quarter_of_what_the_programs_take() -> None:
-    # An hour each: a quarter of two hours over eight runs is 225 s of 3600 s.
-    assert budget.affordable_steps(recording(36001, 3600.0), 8, cluster=False) == 2250
+def test_the_extra_runs_together_take_an_eighth_of_what_the_programs_take() -> None:
+    # An hour each: 0.12 of two hours over eight runs is 108 s of 3600 s.
+    assert budget.affordable_steps(recording(36001, 3600.0), 8, cluster=False) == 1080
 
 
 def test_the_steps_that_are_judged_are_never_cut_off() -> None:

@@ -15,6 +15,11 @@ _BUCKETS = (1 << 63) - 1
 _KEY = [0x74662D6D6967, 0x72617465]
 
 
+def limit(plan):
+    """How many bytes of whole batches this task keeps."""
+    return KEPT_BYTES if plan.get("keep_batches", True) else 0
+
+
 def _walk(tf, path, value):
     """(path, tensor or spec) pairs in the order of tf.nest.flatten with composites expanded."""
     if value is None:

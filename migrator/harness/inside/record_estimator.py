@@ -463,7 +463,7 @@ def make_hook(recorder, hooks=()):
                 if turns.departed() and self.at_last_step(run_context.session):
                     raise tf.errors.OutOfRangeError(None, None, "another trainer took the last step")
             fetches = dict(self.every)
-            if self.kept_bytes < batches.KEPT_BYTES:
+            if self.kept_bytes < batches.limit(recorder.plan):
                 fetches.update(self.kept)
             if self.number in recorder.state_steps:
                 fetches.update(self.some)
@@ -478,8 +478,8 @@ def make_hook(recorder, hooks=()):
             stamp = folder.stamp()
             if "batch" in results:
                 self.kept_bytes += len(results["batch"])
-                parts.atomic_write(folder.file("batches", stamp), results["batch"])
-            parts.atomic_write(folder.file("steps", stamp), results["step"])
+                parts.write_once(folder.file("batches", stamp), results["batch"])
+            parts.write_once(folder.file("steps", stamp), results["step"])
             if "activations" in results:
                 parts.atomic_write(folder.file("activations", "%08d" % number), results["activations"])
             if "regular" in results:

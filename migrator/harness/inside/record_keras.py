@@ -261,7 +261,7 @@ class KerasRecorder(object):
             write()
             return
         size = tf.cast(tf.strings.length(packed), tf.int64)
-        tf.cond(size * tf.cast(iteration, tf.int64) < batches.KEPT_BYTES, write, lambda: tf.constant(False))
+        tf.cond(size * tf.cast(iteration, tf.int64) < batches.limit(self.plan), write, lambda: tf.constant(False))
 
     def part_of(self, variable):
         """The Part of a variable, or the first of one that is stored in several; None for a stranger."""

@@ -59,6 +59,7 @@ def install(plan):
     - ``learning_rate_factor``: multiplies every rate that is used
     - ``replay``: record folder of a run whose batches replace the program's own, or None
     - ``record_batches``, ``evaluate``: whether to record batches and results of evaluation
+    - ``keep_batches``: whether the batches are kept whole, for replay, beside their digests
     - ``evaluate_weights``: [{"step", "path"}], npz files of whole weights; at every evaluation a Keras program
       also evaluates the one of its own step (or the nearest)
     - ``evaluation_control``: whether a Keras program then also evaluates the weights that the run began with
