@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from migrator.rules import all_rules
+from migrator.rules.catalogue import all_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURE = ROOT / "fixtures/multi_worker_guide"

@@ -13,7 +13,7 @@ from migrator.report.outcome import ExitCode
 @click.argument("code", required=False, metavar="[TFMnnn]")
 def command(code: str | None) -> None:
     """List what is carried over and what is found, or show the page of one finding code."""
-    from migrator.rules import all_rules
+    from migrator.rules.catalogue import all_rules
 
     rules = all_rules()
     if code is None:

@@ -15,7 +15,8 @@ from migrator.names.imports import ImportMap, dotted, imports_tensorflow
 from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked
-from migrator.rules import initializers, layers, optimizers, partitioners, regularizers
+from migrator.rules import initializers, layers, partitioners
+from migrator.rules.catalogue import call_rules
 from migrator.rules.inputs import is_iterator
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
@@ -108,11 +109,7 @@ _FLAGS = ("tf.flags", "tf.app.flags")
 _NEEDS = {"tf.app.run": "absl.app"}
 _CALLS: dict[str, CallRule] = {
     "tf.app.run": _app_run,
-    **layers.CALLS,
-    **initializers.CALLS,
-    **regularizers.CALLS,
-    **optimizers.CALLS,
-    **partitioners.CALLS,
+    **call_rules(),
     **dict.fromkeys(_CASTS, _cast),
     "tf.logging.set_verbosity": _verbosity,
     **{f"tf.logging.{name}": _log for name in _LOG_CALLS},

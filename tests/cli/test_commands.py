@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from migrator.findings import Finding, Severity
-from migrator.rules import all_rules
+from migrator.rules.catalogue import all_rules
 from tests.cli.conftest import Run
 
 

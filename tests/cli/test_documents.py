@@ -26,7 +26,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_finding_codes_exist(document: Path) -> None:
-    from migrator.rules import all_rules
+    from migrator.rules.catalogue import all_rules
 
     codes = {rule.code for rule in all_rules()}
     assert set(re.findall(r"TFM\d{3}", document.read_text(encoding="utf-8"))) <= codes

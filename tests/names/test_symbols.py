@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from migrator.names import symbols
-from migrator.rules import all_rules
+from migrator.rules.catalogue import all_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,8 +8,9 @@ import pytest
 from migrator.findings import Severity
 from migrator.names.imports import read_imports
 from migrator.program.modes import ModeNames
-from migrator.rules import Example, all_rules
+from migrator.rules.catalogue import all_rules
 from migrator.rules.rewriter import Rewriter
+from migrator.rules.rule import Example
 from tests.rules.programs import program, run
 
 EXPRESSIONS = [

@@ -1,0 +1,30 @@
+"""Everything that the modules of this package say about themselves: a new one is found by being there."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+import migrator.rules
+from migrator.rules.rule import Rule
+from migrator.rules.site import CallRule
+
+
+def all_rules() -> list[Rule]:
+    """Every rule (`RULES` of the modules), sorted by code."""
+    return sorted((rule for module in _names() for rule in _of(module, "RULES", ())), key=lambda rule: rule.code)
+
+
+def call_rules() -> dict[str, CallRule]:
+    """The rewriting of every TensorFlow 1 call that has one (`CALLS` of the modules but the rewriter's own)."""
+    return {
+        name: rule for module in _names() if module != "rewriter" for name, rule in _of(module, "CALLS", {}).items()
+    }
+
+
+def _names() -> list[str]:
+    return sorted(info.name for info in pkgutil.iter_modules(migrator.rules.__path__) if info.name != "catalogue")
+
+
+def _of(module: str, attribute: str, default):  # type: ignore[no-untyped-def]
+    return getattr(import_module(f"migrator.rules.{module}"), attribute, default)

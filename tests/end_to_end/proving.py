@@ -1,0 +1,73 @@
+"""A proof of a rule: TensorFlow 1 and the Keras form that the codemod writes are run, and the numbers compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from migrator.findings import Severity
+from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
+from migrator.harness.protocol import name_map
+from migrator.harness.recording import Recording, read
+from tests.rules.programs import run as migrate_text
+
+#: The interpreters of the original and of the migrated program (the fixture `servers`).
+Servers = tuple[ForkServer, ForkServer]
+
+
+def record(server: ForkServer, program: str, script: Path, folder: Path, initial: Path | None) -> Recording:
+    plan = {
+        "record": str(folder / "record"),
+        "model_dir": str(folder / "model"),
+        "trainers": [str(LOCAL)],
+        "steps": None,
+        "state_steps": [1, 5],
+        "initial": str(initial) if initial else None,
+        "ulp_seed": None,
+        "learning_rate_factor": 1.0,
+        "replay": None,
+        "record_batches": True,
+        "pin_dropout": True,
+        "evaluate": True,
+    }
+    folder.mkdir()
+    outcome = server.run(Launch(program, script, (), ClusterShape.parse(""), folder, plan))
+    assert outcome.failure is None, outcome.failure
+    return read(folder / "record")
+
+
+def prove(text: str, servers: Servers, tmp_path: Path, *, steps: int = 5) -> str:
+    """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new program.
+
+    Both start from the original's weights. Compared are the losses of all steps, the weights after step 5, and the
+    results of the last evaluation if the program evaluates. Bounds: the losses and metrics of one float32 program in
+    two TensorFlow versions agree to 1e-6 or better over a few steps (reference figures: 2e-7 to 4e-6 for weights over
+    60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula.
+    """
+    new, findings = migrate_text(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    (tmp_path / "original.py").write_text(text, encoding="utf-8")
+    (tmp_path / "migrated.py").write_text(new, encoding="utf-8")
+    original = record(servers[0], "original", tmp_path / "original.py", tmp_path / "a", None)
+    probe = record(servers[1], "migrated", tmp_path / "migrated.py", tmp_path / "b", None)
+    pairs = name_map.build(original.variables, probe.variables)
+    assert pairs.complete, pairs
+    initial = tmp_path / "initial.npz"
+    np.savez(initial, **{pairs.to_migrated()[name]: value for name, value in original.initial.items()})
+    migrated = record(servers[1], "migrated", tmp_path / "migrated.py", tmp_path / "c", initial)
+
+    assert len(original.steps) == len(migrated.steps) == steps
+    np.testing.assert_allclose(
+        [step.loss for step in migrated.steps], [step.loss for step in original.steps], rtol=1e-5
+    )
+    for ours, theirs in pairs.pairs:
+        np.testing.assert_allclose(migrated.states[5][theirs], original.states[5][ours], rtol=1e-4, atol=1e-6)
+    if not original.evaluations:
+        return new
+    before, after = original.evaluations[-1].results, migrated.evaluations[-1].results
+    assert before and set(before) <= set(after)
+    for name in before:
+        assert after[name] == pytest.approx(before[name], rel=1e-5), name
+    return new
