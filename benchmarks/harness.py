@@ -5,7 +5,9 @@ usage: python benchmarks/harness.py [--steps N] [--set NAME=VALUE] [--cluster SH
 Runs each program alone (a fresh interpreter that imports TensorFlow once and is forked for each task, no recorder:
 for a cluster that is cheaper than starting each task by itself, so the ratio is rather too high than too low), then
 `tf-migrate verify` on both, and prints the wall times side by side. Without programs: benchmarks/programs/minute_*.py
-with --steps for about a minute each. `--set MAX_STEPS=3000` changes a constant in temporary copies of both.
+with --steps for about a minute each. `--set MAX_STEPS=3000` changes a constant in temporary copies of both; {folder}
+and {program} in the value stand for a fresh folder and for original or migrated (`--set 'MODEL_DIR="{folder}/{program}"'`:
+alone, the programs write where they say, and would find each other's checkpoints there).
 """
 
 from __future__ import annotations
@@ -62,7 +64,10 @@ def main() -> None:
         options.original, options.migrated = PROGRAMS / "minute_original.py", PROGRAMS / "minute_migrated.py"
         arguments = ("--steps", str(options.steps))
     with tempfile.TemporaryDirectory() as folder:
-        scripts = [changed_copy(one, options.constants, Path(folder)) for one in (options.original, options.migrated)]
+        scripts = []
+        for program, script in (("original", options.original), ("migrated", options.migrated)):
+            constants = [one.replace("{folder}", folder).replace("{program}", program) for one in options.constants]
+            scripts.append(changed_copy(script, constants, Path(folder)))
         case = session.make_case(
             scripts[0], scripts[1], cluster=options.cluster, args=arguments, total_timeout=3600.0, stall_timeout=600.0
         )

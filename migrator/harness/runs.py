@@ -124,7 +124,6 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "steps": None,
         "state_steps": list(STATE_STEPS),
         "initial": None,
-        "permute_seed": None,
         "ulp_seed": None,
         "learning_rate_factor": 1.0,
         "replay": None,

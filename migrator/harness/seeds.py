@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,18 @@ import numpy as np
 
 from migrator.harness.case import Case, training_tasks, without_evaluator
 from migrator.harness.protocol import l6_asynchronous
+from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.recording import Recording
-from migrator.harness.runs import OnProgress, Progress, Run, Session, migrated_kind, migrated_shape, run_program
+from migrator.harness.runs import (
+    OnProgress,
+    Progress,
+    Run,
+    Session,
+    migrated_kind,
+    migrated_shape,
+    run_program,
+    weights_file,
+)
 
 #: The five runs of one seed: which program, and the factor on its learning rate.
 ARMS: Mapping[str, tuple[str, float]] = {
@@ -39,11 +50,26 @@ def losses_in_order(recording: Recording) -> np.ndarray:
     return np.asarray([step.loss for step in sorted(recording.steps, key=lambda step: step.time)], np.float64)
 
 
-def run_seeds(session: Session, case: Case, progress: OnProgress, initial: Mapping[str, str]) -> PairedSeeds:
+def another_draw(values: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """Other initial values of the same distribution: the elements of each float array of two or more axes in another
+    order, which depends on the seed and the array's name. Seed 0 leaves all as they are.
+    """
+    result = {}
+    for name, value in values.items():
+        if seed and value.ndim >= 2 and np.issubdtype(value.dtype, np.floating):
+            generator = np.random.RandomState([seed, zlib.crc32(name.encode("utf-8"))])
+            value = generator.permutation(value.reshape(-1)).reshape(value.shape)
+        result[name] = value
+    return result
+
+
+def run_seeds(
+    session: Session, case: Case, progress: OnProgress, values: Mapping[str, np.ndarray], names: NameMap
+) -> PairedSeeds:
     """Runs all seeds; ends at the first run that fails.
 
-    `initial` names the file of initial weights for each program. Seed 0 starts from the original's own, each other
-    one from a permutation of them, which has the same distribution. The runs of a seed come in a random order,
+    `values` are the original's initial weights: seed 0 starts from them, each other one from another draw, which is
+    made once for both programs, whatever they call their variables. The runs of a seed come in a random order,
     because a machine that gets busier would else look like a difference.
     """
     shapes = {"original": without_evaluator(case.shape)}
@@ -58,6 +84,11 @@ def run_seeds(session: Session, case: Case, progress: OnProgress, initial: Mappi
     runs: list[Run] = []
     total = case.seeds * len(ARMS)
     for number in range(case.seeds):
+        drawn = another_draw(values, number)
+        initial = {
+            "original": weights_file(session, drawn),
+            "migrated": weights_file(session, drawn, names.to_migrated()),
+        }
         losses: dict[str, Any] = {}
         shares: dict[str, Mapping[str, int]] = {}
         for arm in order.sample(list(ARMS), len(ARMS)):
@@ -70,7 +101,6 @@ def run_seeds(session: Session, case: Case, progress: OnProgress, initial: Mappi
                 f"seed {number + 1} {arm}",
                 shapes[program],
                 initial=initial[program],
-                permute_seed=number or None,
                 learning_rate_factor=factor,
                 state_steps=[],
                 record_batches=False,

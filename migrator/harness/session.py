@@ -251,9 +251,9 @@ def _with_evaluation(findings: Findings) -> Findings:
 def _with_seeds(session: Session, findings: Findings, progress: OnProgress) -> Findings:
     """L6: paired seeds of the free asynchronous cluster."""
     case, found = findings.case, findings.migrated
-    assert findings.original.initial is not None and found.initial is not None
-    initial = {"original": findings.original.initial, "migrated": found.initial}
-    made = run_seeds(session, case, progress, initial)
+    original = findings.original.main.recording
+    assert original is not None and found.names is not None
+    made = run_seeds(session, case, progress, original.initial, found.names)
     findings = replace(findings, extra_runs=(*findings.extra_runs, *made.runs))
     if made.failed is not None:
         return _failed(findings, made.failed)

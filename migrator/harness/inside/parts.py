@@ -120,20 +120,6 @@ def moved_one_ulp(arrays, seed):
     return moved
 
 
-def permuted(arrays, seed):
-    """The elements of each float array of two or more axes in another order: another draw from the same
-    distribution. Depends on seed and name only.
-    """
-    result = {}
-    for name, value in arrays.items():
-        value = np.asarray(value)
-        if value.ndim >= 2 and np.issubdtype(value.dtype, np.floating):
-            random = np.random.RandomState([int(seed) & 0x7FFFFFFF, zlib.crc32(name.encode("utf-8")), 1])
-            value = random.permutation(value.reshape(-1)).reshape(value.shape)
-        result[name] = value
-    return result
-
-
 def initial_values(plan, current):
     """The values to start from, or None when the program's own stay. ``current`` returns them as whole
     arrays.
@@ -142,8 +128,6 @@ def initial_values(plan, current):
     if plan.get("initial"):
         with np.load(plan["initial"]) as archive:
             values = {name: archive[name] for name in archive.files}
-    if plan.get("permute_seed") is not None:
-        values = permuted(current() if values is None else values, plan["permute_seed"])
     if plan.get("ulp_seed") is not None:
         values = moved_one_ulp(current() if values is None else values, plan["ulp_seed"])
     return values

@@ -53,8 +53,6 @@ def install(plan):
     - ``steps``: global steps after which training ends, or None
     - ``state_steps``: steps after which weights and slots, and of which the gradients, are recorded
     - ``initial``: npz of whole weights by this program's variable names, to start from, or None
-    - ``permute_seed``: starts with the elements of those weights (or of the program's own) in another order,
-      which is another draw from the same distribution, or None
     - ``ulp_seed``: moves every float initial value to a neighbouring one, or None
     - ``learning_rate_factor``: multiplies every rate that is used
     - ``replay``: record folder of a run whose batches replace the program's own, or None

@@ -8,6 +8,12 @@ this code, TF 2.15.1 against 2.21 on one machine, correct migrations of the repo
 300-step Adam run: first losses agree bit for bit but for a convolutional classifier (0.045 floors); Adagrad
 and SGD programs of dense layers agree bit for bit throughout, the others within 0.25 floors (state) and 0.36
 (losses). c was 8 in all of them, and a learning rate 1 % higher stood 168 (Adam) to 3.4e4 (Adagrad) floors out.
+
+Between two TensorFlow releases the floor of a sum of n terms is sqrt(n) * eps * max|value| where the replicates show
+less. Measured from the same weights (benchmarks/version_floor.py, the table is in docs/verifying.md), in that unit:
+the same program on true 1.15.5 against 2.15.1 up to 0.36, in trajectories of small sums up to 0.81; Keras against
+Estimator, on 2.15.1 and on 2.21, up to 0.15, and 4.6 behind a batch normalisation, whose division by a small standard
+deviation magnifies what its replicates show as well.
 """
 
 from __future__ import annotations
