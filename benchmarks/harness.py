@@ -6,8 +6,8 @@ Runs each program alone (a fresh interpreter that imports TensorFlow once and is
 for a cluster that is cheaper than starting each task by itself, so the ratio is rather too high than too low), then
 `tf-migrate verify` on both, and prints the wall times side by side. Without programs: benchmarks/programs/minute_*.py
 with --steps for about a minute each. `--set MAX_STEPS=3000` changes a constant in temporary copies of both; {folder}
-and {program} in the value stand for a fresh folder and for original or migrated (`--set 'MODEL_DIR="{folder}/{program}"'`:
-alone, the programs write where they say, and would find each other's checkpoints there).
+and {program} in the value stand for a fresh folder and for original or migrated: alone, the programs write where they
+say and would find each other's checkpoints there, so give `--set 'MODEL_DIR="{folder}/{program}"'`.
 """
 
 from __future__ import annotations

@@ -144,6 +144,18 @@ class TestFreeCluster:
         assert "10 steps in the original and 5 in the migrated" in level.summary
         assert (level.differences[0].original, level.differences[0].migrated) == (10.0, 5.0)
 
+    def test_three_trainers_may_overshoot_by_two_steps_of_two_of_them(self) -> None:
+        ours, theirs = (*self.OURS, "worker:1"), (*self.THEIRS, "worker:2")
+        for extra, status in ((4, Status.EQUIVALENT), (5, Status.DIFFERENT)):
+            level = l0_runs.free_cluster(
+                self.L0,
+                cluster_of("original", {"chief:0": 5, "worker:0": 7, "worker:1": 3 + extra}),
+                cluster_of("migrated", {"worker:0": 5, "worker:1": 5, "worker:2": 5}),
+                ours,
+                theirs,
+            )
+            assert level.status is status
+
     def test_an_evaluation_that_only_one_program_makes_is_noted(self) -> None:
         ours = replace(cluster_of("original", {"chief:0": 5, "worker:0": 7}), evaluations=({"loss": 1.0},))
         theirs = cluster_of("migrated", {"worker:0": 5, "worker:1": 7})
