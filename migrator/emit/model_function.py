@@ -8,27 +8,19 @@ from typing import Any, cast
 
 import libcst as cst
 
+from migrator.emit.inlining import Inliner
 from migrator.emit.layout import bracket, call, statements
+from migrator.emit.loss import emit_loss
 from migrator.emit.names import free
-from migrator.names.imports import ImportMap, dotted
-from migrator.program.calls import is_true, number, string
+from migrator.names.imports import ImportMap
+from migrator.program.calls import is_true, number
 from migrator.program.comments import comment_lines
-from migrator.program.model_function import ModelFunction, entry, names_given, read_parameters
+from migrator.program.model_function import ModelFunction, names_given, read_parameters
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules import labels
-from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
 from migrator.rules.rewriter import Rewriter
-
-_LOSS_FUNCTIONS = {
-    "MeanSquaredError": "mean_squared_error",
-    "MeanAbsoluteError": "mean_absolute_error",
-    "Huber": "huber",
-    "CategoricalCrossentropy": "categorical_crossentropy",
-    "SparseCategoricalCrossentropy": "sparse_categorical_crossentropy",
-    "BinaryCrossentropy": "binary_crossentropy",
-}
 
 
 @dataclass(frozen=True)
@@ -99,7 +91,10 @@ class _Emitter:
 
     def emit(self) -> EmittedModel:
         function = self.function
-        definitions, loss = self._loss()
+        emitted_loss = emit_loss(function, self.labels, self.output_name, self.taken, self._text, self._is_static)
+        definitions, loss = list(emitted_loss.lines), emitted_loss.argument
+        self.moved |= emitted_loss.moved
+        self.remarks += emitted_loss.remarks
         metrics = self._metrics()
         optimizer = self.file.code(self._rewritten(function.optimizer)) if function.optimizer_index is None else None
         if optimizer is None:
@@ -171,98 +166,6 @@ class _Emitter:
             text += f"{features} = dict({features})  # changed below, while the inputs stay\n"
         body[at:at] = statements(text, self.file.module)
         return name
-
-    # -- loss ------------------------------------------------------------------------------------------------------
-
-    def _loss(self) -> tuple[list[str], str]:
-        """Statements to put before compile (a loss function, when one is needed), and the loss argument."""
-        data = self.function.loss
-        if data.keras is not None and data.labels is not None:
-            inlined = self._label_inlined(data.labels)
-            keras, label = labels.plain(inlined, data.keras, data.arguments, self.file.imports)
-            if isinstance(label, cst.Name) and label.value == self.labels and not self._is_reshaped():
-                if keras != data.keras:
-                    self.remarks.append(
-                        Blocked("TFM307", data.labels, "one-hot labels become a sparse loss, which wants them in range")
-                    )
-                return [], f"tf.keras.losses.{keras}({', '.join(self._arguments(data))})"
-        subject = data.labels if data.labels is not None else data.mean_of
-        assert subject is not None
-        name = free("loss_fn", self.taken)
-        if data.mean_of is not None and self.labels in names_in(self._label_inlined(subject)):
-            self.remarks.append(
-                Blocked(
-                    "TFM306", data.mean_of, "Keras makes labels of one number per example a column before this loss"
-                )
-            )
-        lines = [f"def {name}({self.labels}, {self.output_name}):"]
-        column = labels.needs_flat_labels(self._label_inlined(subject), self.labels, self.file.imports)
-        if column:
-            lines.append(
-                f"{self.indent}{self.labels} = tf.reshape({self.labels}, [-1])  # Keras gives them as a column"
-            )
-        for index in self._label_statements(subject):
-            self.moved.add(index)
-            new = self._rewritten(self.function.statements[index].node)
-            text = self.file.module.with_changes(header=[], footer=[], body=[new]).code.strip("\n")
-            lines += [f"{self.indent}{line}" if line else "" for line in text.splitlines()]
-        value = self._one_line(self._rewritten(subject))
-        if data.keras is not None:
-            arguments = [value, self.output_name, *self._arguments(data)]
-            value = f"tf.keras.losses.{_LOSS_FUNCTIONS[data.keras]}({', '.join(arguments)})"
-        lines.append(f"{self.indent}return {value}")
-        return [*lines, ""], name
-
-    def _arguments(self, data: DataLoss) -> list[str]:
-        """The loss' own arguments, rewritten."""
-        found = []
-        for argument in data.arguments:
-            name, _, text = argument.partition("=")
-            found.append(f"{name}={self._one_line(self._rewritten(cst.parse_expression(text)))}")
-        return found
-
-    def _is_reshaped(self) -> bool:
-        """Whether the tensor that the loss reads is a reshaped one: then the labels' own reshape counts."""
-        node: cst.BaseExpression | None = self.function.output
-        if isinstance(node, cst.Name):
-            node = self.function.define(node.value)
-        return isinstance(node, cst.Call) and self.file.imports.resolve(node.func) == "tf.reshape"
-
-    def _label_inlined(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """An expression with every name that is computed from the labels replaced by its value."""
-        keep = {d.name for d in self.function.definitions} - self.function.label_names
-        new = node.visit(_Inliner(self.function, keep, lambda name: False, self.file.code))
-        assert isinstance(new, cst.BaseExpression)
-        return new
-
-    def _label_statements(self, subject: cst.BaseExpression) -> list[int]:
-        """The statements that compute `subject` from the labels and the output, in order."""
-        needed: set[int] = set()
-        names = names_in(subject) & self.function.label_names
-        while names:
-            name = names.pop()
-            found = [d for d in self.function.definitions if d.name == name]
-            if name == self.labels and not found:
-                continue
-            if not found and name in self.function.label_names:
-                raise Blocked(
-                    "TFM304", subject, f"`{name}` is computed from the labels in a way that cannot be moved to the loss"
-                )
-            for definition in found:
-                if definition.index not in needed:
-                    needed.add(definition.index)
-                    names |= names_in(self.function.statements[definition.index].node) & self.function.label_names
-                    self._only_output(definition.value)
-        return sorted(needed)
-
-    def _only_output(self, node: cst.BaseExpression) -> None:
-        local = {d.name for d in self.function.definitions} | {self.function.parameters.features}
-        foreign = (names_in(node) & local) - self.function.label_names - {self.output_name}
-        foreign = {name for name in foreign if not self._is_static(name)}
-        if foreign:
-            raise Blocked(
-                "TFM301", node, f"the loss also needs `{sorted(foreign)[0]}`, which is not the model's output"
-            )
 
     def _is_static(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
         """Whether a local name does not depend on the features (a number read from params, say)."""
@@ -338,7 +241,7 @@ class _Emitter:
 
     def _inline(self, node: cst.BaseExpression, metric: Metric) -> cst.BaseExpression:
         """Replaces local names by their values until only labels, the output and static names are left."""
-        inliner = _Inliner(self.function, {self.output_name}, self._is_static, self.file.code)
+        inliner = Inliner(self.function, {self.output_name}, self._is_static, self.file.code)
         if not isinstance(self.function.output, cst.Name):
             inliner.output = (self.file.code(self.function.output), self.output_name)
         new = node.visit(inliner)
@@ -528,6 +431,10 @@ class _Emitter:
     def _rewritten(self, node: cst.CSTNode) -> cst.BaseStatement:
         return node.visit(self.rewriter)  # type: ignore[return-value]
 
+    def _text(self, node: cst.CSTNode) -> str:
+        """The new code of a node of the original."""
+        return self._one_line(self._rewritten(node))
+
     def _one_line(self, node: cst.CSTNode) -> str:
         return self.file.code(node)
 
@@ -562,74 +469,6 @@ class _Emitter:
                     "TFM111", self.function.predictions, "nothing in the program predicts: the predictions are left out"
                 )
             )
-
-
-class _Inliner(cst.CSTTransformer):
-    """Replaces names by what they stand for, and `predictions["k"]` by the entry of the dict."""
-
-    def __init__(self, function: ModelFunction, stop: set[str], static: object, code: object) -> None:
-        super().__init__()
-        self.function = function
-        self.stop = stop
-        self.static = static
-        self.code = code
-        self.output: tuple[str, str] | None = None
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, (cst.Arg, cst.Attribute)):
-            return True
-        return super().on_visit(node)
-
-    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
-        if self.output is not None and isinstance(original_node, cst.BaseExpression):
-            if self.code(original_node) == self.output[0]:  # type: ignore[operator]
-                return cst.Name(self.output[1])
-        return super().on_leave(original_node, updated_node)
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        return dotted(node) is None
-
-    def visit_Arg_keyword(self, node: cst.Arg) -> None:
-        return None
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
-        element = original_node.slice[0].slice if len(original_node.slice) == 1 else None
-        if (
-            isinstance(original_node.value, cst.Name)
-            and isinstance(element, cst.Index)
-            and string(element.value) is not None
-        ):
-            value = self.function.define(original_node.value.value)
-            found = entry(value, element.value) if value is not None else None
-            if found is not None:
-                return self._substitute(original_node.value.value, found)
-        return updated_node
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        name = original_node.value
-        if name in self.stop or self.static(name):  # type: ignore[operator]
-            return updated_node
-        value = self.function.define(name)
-        if value is None:
-            return updated_node
-        return self._substitute(name, value)
-
-    def _substitute(self, name: str, value: cst.BaseExpression) -> cst.BaseExpression:
-        inner = _Inliner(self.function, self.stop | {name}, self.static, self.code)
-        inner.output = self.output
-        new = value.visit(inner)
-        assert isinstance(new, cst.BaseExpression)
-        if (
-            isinstance(
-                new, cst.BinaryOperation | cst.BooleanOperation | cst.Comparison | cst.UnaryOperation | cst.IfExp
-            )
-            and not new.lpar
-        ):
-            new = new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-        return new
 
 
 class _Mutations(cst.CSTVisitor):

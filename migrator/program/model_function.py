@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from migrator.names.imports import ImportMap
-from migrator.program.calls import bind, is_false, is_none, is_true, string
-from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, Modes, Spec, StraightBody, straighten
+from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
+from migrator.program.calls import bind, is_none, string
+from migrator.program.loss import check_labels_are_a_tensor, check_not_changed_later, read_model_loss, read_output
+from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, names_in
-from migrator.rules.losses import DataLoss, read_cross_entropy, read_loss
+from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric, read_metric
 from migrator.rules.optimizers import is_optimizer, refuse_schedule
 
@@ -36,28 +37,6 @@ _GLOBAL_STEPS = (
     "tf.contrib.framework.get_global_step",
     "tf.contrib.framework.get_or_create_global_step",
 )
-_REGULARIZATION = ("tf.losses.get_regularization_loss",)
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The parameter names of a model_fn; None where it has none of that kind."""
-
-    features: str
-    labels: str | None
-    mode: str | None
-    params: str | None
-    config: str | None
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A simple assignment `name = value` of the straightened body."""
-
-    index: int
-    name: str
-    value: cst.BaseExpression
-    modes: Modes
 
 
 @dataclass(frozen=True)
@@ -139,13 +118,21 @@ class _Reader:
         self.body = straighten(node.body.body, self.imports, self.parameters.mode)
         self.statements = self.body.statements
         defaults = {i for i, s in enumerate(self.statements) if _is_none_default(s, self.statements)}
-        self.definitions = tuple(d for d in _definitions(self.statements) if d.index not in defaults)
+        self.definitions = tuple(d for d in definitions_in(self.statements) if d.index not in defaults)
         self.consumed: set[int] = set(defaults)
-        self.unclear = _assigned_in_blocks(self.statements)
-        self.loss_index = len(self.statements)
+        self.unclear = assigned_in_blocks(self.statements)
         self.specs = [
             (spec, bind(spec.call, _SPEC, "tf.estimator.EstimatorSpec", "TFM105")) for spec in self.body.specs
         ]
+        self.read_body = Body(
+            file,
+            node,
+            self.parameters,
+            self.statements,
+            self.definitions,
+            frozenset(self.unclear),
+            tuple(self.specs),
+        )
 
     def read(self) -> ModelFunction:
         for _, bound in self.specs:
@@ -155,16 +142,16 @@ class _Reader:
         loss_expression = self._piece("loss", TRAIN)
         if loss_expression is None:
             raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
-        data, regularized = self._loss(loss_expression)
-        self._same_loss_in_eval(loss_expression)
+        loss = read_model_loss(self.read_body, loss_expression)
+        self.consumed |= loss.statements
         optimizer, optimizer_index = self._train_op(loss_expression)
         metrics = self._metrics()
         summaries = self._summaries()
         label_names = self._label_names()
-        output = self._output(data, label_names)
+        output = read_output(self.read_body, loss.data, label_names)
         self._check_rebinding()
-        self._not_changed_later(data, output, label_names)
-        self._labels_are_a_tensor()
+        check_not_changed_later(self.read_body, loss, output, label_names, self.consumed)
+        check_labels_are_a_tensor(self.read_body)
         self._layer_names()
         return ModelFunction(
             file=self.file,
@@ -174,9 +161,9 @@ class _Reader:
             definitions=self.definitions,
             statements=self.statements,
             consumed=frozenset(self.consumed),
-            loss=data,
+            loss=loss.data,
             output=output,
-            regularized=regularized,
+            regularized=loss.regularized,
             metrics=metrics,
             optimizer=optimizer,
             optimizer_index=optimizer_index,
@@ -189,56 +176,13 @@ class _Reader:
     # -- EstimatorSpec ---------------------------------------------------------------------------------------------
 
     def _piece(self, key: str, mode: str) -> cst.BaseExpression | None:
-        """What the spec of `mode` says for `key`; None when it says nothing (or None)."""
-        found = [bound[key] for spec, bound in self.specs if mode in spec.modes and not is_none(bound.get(key))]
-        if len({self.file.code(value) for value in found}) > 1:
-            raise Blocked("TFM105", found[1], f"two EstimatorSpecs of one mode give different `{key}`")
-        return found[0] if found else None
+        return self.read_body.piece(key, mode)
 
     def _definitions_of(self, name: str, mode: str) -> list[Definition]:
-        return [d for d in self.definitions if d.name == name and mode in d.modes]
+        return self.read_body.definitions_of(name, mode)
 
     def _clear(self, name: cst.Name, code: str) -> None:
-        """Refuses a name that a loop, a condition or an unpacking gives a value."""
-        if name.value in self.unclear:
-            place = next((s.node for s in self.statements if name.value in _assigned_in_blocks((s,))), name)
-            raise Blocked(code, place, f"`{name.value}` is given a value inside a block that cannot be resolved")
-
-    def _same_loss_in_eval(self, loss: cst.BaseExpression) -> None:
-        evaluated = self._piece("loss", EVAL)
-        if evaluated is None:
-            return
-        different = self.file.code(evaluated) != self.file.code(loss)
-        if isinstance(loss, cst.Name):
-            train, other = self._definitions_of(loss.value, TRAIN), self._definitions_of(loss.value, EVAL)
-            different = different or [d.index for d in train] != [d.index for d in other]
-        if different:
-            raise Blocked("TFM301", evaluated, "EVAL mode reports another loss than TRAIN mode minimizes")
-
-    def _not_changed_later(self, data: DataLoss, output: cst.BaseExpression, label_names: set[str]) -> None:
-        """What the loss read must still be called that at the end of the function, where the model is made."""
-        read = names_in(output)
-        if data.labels is not None:
-            read |= names_in(data.labels) & label_names
-        for index in range(self.loss_index + 1, len(self.statements)):
-            if index in self.consumed or not self.statements[index].modes & {TRAIN, EVAL}:
-                continue
-            changed = read & (names_given((self.statements[index],)))
-            if changed:
-                raise Blocked(
-                    "TFM301", self.statements[index].node, f"`{sorted(changed)[0]}` gets another value after the loss"
-                )
-        predictions = [(s, b["predictions"]) for s, b in self.specs if PREDICT in s.modes and "predictions" in b]
-        for spec, node in predictions:
-            later = names_given(self.statements[spec.position :]) & names_in(node)
-            if later:
-                raise Blocked("TFM301", node, f"`{sorted(later)[0]}` gets another value after the predictions")
-
-    def _labels_are_a_tensor(self) -> None:
-        finder = _Subscripts(self.parameters.labels)
-        self.node.body.visit(finder)
-        if finder.found is not None:
-            raise Blocked("TFM305", finder.found, "the labels are a dict: give the model one tensor of labels")
+        self.read_body.check_clear(name, code)
 
     def _layer_names(self) -> None:
         """Keras wants every layer of a model to have a name of its own; TensorFlow 1 had scopes for that."""
@@ -246,127 +190,6 @@ class _Reader:
         self.node.body.visit(finder)
         if finder.twice is not None:
             raise Blocked("TFM202", finder.twice, "two layers get this name: Keras needs a name of its own for each")
-
-    # -- loss ------------------------------------------------------------------------------------------------------
-
-    def _loss(self, expression: cst.BaseExpression) -> tuple[DataLoss, bool]:
-        terms = list(self._terms(expression, len(self.statements)))
-        data: list[DataLoss] = []
-        regularized = False
-        for term in terms:
-            name = self.imports.resolve(term.func) if isinstance(term, cst.Call) else None
-            if name in _REGULARIZATION:
-                regularized = True
-            elif name == "tf.losses.get_total_loss":
-                assert isinstance(term, cst.Call)
-                added = bind(term, ("add_regularization_losses", "name"), name, "TFM301").get(
-                    "add_regularization_losses"
-                )
-                if added is not None and not (is_true(added) or is_false(added)):
-                    raise Blocked("TFM301", added, "whether the regularization counts is computed")
-                regularized = regularized or not is_false(added)
-                data.extend(self._collected_losses())
-            else:
-                found = read_loss(term, self.imports, self.file.code) if isinstance(term, cst.Call) else None
-                if found is None:
-                    raise Blocked("TFM301", term, "this loss is not one that can be carried over yet")
-                if found.mean_of is not None:
-                    found = self._through_names(found)
-                data.append(found)
-        if len(data) != 1:
-            raise Blocked("TFM301", expression, f"the loss has {len(data)} data terms: one can be carried over")
-        return data[0], regularized
-
-    def _through_names(self, found: DataLoss) -> DataLoss:
-        """`reduce_mean(x)` where x is a name for a cross entropy."""
-        inner = found.mean_of
-        if isinstance(inner, cst.Name):
-            self._clear(inner, "TFM301")
-            definitions = self._definitions_of(inner.value, TRAIN)
-            if len(definitions) == 1:
-                self.consumed.add(definitions[0].index)
-                self.loss_index = min(self.loss_index, definitions[0].index)
-                value = definitions[0].value
-                if isinstance(value, cst.Call):
-                    known = read_cross_entropy(value, self.imports)
-                    if known is not None:
-                        return known
-                return DataLoss(None, None, None, (), mean_of=value)
-        return found
-
-    def _terms(self, node: cst.BaseExpression, before: int) -> Iterator[cst.BaseExpression]:
-        """The terms of a sum, names followed to what they stand for just before statement `before`."""
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-            yield from self._terms(node.left, before)
-            yield from self._terms(node.right, before)
-            return
-        if isinstance(node, cst.Name):
-            self._clear(node, "TFM301")
-            earlier = [d for d in self._definitions_of(node.value, TRAIN) if d.index < before]
-            if earlier:
-                last = earlier[-1]
-                self.consumed.add(last.index)
-                yield from self._terms(last.value, last.index)
-                return
-        if isinstance(node, cst.Call):
-            name = self.imports.resolve(node.func)
-            if name == "tf.add_n" and node.args and isinstance(node.args[0].value, cst.List | cst.Tuple):
-                for element in node.args[0].value.elements:
-                    yield from self._terms(element.value, before)
-                return
-            if name in ("tf.identity", "tf.check_numerics") and node.args:
-                yield from self._terms(node.args[0].value, before)
-                return
-        self.loss_index = min(self.loss_index, before)
-        yield node
-
-    def _collected_losses(self) -> list[DataLoss]:
-        """The tf.losses calls of the body, which get_total_loss adds up."""
-        found = []
-        for index, statement in enumerate(self.statements):
-            for call in _calls(statement.node):
-                name = self.imports.resolve(call.func) or ""
-                if name.startswith("tf.losses.") and not name.startswith("tf.losses.get_"):
-                    loss = read_loss(call, self.imports, self.file.code)
-                    if loss is None:
-                        raise Blocked("TFM301", call, f"`{name}` is not carried over yet")
-                    found.append(loss)
-                    self.consumed.add(index)
-                    self.loss_index = min(self.loss_index, index)
-        return found
-
-    def _output(self, data: DataLoss, label_names: set[str]) -> cst.BaseExpression:
-        """The tensor that the model answers with: what the loss compares with the labels."""
-        if data.prediction is not None:
-            if names_in(data.prediction) & label_names:
-                raise Blocked("TFM304", self._reads_labels(data.prediction), "the network reads the labels")
-            return data.prediction
-        assert data.mean_of is not None
-        local = {d.name for d in self.definitions} | {self.parameters.features}
-        tensors = sorted((self._behind(data.mean_of, label_names) & local) - label_names)
-        if len(tensors) != 1 or tensors[0] == self.parameters.features:
-            raise Blocked("TFM301", data.mean_of, "the loss does not read exactly one tensor of the network")
-        return cst.Name(tensors[0])
-
-    def _behind(self, node: cst.CSTNode, through: set[str]) -> set[str]:
-        """The names in an expression and in the values of those names that are in `through`."""
-        names, queue = names_in(node), list(names_in(node) & through)
-        while queue:
-            name = queue.pop()
-            for definition in self.definitions:
-                if definition.name == name:
-                    new = names_in(definition.value) - names
-                    names |= new
-                    queue += new & through
-        return names
-
-    def _reads_labels(self, node: cst.BaseExpression) -> cst.CSTNode:
-        """The first statement behind an expression that reads the labels themselves."""
-        behind = self._behind(node, {d.name for d in self.definitions})
-        for definition in self.definitions:
-            if definition.name in behind and self.parameters.labels in names_in(definition.value):
-                return definition.value
-        return node
 
     # -- training --------------------------------------------------------------------------------------------------
 
@@ -516,61 +339,10 @@ class _Reader:
 
 def _is_none_default(statement: ModalStatement, statements: tuple[ModalStatement, ...]) -> bool:
     """`loss = None` before a mode branch that fills it in."""
-    found = list(_definitions((statement,)))
+    found = list(definitions_in((statement,)))
     if len(found) != 1 or not is_none(found[0].value):
         return False
-    return any(d.name == found[0].name and not is_none(d.value) for d in _definitions(statements))
-
-
-def _definitions(statements: tuple[ModalStatement, ...]) -> Iterator[Definition]:
-    for index, statement in enumerate(statements):
-        if not isinstance(statement.node, cst.SimpleStatementLine):
-            continue
-        for small in statement.node.body:
-            if (
-                isinstance(small, cst.Assign)
-                and len(small.targets) == 1
-                and isinstance(small.targets[0].target, cst.Name)
-            ):
-                yield Definition(index, small.targets[0].target.value, small.value, statement.modes)
-            elif isinstance(small, cst.AnnAssign) and small.value is not None and isinstance(small.target, cst.Name):
-                yield Definition(index, small.target.value, small.value, statement.modes)
-            elif isinstance(small, cst.AugAssign) and isinstance(small.operator, cst.AddAssign):
-                if isinstance(small.target, cst.Name):
-                    value = cst.BinaryOperation(small.target, cst.Add(), small.value)
-                    yield Definition(index, small.target.value, value, statement.modes)
-
-
-def _assigned_in_blocks(statements: tuple[ModalStatement, ...]) -> set[str]:
-    """Names that a loop, a condition or an unpacking gives a value: no single expression stands for them."""
-    collector = _Targets()
-    for statement in statements:
-        node = statement.node
-        simple = isinstance(node, cst.SimpleStatementLine)
-        if not simple or not list(_definitions((statement,))):
-            node.visit(collector)
-    return collector.found
-
-
-def names_given(statements: Sequence[ModalStatement]) -> set[str]:
-    """Every name that statements give a value to, wherever in them."""
-    collector = _Targets()
-    for statement in statements:
-        statement.node.visit(collector)
-    return collector.found
-
-
-class _Subscripts(cst.CSTVisitor):
-    def __init__(self, name: str | None) -> None:
-        super().__init__()
-        self.name = name
-        self.found: cst.Subscript | None = None
-
-    def visit_Subscript(self, node: cst.Subscript) -> None:
-        element = node.slice[0].slice
-        if isinstance(node.value, cst.Name) and node.value.value == self.name and isinstance(element, cst.Index):
-            if string(element.value) is not None:
-                self.found = self.found or node
+    return any(d.name == found[0].name and not is_none(d.value) for d in definitions_in(statements))
 
 
 class _LayerNames(cst.CSTVisitor):
@@ -600,21 +372,6 @@ class _LayerNames(cst.CSTVisitor):
                 self.seen.add(name)
 
 
-class _Targets(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self.found |= names_in(node.target)
-
-
 def _items(node: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The entries of a dict display or a dict(...) call."""
     if isinstance(node, cst.Dict):
@@ -638,21 +395,6 @@ def entry(node: cst.BaseExpression, key: cst.BaseExpression) -> cst.BaseExpressi
             if isinstance(element, cst.DictElement) and string(element.key) == wanted:
                 return element.value
     return None
-
-
-class _CallCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(node)
-
-
-def _calls(node: cst.CSTNode) -> list[cst.Call]:
-    collector = _CallCollector()
-    node.visit(collector)
-    return collector.found
 
 
 __all__ = ["ModelFunction", "Parameters", "Spec", "entry", "names_given", "read_model_function", "read_parameters"]

@@ -1,0 +1,163 @@
+"""The loss of a model_fn as what `Model.compile` is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.emit.inlining import Inliner
+from migrator.emit.names import free
+from migrator.program.model_function import ModelFunction
+from migrator.program.parsed import Blocked, names_in
+from migrator.rules import labels as label_rules
+from migrator.rules.losses import DataLoss
+
+_LOSS_FUNCTIONS = {
+    "MeanSquaredError": "mean_squared_error",
+    "MeanAbsoluteError": "mean_absolute_error",
+    "Huber": "huber",
+    "CategoricalCrossentropy": "categorical_crossentropy",
+    "SparseCategoricalCrossentropy": "sparse_categorical_crossentropy",
+    "BinaryCrossentropy": "binary_crossentropy",
+}
+
+
+@dataclass(frozen=True)
+class EmittedLoss:
+    """The argument for `loss=`, the lines that define it, the statements moved there, and remarks."""
+
+    argument: str
+    lines: tuple[str, ...]
+    moved: frozenset[int]
+    remarks: tuple[Blocked, ...]
+
+
+def emit_loss(
+    function: ModelFunction,
+    labels: str,
+    output: str,
+    taken: set[str],
+    text: Callable[[cst.CSTNode], str],
+    is_static: Callable[[str], bool],
+) -> EmittedLoss:
+    """Builds the loss of labels (the name `labels`) and the model's output (the name `output`).
+
+    `text` gives the new code of a node of the model_fn, `is_static` tells names that depend on neither labels nor
+    features. Raises Blocked (TFM301, TFM304, TFM305).
+    """
+    emitter = _Emitter(function, labels, output, taken, text, is_static)
+    lines, argument = emitter.emit()
+    return EmittedLoss(argument, tuple(lines), frozenset(emitter.moved), tuple(emitter.remarks))
+
+
+class _Emitter:
+    def __init__(
+        self,
+        function: ModelFunction,
+        labels: str,
+        output: str,
+        taken: set[str],
+        text: Callable[[cst.CSTNode], str],
+        is_static: Callable[[str], bool],
+    ) -> None:
+        self.function = function
+        self.file = function.file
+        self.indent = function.file.module.default_indent
+        self.labels = labels
+        self.output_name = output
+        self.taken = taken
+        self.text = text
+        self.is_static = is_static
+        self.moved: set[int] = set()
+        self.remarks: list[Blocked] = []
+
+    def emit(self) -> tuple[list[str], str]:
+        """Statements to put before compile (a loss function, when one is needed), and the loss argument."""
+        data = self.function.loss
+        if data.keras is not None and data.labels is not None:
+            inlined = self._label_inlined(data.labels)
+            keras, label = label_rules.plain(inlined, data.keras, data.arguments, self.file.imports)
+            if isinstance(label, cst.Name) and label.value == self.labels and not self._is_reshaped():
+                if keras != data.keras:
+                    self.remarks.append(
+                        Blocked("TFM307", data.labels, "one-hot labels become a sparse loss, which wants them in range")
+                    )
+                return [], f"tf.keras.losses.{keras}({', '.join(self._arguments(data))})"
+        subject = data.labels if data.labels is not None else data.mean_of
+        assert subject is not None
+        name = free("loss_fn", self.taken)
+        if data.mean_of is not None and self.labels in names_in(self._label_inlined(subject)):
+            self.remarks.append(
+                Blocked(
+                    "TFM306", data.mean_of, "Keras makes labels of one number per example a column before this loss"
+                )
+            )
+        lines = [f"def {name}({self.labels}, {self.output_name}):"]
+        column = label_rules.needs_flat_labels(self._label_inlined(subject), self.labels, self.file.imports)
+        if column:
+            lines.append(
+                f"{self.indent}{self.labels} = tf.reshape({self.labels}, [-1])  # Keras gives them as a column"
+            )
+        for index in self._label_statements(subject):
+            self.moved.add(index)
+            text = self.text(self.function.statements[index].node).strip("\n")
+            lines += [f"{self.indent}{line}" if line else "" for line in text.splitlines()]
+        value = self.text(subject)
+        if data.keras is not None:
+            arguments = [value, self.output_name, *self._arguments(data)]
+            value = f"tf.keras.losses.{_LOSS_FUNCTIONS[data.keras]}({', '.join(arguments)})"
+        lines.append(f"{self.indent}return {value}")
+        return [*lines, ""], name
+
+    def _arguments(self, data: DataLoss) -> list[str]:
+        """The loss' own arguments, rewritten."""
+        found = []
+        for argument in data.arguments:
+            name, _, text = argument.partition("=")
+            found.append(f"{name}={self.text(cst.parse_expression(text))}")
+        return found
+
+    def _is_reshaped(self) -> bool:
+        """Whether the tensor that the loss reads is a reshaped one: then the labels' own reshape counts."""
+        node: cst.BaseExpression | None = self.function.output
+        if isinstance(node, cst.Name):
+            node = self.function.define(node.value)
+        return isinstance(node, cst.Call) and self.file.imports.resolve(node.func) == "tf.reshape"
+
+    def _label_inlined(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """An expression with every name that is computed from the labels replaced by its value."""
+        keep = {d.name for d in self.function.definitions} - self.function.label_names
+        new = node.visit(Inliner(self.function, keep, lambda name: False, self.file.code))
+        assert isinstance(new, cst.BaseExpression)
+        return new
+
+    def _label_statements(self, subject: cst.BaseExpression) -> list[int]:
+        """The statements that compute `subject` from the labels and the output, in order."""
+        needed: set[int] = set()
+        names = names_in(subject) & self.function.label_names
+        while names:
+            name = names.pop()
+            found = [d for d in self.function.definitions if d.name == name]
+            if name == self.labels and not found:
+                continue
+            if not found and name in self.function.label_names:
+                raise Blocked(
+                    "TFM304", subject, f"`{name}` is computed from the labels in a way that cannot be moved to the loss"
+                )
+            for definition in found:
+                if definition.index not in needed:
+                    needed.add(definition.index)
+                    names |= names_in(self.function.statements[definition.index].node) & self.function.label_names
+                    self._only_output(definition.value)
+        return sorted(needed)
+
+    def _only_output(self, node: cst.BaseExpression) -> None:
+        local = {d.name for d in self.function.definitions} | {self.function.parameters.features}
+        foreign = (names_in(node) & local) - self.function.label_names - {self.output_name}
+        foreign = {name for name in foreign if not self.is_static(name)}
+        if foreign:
+            raise Blocked(
+                "TFM301", node, f"the loss also needs `{sorted(foreign)[0]}`, which is not the model's output"
+            )

@@ -1,0 +1,137 @@
+"""The straightened body of a model_fn: its statements, what its names stand for, and what its EstimatorSpecs say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.program.calls import is_none
+from migrator.program.modes import ModalStatement, Modes, Spec
+from migrator.program.parsed import Blocked, ParsedFile, names_in
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameter names of a model_fn; None where it has none of that kind."""
+
+    features: str
+    labels: str | None
+    mode: str | None
+    params: str | None
+    config: str | None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A simple assignment `name = value` of the straightened body."""
+
+    index: int
+    name: str
+    value: cst.BaseExpression
+    modes: Modes
+
+
+@dataclass(frozen=True)
+class Body:
+    """What the readers of loss, training and metrics look at.
+
+    `definitions` are the assignments of one name to one expression, `unclear` the names that are given a value in
+    some other way too, and `specs` the EstimatorSpecs with their arguments by name.
+    """
+
+    file: ParsedFile
+    node: cst.FunctionDef
+    parameters: Parameters
+    statements: tuple[ModalStatement, ...]
+    definitions: tuple[Definition, ...]
+    unclear: frozenset[str]
+    specs: tuple[tuple[Spec, Mapping[str, cst.BaseExpression]], ...]
+
+    def piece(self, key: str, mode: str) -> cst.BaseExpression | None:
+        """What the spec of `mode` says for `key`; None when it says nothing (or None)."""
+        found = [bound[key] for spec, bound in self.specs if mode in spec.modes and not is_none(bound.get(key))]
+        if len({self.file.code(value) for value in found}) > 1:
+            raise Blocked("TFM105", found[1], f"two EstimatorSpecs of one mode give different `{key}`")
+        return found[0] if found else None
+
+    def definitions_of(self, name: str, mode: str) -> list[Definition]:
+        """The assignments of a name that `mode` runs, in order."""
+        return [d for d in self.definitions if d.name == name and mode in d.modes]
+
+    def check_clear(self, name: cst.Name, code: str) -> None:
+        """Refuses a name that a loop, a condition or an unpacking gives a value."""
+        if name.value in self.unclear:
+            place = next((s.node for s in self.statements if name.value in assigned_in_blocks((s,))), name)
+            raise Blocked(code, place, f"`{name.value}` is given a value inside a block that cannot be resolved")
+
+
+def definitions_in(statements: Sequence[ModalStatement]) -> Iterator[Definition]:
+    """The simple assignments of a body, `name += value` as `name = name + value`."""
+    for index, statement in enumerate(statements):
+        if not isinstance(statement.node, cst.SimpleStatementLine):
+            continue
+        for small in statement.node.body:
+            if (
+                isinstance(small, cst.Assign)
+                and len(small.targets) == 1
+                and isinstance(small.targets[0].target, cst.Name)
+            ):
+                yield Definition(index, small.targets[0].target.value, small.value, statement.modes)
+            elif isinstance(small, cst.AnnAssign) and small.value is not None and isinstance(small.target, cst.Name):
+                yield Definition(index, small.target.value, small.value, statement.modes)
+            elif isinstance(small, cst.AugAssign) and isinstance(small.operator, cst.AddAssign):
+                if isinstance(small.target, cst.Name):
+                    value = cst.BinaryOperation(small.target, cst.Add(), small.value)
+                    yield Definition(index, small.target.value, value, statement.modes)
+
+
+def assigned_in_blocks(statements: Sequence[ModalStatement]) -> set[str]:
+    """Names that a loop, a condition or an unpacking gives a value: no single expression stands for them."""
+    collector = _Targets()
+    for statement in statements:
+        node = statement.node
+        simple = isinstance(node, cst.SimpleStatementLine)
+        if not simple or not list(definitions_in((statement,))):
+            node.visit(collector)
+    return collector.found
+
+
+def names_given(statements: Sequence[ModalStatement]) -> set[str]:
+    """Every name that statements give a value to, wherever in them."""
+    collector = _Targets()
+    for statement in statements:
+        statement.node.visit(collector)
+    return collector.found
+
+
+class _Targets(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self.found |= names_in(node.target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self.found |= names_in(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self.found |= names_in(node.target)
+
+
+class _CallCollector(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.found.append(node)
+
+
+def calls_in(node: cst.CSTNode) -> list[cst.Call]:
+    """Every call below a node, outer ones first."""
+    collector = _CallCollector()
+    node.visit(collector)
+    return collector.found

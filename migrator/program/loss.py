@@ -1,0 +1,226 @@
+"""The loss of a model_fn: one data term over labels and the model's output, and whether regularization is added."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.program.body import Body, Definition, calls_in, names_given
+from migrator.program.calls import bind, is_false, is_true, string
+from migrator.program.modes import EVAL, PREDICT, TRAIN
+from migrator.program.parsed import Blocked, names_in
+from migrator.rules.losses import DataLoss, read_cross_entropy, read_loss
+
+_REGULARIZATION = ("tf.losses.get_regularization_loss",)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss as read: its data term, whether regularization is added, and the statements that only make it.
+
+    `index` is the first statement that belongs to the loss.
+    """
+
+    data: DataLoss
+    regularized: bool
+    statements: frozenset[int]
+    index: int
+
+
+def read_model_loss(body: Body, expression: cst.BaseExpression) -> Loss:
+    """Reads the loss that the TRAIN mode's EstimatorSpec gives. Raises Blocked (TFM301, TFM302)."""
+    reader = _Reader(body)
+    data, regularized = reader.read(expression)
+    _check_same_in_eval(body, expression)
+    return Loss(data, regularized, frozenset(reader.consumed), reader.index)
+
+
+def read_output(body: Body, data: DataLoss, label_names: Collection[str]) -> cst.BaseExpression:
+    """The tensor that the model answers with: what the loss compares with the labels. Raises Blocked."""
+    if data.prediction is not None:
+        if names_in(data.prediction) & set(label_names):
+            raise Blocked("TFM304", _reads_labels(body, data.prediction), "the network reads the labels")
+        return data.prediction
+    assert data.mean_of is not None
+    local = {d.name for d in body.definitions} | {body.parameters.features}
+    tensors = sorted((_behind(body, data.mean_of, set(label_names)) & local) - set(label_names))
+    if len(tensors) != 1 or tensors[0] == body.parameters.features:
+        raise Blocked("TFM301", data.mean_of, "the loss does not read exactly one tensor of the network")
+    return cst.Name(tensors[0])
+
+
+def check_not_changed_later(
+    body: Body, loss: Loss, output: cst.BaseExpression, label_names: set[str], consumed: Collection[int]
+) -> None:
+    """What the loss read must still be called that at the end of the function, where the model is made."""
+    read = names_in(output)
+    if loss.data.labels is not None:
+        read |= names_in(loss.data.labels) & label_names
+    for index in range(loss.index + 1, len(body.statements)):
+        if index in consumed or not body.statements[index].modes & {TRAIN, EVAL}:
+            continue
+        changed = read & (names_given((body.statements[index],)))
+        if changed:
+            raise Blocked(
+                "TFM301", body.statements[index].node, f"`{sorted(changed)[0]}` gets another value after the loss"
+            )
+    predictions = [(s, b["predictions"]) for s, b in body.specs if PREDICT in s.modes and "predictions" in b]
+    for spec, node in predictions:
+        later = names_given(body.statements[spec.position :]) & names_in(node)
+        if later:
+            raise Blocked("TFM301", node, f"`{sorted(later)[0]}` gets another value after the predictions")
+
+
+def check_labels_are_a_tensor(body: Body) -> None:
+    """Refuses labels that are taken apart by key. Raises Blocked (TFM305)."""
+    finder = _Subscripts(body.parameters.labels)
+    body.node.body.visit(finder)
+    if finder.found is not None:
+        raise Blocked("TFM305", finder.found, "the labels are a dict: give the model one tensor of labels")
+
+
+def _check_same_in_eval(body: Body, loss: cst.BaseExpression) -> None:
+    evaluated = body.piece("loss", EVAL)
+    if evaluated is None:
+        return
+    different = body.file.code(evaluated) != body.file.code(loss)
+    if isinstance(loss, cst.Name):
+        train, other = body.definitions_of(loss.value, TRAIN), body.definitions_of(loss.value, EVAL)
+        different = different or [d.index for d in train] != [d.index for d in other]
+    if different:
+        raise Blocked("TFM301", evaluated, "EVAL mode reports another loss than TRAIN mode minimizes")
+
+
+def _behind(body: Body, node: cst.CSTNode, through: set[str]) -> set[str]:
+    """The names in an expression and in the values of those names that are in `through`."""
+    names, queue = names_in(node), list(names_in(node) & through)
+    while queue:
+        name = queue.pop()
+        for definition in body.definitions:
+            if definition.name == name:
+                new = names_in(definition.value) - names
+                names |= new
+                queue += new & through
+    return names
+
+
+def _reads_labels(body: Body, node: cst.BaseExpression) -> cst.CSTNode:
+    """The first statement behind an expression that reads the labels themselves."""
+    behind = _behind(body, node, {d.name for d in body.definitions})
+    for definition in body.definitions:
+        if definition.name in behind and body.parameters.labels in names_in(definition.value):
+            return definition.value
+    return node
+
+
+class _Reader:
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.imports = body.file.imports
+        self.consumed: set[int] = set()
+        self.index = len(body.statements)
+
+    def _definitions_of(self, name: str) -> list[Definition]:
+        return self.body.definitions_of(name, TRAIN)
+
+    def read(self, expression: cst.BaseExpression) -> tuple[DataLoss, bool]:
+        terms = list(self._terms(expression, len(self.body.statements)))
+        data: list[DataLoss] = []
+        regularized = False
+        for term in terms:
+            name = self.imports.resolve(term.func) if isinstance(term, cst.Call) else None
+            if name in _REGULARIZATION:
+                regularized = True
+            elif name == "tf.losses.get_total_loss":
+                assert isinstance(term, cst.Call)
+                added = bind(term, ("add_regularization_losses", "name"), name, "TFM301").get(
+                    "add_regularization_losses"
+                )
+                if added is not None and not (is_true(added) or is_false(added)):
+                    raise Blocked("TFM301", added, "whether the regularization counts is computed")
+                regularized = regularized or not is_false(added)
+                data.extend(self._collected())
+            else:
+                code = self.body.file.code
+                found = read_loss(term, self.imports, code) if isinstance(term, cst.Call) else None
+                if found is None:
+                    raise Blocked("TFM301", term, "this loss is not one that can be carried over yet")
+                if found.mean_of is not None:
+                    found = self._through_names(found)
+                data.append(found)
+        if len(data) != 1:
+            raise Blocked("TFM301", expression, f"the loss has {len(data)} data terms: one can be carried over")
+        return data[0], regularized
+
+    def _through_names(self, found: DataLoss) -> DataLoss:
+        """`reduce_mean(x)` where x is a name for a cross entropy."""
+        inner = found.mean_of
+        if isinstance(inner, cst.Name):
+            self.body.check_clear(inner, "TFM301")
+            definitions = self._definitions_of(inner.value)
+            if len(definitions) == 1:
+                self.consumed.add(definitions[0].index)
+                self.index = min(self.index, definitions[0].index)
+                value = definitions[0].value
+                if isinstance(value, cst.Call):
+                    known = read_cross_entropy(value, self.imports)
+                    if known is not None:
+                        return known
+                return DataLoss(None, None, None, (), mean_of=value)
+        return found
+
+    def _terms(self, node: cst.BaseExpression, before: int) -> Iterator[cst.BaseExpression]:
+        """The terms of a sum, names followed to what they stand for just before statement `before`."""
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            yield from self._terms(node.left, before)
+            yield from self._terms(node.right, before)
+            return
+        if isinstance(node, cst.Name):
+            self.body.check_clear(node, "TFM301")
+            earlier = [d for d in self._definitions_of(node.value) if d.index < before]
+            if earlier:
+                last = earlier[-1]
+                self.consumed.add(last.index)
+                yield from self._terms(last.value, last.index)
+                return
+        if isinstance(node, cst.Call):
+            name = self.imports.resolve(node.func)
+            if name == "tf.add_n" and node.args and isinstance(node.args[0].value, cst.List | cst.Tuple):
+                for element in node.args[0].value.elements:
+                    yield from self._terms(element.value, before)
+                return
+            if name in ("tf.identity", "tf.check_numerics") and node.args:
+                yield from self._terms(node.args[0].value, before)
+                return
+        self.index = min(self.index, before)
+        yield node
+
+    def _collected(self) -> list[DataLoss]:
+        """The tf.losses calls of the body, which get_total_loss adds up."""
+        found = []
+        for index, statement in enumerate(self.body.statements):
+            for call in calls_in(statement.node):
+                name = self.imports.resolve(call.func) or ""
+                if name.startswith("tf.losses.") and not name.startswith("tf.losses.get_"):
+                    loss = read_loss(call, self.imports, self.body.file.code)
+                    if loss is None:
+                        raise Blocked("TFM301", call, f"`{name}` is not carried over yet")
+                    found.append(loss)
+                    self.consumed.add(index)
+                    self.index = min(self.index, index)
+        return found
+
+
+class _Subscripts(cst.CSTVisitor):
+    def __init__(self, name: str | None) -> None:
+        super().__init__()
+        self.name = name
+        self.found: cst.Subscript | None = None
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        element = node.slice[0].slice
+        if isinstance(node.value, cst.Name) and node.value.value == self.name and isinstance(element, cst.Index):
+            if string(element.value) is not None:
+                self.found = self.found or node
