@@ -18,8 +18,10 @@ from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.training import (
     Place,
     TrainingProgram,
+    attributes_called,
     bindings,
     find_places,
+    mentions_of,
     path_to,
     read_program,
 )
@@ -158,8 +160,12 @@ def _references_to_models(
     places: Mapping[Path, list[Place]],
 ) -> References:
     """Where the model_fns are mentioned otherwise than as the model_fn of an Estimator."""
+    programs = list(programs)
     models = {program.model_fn: program.model_file for program in programs}
-    names = {model.name.value for model in models}
+    for program in programs:
+        models.update({function: file for file, function in program.model.builders})
+    known = {node for program in programs for node in program.model.explained}
+    names = {model.name.value for model in models} | {m for program in programs for m in program.model.methods}
     files = list(project.files)
     for path, text in texts.items():
         if "tensorflow" not in text and any(name in text for name in names):
@@ -169,7 +175,7 @@ def _references_to_models(
                 continue
     found: References = []
     for file in files:
-        explained = {
+        explained = known | {
             arg.value
             for place in places.get(file.path, [])
             if place.name == "tf.estimator.Estimator"
@@ -178,6 +184,13 @@ def _references_to_models(
         finder = _Mentions(project, file, models.keys(), explained)
         file.module.visit(finder)
         found += [(model, file, node) for model, node in finder.found]
+        for program in programs:
+            methods = attributes_called(file.module, program.model.methods)
+            found += [(program.model_fn, file, node) for node in methods if node not in explained]
+            for where, scope, name in program.model.aliases:
+                if where is file:
+                    mentions = mentions_of(scope, name)
+                    found += [(program.model_fn, file, node) for node in mentions if node not in explained]
     return found
 
 
@@ -189,7 +202,7 @@ class _Mentions(cst.CSTVisitor):
         project: Project,
         file: ParsedFile,
         models: Collection[cst.FunctionDef],
-        explained: set[cst.BaseExpression],
+        explained: Collection[cst.CSTNode],
     ) -> None:
         super().__init__()
         self.project = project
@@ -313,6 +326,11 @@ class _GroupMigration:
         for path, file in self.group.files.items():
             for function in _all_functions(file.module):
                 self._guarded(file, partial(self._inputs, path, file, function))
+        for program in self.group.programs:
+            for node, (file, new) in program.model.lambdas.items():
+                rewritten = new.visit(self.rewriters[file.path])
+                assert isinstance(rewritten, cst.BaseExpression)
+                self.changes[file.path].expressions[node] = rewritten
         self._regularizers()
         self._references()
         for path, file in self.group.files.items():
@@ -361,6 +379,7 @@ class _GroupMigration:
 
     def _references(self) -> None:
         models = {program.model_fn for program in self.group.programs}
+        models |= {function for program in self.group.programs for _, function in program.model.builders}
         for model, file, node in self.references:
             if model in models:
                 message = f"`{model.name.value}` gets another signature, but is used here outside an Estimator"
@@ -395,11 +414,11 @@ class _GroupMigration:
         wants = any(uses_of(p, "predict") for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
-            function = read_model_function(file, program.model_fn)
+            function = read_model_function(file, program.model_fn, program.model.parameters)
             self.regularized[program.model_fn] = function.regularized
             emitted = emit_model_function(function, wants)
         except Blocked:
-            self.problems[file.path] += other_problems(file, program.model_fn)
+            self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
         self.changes[file.path].statements[program.model_fn] = [emitted.node]
         self.problems[file.path] += emitted.problems

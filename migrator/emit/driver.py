@@ -488,7 +488,13 @@ class _Emitter:
     def _check_move(self, top: cst.CSTNode) -> None:
         """What the set-up reads besides the dataset must be the same at its new place."""
         program = self.program
-        read = [program.params, program.model_dir, program.model_fn_reference, *program.config.values()]
+        read = [
+            program.params,
+            program.model_dir,
+            program.model.callee,
+            *self._given_to_model(),
+            *program.config.values(),
+        ]
         for node in read:
             if node is None:
                 continue
@@ -507,14 +513,9 @@ class _Emitter:
         if seed is not None:
             lines.append(f"tf.random.set_seed({self._text(seed)})")
         arguments = [f"{self.names['make_inputs']}({dataset})"]
-        parameters = program.model_fn.params
-        params = "{}" if program.params is None else self._text(program.params)
-        if any(p.name.value == "params" for p in parameters.params):
-            arguments.append(params)
-        elif any(p.name.value == "params" for p in parameters.kwonly_params):
-            arguments.append(f"params={params}")
+        arguments = self._model_arguments(arguments[0])
         target = f"{self.model}, {self.names['predictor']}" if self.has_predictor else self.model
-        head = f"{target} = {self.file.code(program.model_fn_reference)}"
+        head = f"{target} = {self._text(program.model.callee)}"
         if not self.strategy.cluster:
             lines.append(call(head, arguments, self.indent, 0))
         else:
@@ -528,6 +529,36 @@ class _Emitter:
         if program.train_and_evaluate is None and plan.model_dir is not None:
             after = restore(plan)
         return lines, after
+
+    def _given_to_model(self) -> list[cst.BaseExpression]:
+        """What a partial or a lambda in the Estimator's own call gives the model_fn."""
+        model = self.program.model
+        template = [value for _, value in model.template or () if not isinstance(value, str)]
+        return [*template, *(arg.value for arg in model.more)]
+
+    def _model_arguments(self, inputs: str) -> list[str]:
+        """The arguments of the call that makes the model."""
+        model = self.program.model
+        params = "{}" if self.program.params is None else self._text(self.program.params)
+        if model.template is not None:
+            arguments = []
+            for keyword, value in model.template:
+                text = {"features": inputs, "params": params}[value] if isinstance(value, str) else self._text(value)
+                arguments.append(text if keyword is None else f"{keyword}={text}")
+            return arguments
+        arguments = [inputs]
+        roles = model.parameters
+        if roles.params is not None:
+            left = [p.name.value for p in model.function.params.params]
+            left = [name for name in left if name not in (roles.labels, roles.mode, roles.config)]
+            second = left[left.index(roles.features) + 1 :][:1]
+            plain = second == [roles.params] and not model.lambdas
+            arguments.append(params if plain else f"params={params}")
+        return arguments + [self._argument(arg) for arg in model.more]
+
+    def _argument(self, arg: cst.Arg) -> str:
+        assert arg.keyword is not None
+        return f"{arg.keyword.value}={self._text(arg.value)}"
 
     def _train(self, use: Use, plan: TrainingPlan, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
         statement = use.place.statement

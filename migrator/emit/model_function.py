@@ -13,9 +13,10 @@ from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
+from migrator.program.body import Parameters
 from migrator.program.calls import is_true, number
 from migrator.program.comments import comment_lines
-from migrator.program.model_function import ModelFunction, names_given, read_parameters
+from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules import labels
@@ -52,9 +53,8 @@ _READ_ELSEWHERE = (
 )
 
 
-def other_problems(file: ParsedFile, node: cst.FunctionDef) -> list[Blocked]:
+def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Parameters) -> list[Blocked]:
     """The lines of a refused model_fn that are in the way too, whatever it was refused for."""
-    parameters = read_parameters(node)
     rewriter = Rewriter(file.imports, file.code, ModeNames(file.imports, parameters.mode, {}))
     node.body.visit(rewriter)
     return [

@@ -14,13 +14,17 @@ from migrator.program.parsed import Blocked, ParsedFile, names_in
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameter names of a model_fn; None where it has none of that kind."""
+    """The parameter names of a model_fn; None where it has none of that kind.
+
+    `given` are parameters that a partial or a lambda fills in.
+    """
 
     features: str
     labels: str | None
     mode: str | None
     params: str | None
     config: str | None
+    given: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -81,38 +81,17 @@ class ModelFunction:
         return found[0].value if len(found) == 1 and name not in self.unclear else None
 
 
-def read_model_function(file: ParsedFile, node: cst.FunctionDef) -> ModelFunction:
+def read_model_function(file: ParsedFile, node: cst.FunctionDef, parameters: Parameters) -> ModelFunction:
     """Reads a model_fn. Raises Blocked for the first construct that cannot be carried over."""
-    return _Reader(file, node).read()
-
-
-def read_parameters(node: cst.FunctionDef) -> Parameters:
-    """The roles of a model_fn's parameters, which Estimator passes by position (features, labels) and by name."""
-    if node.params.star_kwarg is not None or isinstance(node.params.star_arg, cst.Param):
-        raise Blocked("TFM105", node.params, "the model_fn takes * or ** parameters")
-    names = [p.name.value for p in (*node.params.params, *node.params.kwonly_params)]
-    if not names:
-        raise Blocked("TFM105", node, "the model_fn has no parameters")
-    labels = "labels" if "labels" in names else (names[1] if len(names) > 1 and names[1] not in _ROLES else None)
-    roles = {role: (role if role in names else None) for role in _ROLES}
-    known = {names[0], labels, *roles.values()}
-    unknown = [n for n in names if n not in known]
-    if unknown:
-        raise Blocked(
-            "TFM105", node.params, f"the model_fn has a parameter `{unknown[0]}` that Estimator does not pass"
-        )
-    return Parameters(names[0], labels, roles["mode"], roles["params"], roles["config"])
-
-
-_ROLES = ("mode", "params", "config")
+    return _Reader(file, node, parameters).read()
 
 
 class _Reader:
-    def __init__(self, file: ParsedFile, node: cst.FunctionDef) -> None:
+    def __init__(self, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters) -> None:
         self.file = file
         self.node = node
         self.imports = file.imports
-        self.parameters = read_parameters(node)
+        self.parameters = parameters
         if not isinstance(node.body, cst.IndentedBlock):
             raise Blocked("TFM105", node, "the model_fn is written on one line")
         self.body = straighten(node.body.body, self.imports, self.parameters.mode)
@@ -397,4 +376,4 @@ def entry(node: cst.BaseExpression, key: cst.BaseExpression) -> cst.BaseExpressi
     return None
 
 
-__all__ = ["ModelFunction", "Parameters", "Spec", "entry", "names_given", "read_model_function", "read_parameters"]
+__all__ = ["ModelFunction", "Parameters", "Spec", "entry", "names_given", "read_model_function"]

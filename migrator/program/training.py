@@ -8,7 +8,18 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.program.calls import bind, is_none, string
-from migrator.program.parsed import Blocked, NameCollector, ParsedFile, Project, name_nodes, names_in
+from migrator.program.model_reference import ModelReference, find_model
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.scopes import (
+    assigned_lambdas,
+    attributes_called,
+    bindings,
+    free_names,
+    mentions_of,
+    names_behind,
+    path_to,
+    rebound,
+)
 
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
 _RUN_CONFIG = (
@@ -89,9 +100,7 @@ class TrainingProgram:
     scope: cst.CSTNode
     place: Place
     variable: str
-    model_file: ParsedFile
-    model_fn: cst.FunctionDef
-    model_fn_reference: cst.BaseExpression
+    model: ModelReference
     params: cst.BaseExpression | None
     model_dir: cst.BaseExpression | None
     config: Arguments
@@ -99,6 +108,14 @@ class TrainingProgram:
     train_and_evaluate: TrainAndEvaluate | None
     removed: tuple[cst.SimpleStatementLine, ...]
     remarks: tuple[Blocked, ...]
+
+    @property
+    def model_file(self) -> ParsedFile:
+        return self.model.file
+
+    @property
+    def model_fn(self) -> cst.FunctionDef:
+        return self.model.function
 
     @property
     def calls(self) -> list[cst.Call]:
@@ -138,9 +155,9 @@ class _ProgramReader:
             raise Blocked("TFM107", bound["warm_start_from"], "`warm_start_from` is not carried over yet")
         variable = self._assigned_name(self.place, "TFM103")
         reference = bound.get("model_fn")
-        found = self.project.function(self.file, reference) if reference is not None else None
-        if found is None or reference is None:
-            raise Blocked("TFM104", reference or self.place.call, "the model_fn is not a function of the given files")
+        if reference is None:
+            raise Blocked("TFM104", self.place.call, "the Estimator is made without a model_fn")
+        model = find_model(self.project, self.file, self.place.call, reference)
         config = self._config(bound.get("config"))
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
@@ -152,9 +169,7 @@ class _ProgramReader:
             scope=self.scope,
             place=self.place,
             variable=variable,
-            model_file=found[0],
-            model_fn=found[1],
-            model_fn_reference=reference,
+            model=model,
             params=None if is_none(params) else params,
             model_dir=None if is_none(model_dir) else model_dir,
             config=config,
@@ -425,187 +440,19 @@ class _TensorFlowNames(cst.CSTVisitor):
             self.found.append(name)
 
 
-# -- scopes ------------------------------------------------------------------------------------------------------------
-
-
-class _Path(cst.CSTVisitor):
-    def __init__(self, node: cst.CSTNode) -> None:
-        super().__init__()
-        self.node = node
-        self.stack: list[cst.CSTNode] = []
-        self.found: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if self.found:
-            return False
-        self.stack.append(node)
-        if node is self.node:
-            self.found = list(self.stack)
-        return not self.found
-
-    def on_leave(self, original_node: cst.CSTNode) -> None:
-        if self.stack and self.stack[-1] is original_node:
-            self.stack.pop()
-
-
-def path_to(scope: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
-    """The nodes from `scope` down to `node`, both included; empty when it is not in there."""
-    finder = _Path(node)
-    scope.visit(finder)
-    return finder.found
-
-
-Binding = tuple[str, cst.CSTNode]
-
-
-def bindings(scope: cst.CSTNode) -> list[Binding]:
-    """What gives or changes the value of a name in a scope, functions inside left out: (name, node).
-
-    `x[...] = ...`, `x.y = ...` and the statement `x.method(...)` count for `x`.
-    """
-    collector = _Bindings(scope)
-    scope.visit(collector)
-    return collector.found
-
-
-class _Bindings(cst.CSTVisitor):
-    def __init__(self, scope: cst.CSTNode) -> None:
-        super().__init__()
-        self.scope = scope
-        self.found: list[Binding] = []
-
-    def _targets(self, node: cst.CSTNode) -> None:
-        if isinstance(node, cst.Tuple | cst.List):
-            for element in node.elements:
-                self._targets(element.value)
-        elif isinstance(node, cst.StarredElement):
-            self._targets(node.value)
-        else:
-            root = node
-            while isinstance(root, cst.Attribute | cst.Subscript):
-                root = root.value
-            if isinstance(root, cst.Name):
-                self.found.append((root.value, node))
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        if node is self.scope:
-            return True
-        self.found.append((node.name.value, node))
-        return False
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        self.found.append((node.name.value, node))
-        return False
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
-
-    def visit_Param(self, node: cst.Param) -> bool:
-        self.found.append((node.name.value, node))
-        return False
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self._targets(node.target)
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        if node.value is not None:
-            self._targets(node.target)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self._targets(node.target)
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self._targets(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self._targets(node.target)
-
-    def visit_AsName(self, node: cst.AsName) -> None:
-        self._targets(node.name)
-
-    def visit_Del(self, node: cst.Del) -> None:
-        self._targets(node.target)
-
-    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
-        self._targets(node.asname.name if node.asname is not None else node.name)
-        return False
-
-    def visit_Expr(self, node: cst.Expr) -> None:
-        if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
-            self._targets(node.value.func)
-
-
-def free_names(function: cst.FunctionDef | cst.Lambda) -> set[str]:
-    """Names that a function reads from outside."""
-    own = {name for name, node in bindings(function) if isinstance(node, cst.Name | cst.Param | cst.FunctionDef)}
-    if isinstance(function, cst.Lambda):
-        return names_in(function.body) - {p.name.value for p in function.params.params}
-    return names_in(function) - own
-
-
-def names_behind(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression) -> set[str]:
-    """Names that an expression reads when it is evaluated and called, those of functions of this file included."""
-    functions: dict[str, cst.FunctionDef | cst.Lambda] = dict(file.functions)
-    for name, bound in bindings(scope):
-        if isinstance(bound, cst.FunctionDef):
-            functions[name] = bound
-    for name, value in assigned_lambdas(scope).items():
-        functions[name] = value
-    found: set[str] = set()
-    queue = names_in(node)
-    while queue:
-        name = queue.pop()
-        if name in found:
-            continue
-        found.add(name)
-        if name in functions:
-            queue |= free_names(functions[name]) - found
-    return found
-
-
-class _Lambdas(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[str, cst.Lambda] = {}
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        target = node.targets[0].target
-        if isinstance(node.value, cst.Lambda) and isinstance(target, cst.Name):
-            self.found[target.value] = node.value
-
-
-def assigned_lambdas(scope: cst.CSTNode) -> dict[str, cst.Lambda]:
-    """Lambdas that are given to a name in a scope."""
-    collector = _Lambdas()
-    scope.visit(collector)
-    return collector.found
-
-
-class _Early(NameCollector):
-    """Names that an expression reads at once: not those in the bodies of lambdas."""
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
-
-
-def rebound(
-    file: ParsedFile, scope: cst.CSTNode, expression: cst.BaseExpression, since: cst.CSTNode, until: cst.CSTNode
-) -> Binding | None:
-    """What changes a name that `expression` reads, between two places of a scope; None when nothing does."""
-    early = _Early()
-    expression.visit(early)
-    names = {node.value for node in early.found} - file.imports.names.keys()
-    outer = path_to(scope, since)
-    loops = [n for n in path_to(scope, until) if isinstance(n, cst.For | cst.While) and not _among(n, outer)]
-    for name, node in bindings(scope):
-        if name in names:
-            between = file.position(since) < file.position(node) < file.position(until)
-            if between and not _among(node, outer):
-                return name, node
-            if any(path_to(loop, node) for loop in loops):
-                return name, node
-    return None
-
-
-def _among(node: cst.CSTNode, nodes: Sequence[cst.CSTNode]) -> bool:
-    return any(node is other for other in nodes)
+__all__ = [
+    "Place",
+    "TrainAndEvaluate",
+    "TrainingProgram",
+    "Use",
+    "assigned_lambdas",
+    "attributes_called",
+    "bindings",
+    "find_places",
+    "free_names",
+    "mentions_of",
+    "names_behind",
+    "path_to",
+    "read_program",
+    "rebound",
+]

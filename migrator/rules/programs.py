@@ -40,9 +40,12 @@ exported or asked for its variables is left, and with it the whole program.
         "the model_fn was not found",
         Severity.MANUAL,
         """
-The model_fn must be a top-level function of one of the files given to tf-migrate: of the same file, or imported from a
-module beside it. Give the folder instead of the file when it lives in another module. Functions that return a
-model_fn, methods, lambdas and functools.partial are not carried over yet.
+The model_fn is looked for in the files given to tf-migrate: give the folder instead of the file when it lives in
+another module. It may be a function, also one inside another function; a method (`self.model_fn`, `Net(3).model_fn`, a
+static method); what a call of a builder returns, `model_fn_builder(config)`, where the builder ends in one `return` of
+it; `functools.partial(model_fn, units=3)` with keywords; a lambda that calls one of these with what it is given; or
+another name, given once, for any of them. The new driver calls it in the same way: `model_fn_builder(config)(inputs)`.
+What is chosen by a condition, or handed on as a parameter, cannot be followed.
 """,
     ),
     Rule(

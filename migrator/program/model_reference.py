@@ -1,0 +1,401 @@
+"""Which function the `model_fn=` of an Estimator means, and how the new program calls it.
+
+A model_fn is a function of the file or of a module beside it, a function inside another one, a method, what a builder
+returns, a `functools.partial`, a lambda that calls one of these, or another name for any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import libcst as cst
+
+from migrator.program.body import Parameters
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.scopes import Binding, bindings, path_to
+
+_ROLES = ("mode", "params", "config")
+_DEPTH = 8  # names, partials and builders followed one after the other; more is a circle
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """A model_fn, found: `function` of `file`, and how the driver calls what becomes of it.
+
+    `callee` is the expression to call, in the driver's file. `template` are the arguments of a call that a lambda
+    made in place, as (keyword, value), where "features" and "params" stand for what Estimator gives; None for the
+    usual ones, followed by `more`, the arguments of a partial in place. `explained` are mentions that the new program
+    keeps correct, `aliases` the other names of the function with their scopes, `builders` the functions it is made by,
+    `methods` the names of methods among these. `lambdas` is what lambdas that stay become, with their files.
+    """
+
+    file: ParsedFile
+    function: cst.FunctionDef
+    parameters: Parameters
+    callee: cst.BaseExpression
+    template: tuple[tuple[str | None, str | cst.BaseExpression], ...] | None = None
+    more: tuple[cst.Arg, ...] = ()
+    explained: frozenset[cst.CSTNode] = frozenset()
+    aliases: tuple[tuple[ParsedFile, cst.CSTNode, str], ...] = ()
+    builders: tuple[tuple[ParsedFile, cst.FunctionDef], ...] = ()
+    methods: tuple[str, ...] = ()
+    lambdas: dict[cst.CSTNode, tuple[ParsedFile, cst.BaseExpression]] = field(default_factory=dict)
+
+
+def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), is_method: bool = False) -> Parameters:
+    """The roles of a model_fn's parameters, which Estimator passes by position (features, labels) and by name."""
+    if node.params.star_kwarg is not None or isinstance(node.params.star_arg, cst.Param):
+        raise Blocked("TFM105", node.params, "the model_fn takes * or ** parameters")
+    names = [p.name.value for p in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)]
+    if is_method:
+        names = names[1:]
+    if given & {"mode", "labels"}:
+        raise Blocked("TFM105", node.params, "a partial or lambda gives the model_fn its `mode` or `labels`")
+    open_names = [n for n in names if n not in given]
+    if not open_names:
+        raise Blocked("TFM105", node, "the model_fn has no parameters")
+    second = open_names[1] if len(open_names) > 1 and open_names[1] not in _ROLES else None
+    labels = "labels" if "labels" in open_names else second
+    roles = {role: (role if role in open_names else None) for role in _ROLES}
+    known = {open_names[0], labels, *roles.values()}
+    unknown = [n for n in open_names if n not in known]
+    if unknown:
+        raise Blocked(
+            "TFM105", node.params, f"the model_fn has a parameter `{unknown[0]}` that Estimator does not pass"
+        )
+    return Parameters(open_names[0], labels, roles["mode"], roles["params"], roles["config"], given & set(names))
+
+
+def find_model(project: Project, file: ParsedFile, place: cst.CSTNode, reference: cst.BaseExpression) -> ModelReference:
+    """The model_fn that `reference` means in the call `place`. Raises Blocked (TFM104, TFM105)."""
+    found = _Finder(project).expression(file, _around(file, place), reference, 0)
+    return found.reference(reference)
+
+
+def _around(file: ParsedFile, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The functions and classes around a node, outermost first."""
+    return [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef | cst.ClassDef) and n is not node]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A function with some of its parameters filled in, on the way to a ModelReference."""
+
+    file: ParsedFile
+    function: cst.FunctionDef
+    is_method: bool = False
+    given: frozenset[str] = frozenset()
+    roles: Parameters | None = None
+    callee: cst.BaseExpression | None = None  # None: what was asked for
+    template: tuple[tuple[str | None, str | cst.BaseExpression], ...] | None = None
+    more: tuple[cst.Arg, ...] = ()
+    explained: frozenset[cst.CSTNode] = frozenset()
+    aliases: tuple[tuple[ParsedFile, cst.CSTNode, str], ...] = ()
+    builders: tuple[tuple[ParsedFile, cst.FunctionDef], ...] = ()
+    methods: tuple[str, ...] = ()
+    lambdas: dict[cst.CSTNode, tuple[ParsedFile, cst.BaseExpression]] = field(default_factory=dict)
+
+    def reference(self, asked: cst.BaseExpression) -> ModelReference:
+        parameters = self.roles or read_parameters(self.function, self.given, self.is_method)
+        return ModelReference(
+            self.file,
+            self.function,
+            parameters,
+            self.callee if self.callee is not None else asked,
+            self.template,
+            self.more,
+            self.explained,
+            self.aliases,
+            self.builders,
+            self.methods,
+            self.lambdas,
+        )
+
+    def kept(self, node: cst.BaseExpression) -> _Found:
+        """The same behind an expression that stays in the program, and is what is called."""
+        return replace(self, callee=node, template=None, more=())
+
+
+class _Finder:
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    def expression(
+        self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.BaseExpression, depth: int
+    ) -> _Found:
+        if depth > _DEPTH:
+            raise Blocked("TFM104", node, "the model_fn is given through too many names")
+        if isinstance(node, cst.Name):
+            return self._name(file, around, node, depth)
+        if isinstance(node, cst.Attribute):
+            return self._attribute(file, around, node, depth)
+        if isinstance(node, cst.Call):
+            if file.imports.resolve(node.func) == "functools.partial":
+                return self._partial(file, around, node, depth)
+            return self._built(file, around, node, depth)
+        if isinstance(node, cst.Lambda):
+            return self._lambda(file, around, node, depth)
+        raise Blocked(
+            "TFM104", node, "the model_fn is not given as a function, a partial, a lambda or a builder's call"
+        )
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def _name(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Name, depth: int) -> _Found:
+        for index in range(len(around) - 1, -1, -1):
+            scope = around[index]
+            if isinstance(scope, cst.FunctionDef):
+                bound = [b for b in bindings(scope) if b[0] == node.value and b[1] is not scope]
+                if bound and _imported(bound[0][1], file, node.value):
+                    break
+                if bound:
+                    return self._bound(file, around[: index + 1], scope, bound, node, depth)
+        bound = [b for b in bindings(file.module) if b[0] == node.value]
+        if bound and not _imported(bound[0][1], file, node.value):
+            return self._bound(file, (), file.module, bound, node, depth)
+        found = self.project.function(file, node)
+        if found is None:
+            raise Blocked("TFM104", node, "the model_fn is not a function of the given files")
+        return _Found(*found)
+
+    def _bound(
+        self,
+        file: ParsedFile,
+        around: Sequence[cst.CSTNode],
+        scope: cst.CSTNode,
+        bound: Sequence[Binding],
+        node: cst.Name,
+        depth: int,
+    ) -> _Found:
+        if len(bound) != 1:
+            raise Blocked("TFM104", node, f"`{node.value}` is given more than one value: which is the model_fn?")
+        by = bound[0][1]
+        if isinstance(by, cst.FunctionDef):
+            at_top = file.functions.get(node.value) is by
+            return _Found(file, by, aliases=() if at_top else ((file, scope, node.value),))
+        value = _Assigned(by)
+        scope.visit(value)
+        if value.found is None:
+            raise Blocked("TFM104", node, f"`{node.value}` is no function that can be followed to the given files")
+        found = self.expression(file, around, value.found, depth + 1)
+        if isinstance(value.found, cst.Lambda):
+            found = self._lambda_stays(file, found, value.found)
+        explained = found.explained | {value.found}
+        return replace(found.kept(node), explained=explained, aliases=(*found.aliases, (file, scope, node.value)))
+
+    def _attribute(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Attribute, depth: int) -> _Found:
+        found = self.project.function(file, node)
+        if found is not None:
+            return _Found(*found)
+        owner = self._class(file, around, node.value)
+        if owner is None:
+            raise Blocked("TFM104", node, "the model_fn is not a function of the given files")
+        where, of, through_instance = owner
+        methods = [s for s in of.body.body if isinstance(s, cst.FunctionDef) and s.name.value == node.attr.value]
+        if len(methods) != 1:
+            raise Blocked("TFM104", node, f"`{of.name.value}` has no method `{node.attr.value}` of its own")
+        kinds = {d.decorator.value for d in methods[0].decorators if isinstance(d.decorator, cst.Name)}
+        if methods[0].decorators and kinds not in ({"staticmethod"}, {"classmethod"}):
+            raise Blocked("TFM104", methods[0], "the model_fn is a method with a decorator of its own")
+        if not kinds and not through_instance:
+            raise Blocked("TFM104", node, "the model_fn is a method of a class, without an object of it")
+        return _Found(where, methods[0], is_method=kinds != {"staticmethod"}, methods=(node.attr.value,))
+
+    def _class(
+        self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.BaseExpression
+    ) -> tuple[ParsedFile, cst.ClassDef, bool] | None:
+        """The class of an expression, or the class that it names; whether it is an object of the class."""
+        if not isinstance(node, cst.Name):
+            if isinstance(node, cst.Call):
+                made = self._class(file, around, node.func)
+                return (made[0], made[1], True) if made is not None and not made[2] else None
+            return None
+        for index in range(len(around) - 1, 0, -1):
+            function, owner = around[index], around[index - 1]
+            if isinstance(function, cst.FunctionDef) and isinstance(owner, cst.ClassDef):
+                first = [p.name.value for p in function.params.params[:1]]
+                static = any(isinstance(d.decorator, cst.Name) for d in function.decorators)
+                if first == [node.value] and not static:
+                    return file, owner, True
+        for scope in (*reversed([n for n in around if isinstance(n, cst.FunctionDef)]), file.module):
+            bound = [b for b in bindings(scope) if b[0] == node.value and not isinstance(b[1], cst.Attribute)]
+            if not bound or _imported(bound[0][1], file, node.value):
+                continue
+            if len(bound) != 1:
+                return None
+            if isinstance(bound[0][1], cst.ClassDef):
+                return file, bound[0][1], False
+            value = _Assigned(bound[0][1])
+            scope.visit(value)
+            return self._class(file, around, value.found) if isinstance(value.found, cst.Call) else None
+        return self._imported_class(file, node)
+
+    def _imported_class(self, file: ParsedFile, node: cst.Name) -> tuple[ParsedFile, cst.ClassDef, bool] | None:
+        module, _, name = (file.imports.resolve(node) or "").rpartition(".")
+        other = self.project.sibling(file, module) if module else None
+        if other is None:
+            return None
+        classes = [s for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name]
+        return (other, classes[0], False) if len(classes) == 1 else None
+
+    # -- what makes a function of a function -----------------------------------------------------------------------
+
+    def _partial(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Call, depth: int) -> _Found:
+        if not node.args or node.args[0].keyword is not None or any(a.star for a in node.args):
+            raise Blocked("TFM104", node, "this partial cannot be followed")
+        if any(arg.keyword is None for arg in node.args[1:]):
+            raise Blocked("TFM105", node, "the partial gives arguments by position, in the place of the features")
+        inner = self.expression(file, around, node.args[0].value, depth + 1)
+        if inner.template is not None:
+            raise Blocked("TFM104", node, "a partial of a lambda cannot be followed: give the function itself")
+        callee = inner.callee if inner.callee is not None else node.args[0].value
+        return replace(
+            inner,
+            given=inner.given | {arg.keyword.value for arg in node.args[1:] if arg.keyword is not None},
+            callee=callee,
+            more=(*inner.more, *node.args[1:]),
+            explained=inner.explained | {node.args[0].value},
+        )
+
+    def _built(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Call, depth: int) -> _Found:
+        maker = self.expression(file, around, node.func, depth + 1)
+        if maker.callee is not None or not isinstance(maker.function.body, cst.IndentedBlock):
+            raise Blocked("TFM104", node, "what this call returns cannot be followed to a model_fn")
+        returns = _Returned()
+        maker.function.body.visit(returns)
+        last = maker.function.body.body[-1]
+        if len(returns.found) != 1 or not (
+            isinstance(last, cst.SimpleStatementLine) and last.body[-1] is returns.found[0]
+        ):
+            raise Blocked("TFM104", node, "the function that makes the model_fn does not end in one return of it")
+        value = returns.found[0].value
+        if value is None:
+            raise Blocked("TFM104", node, "the function that makes the model_fn returns nothing")
+        inside = [*_around(maker.file, maker.function), maker.function]
+        found = self.expression(maker.file, inside, value, depth + 1)
+        if isinstance(value, cst.Lambda):
+            found = self._lambda_stays(maker.file, found, value)
+        explained = found.explained | maker.explained | {value, node.func}
+        aliases = (*found.aliases, *maker.aliases)
+        builders = (*found.builders, *maker.builders, (maker.file, maker.function))
+        methods = (*found.methods, *maker.methods)
+        found = replace(found, explained=explained, aliases=aliases, builders=builders, methods=methods)
+        return found.kept(node)
+
+    def _lambda(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Lambda, depth: int) -> _Found:
+        names = [p.name.value for p in node.params.params]
+        if node.params.kwonly_params or node.params.star_kwarg or isinstance(node.params.star_arg, cst.Param):
+            raise Blocked("TFM105", node, "the model_fn is a lambda with * or keyword-only parameters")
+        if not isinstance(node.body, cst.Call) or not names or any(a.star for a in node.body.args):
+            raise Blocked("TFM104", node, "the model_fn is a lambda that does not just call a function")
+        if any(p.default is not None for p in node.params.params):
+            raise Blocked("TFM105", node, "the model_fn is a lambda with a default value")
+        inner = self.expression(file, around, node.body.func, depth + 1)
+        if inner.template is not None or inner.roles is not None:
+            raise Blocked("TFM104", node, "a lambda of a lambda cannot be followed: give the function itself")
+        labels = "labels" if "labels" in names else next((n for n in names[1:2] if n not in _ROLES), None)
+        meaning = {names[0]: "features", **{role: role for role in _ROLES}}
+        if labels is not None:
+            meaning[labels] = "labels"
+        if any(name not in meaning for name in names):
+            raise Blocked("TFM105", node, "the lambda has a parameter that Estimator does not pass")
+        meaning = {name: role for name, role in meaning.items() if name in names}
+        own = [p.name.value for p in (*inner.function.params.params, *inner.function.params.kwonly_params)]
+        positional = [p.name.value for p in inner.function.params.params]
+        if inner.is_method:
+            own, positional = own[1:], positional[1:]
+        roles: dict[str, str] = {}
+        given = set(inner.given)
+        template: list[tuple[str | None, str | cst.BaseExpression]] = []
+        for index, arg in enumerate(node.body.args):
+            if arg.keyword is None and index >= len(positional):
+                raise Blocked("TFM105", node, "the lambda gives the model_fn more arguments than it has parameters")
+            name = positional[index] if arg.keyword is None else arg.keyword.value
+            keyword = None if arg.keyword is None else arg.keyword.value
+            role = meaning.get(arg.value.value) if isinstance(arg.value, cst.Name) else None
+            if role is not None:
+                if role in roles:
+                    raise Blocked("TFM105", arg, f"the lambda gives its {role} twice")
+                roles[role] = name
+                if role in ("features", "params"):
+                    template.append((keyword, role))
+            elif names_in(arg.value) & meaning.keys():
+                raise Blocked("TFM105", arg, "the lambda computes something from what Estimator passes")
+            else:
+                given.add(name)
+                template.append((keyword, arg.value))
+        every = (*inner.function.params.params, *inner.function.params.kwonly_params)
+        needed = {p.name.value for p in every if p.default is None} & set(own)
+        missing = needed - given - set(roles.values())
+        if missing or "features" not in roles:
+            raise Blocked("TFM105", node, "the lambda does not give the model_fn all its arguments")
+        parameters = Parameters(
+            roles["features"],
+            roles.get("labels"),
+            roles.get("mode"),
+            roles.get("params"),
+            roles.get("config"),
+            frozenset(own) - set(roles.values()),
+        )
+        return replace(
+            inner,
+            roles=parameters,
+            callee=inner.callee if inner.callee is not None else node.body.func,
+            template=(*template, *((a.keyword.value if a.keyword else None, a.value) for a in inner.more)),
+            more=(),
+            explained=inner.explained | {node.body.func},
+        )
+
+    def _lambda_stays(self, file: ParsedFile, found: _Found, node: cst.Lambda) -> _Found:
+        """A lambda that is not written in the Estimator's call: it takes features and params afterwards."""
+        assert isinstance(node.body, cst.Call) and found.roles is not None
+        names = [p.name.value for p in node.params.params]
+        labels = "labels" if "labels" in names else next((n for n in names[1:2] if n not in _ROLES), None)
+        gone = {labels, "mode", "config"}
+        args = [a for a in node.body.args if not (isinstance(a.value, cst.Name) and a.value.value in gone)]
+        used = {a.value.value for a in args if isinstance(a.value, cst.Name)}
+        params = [p for p in node.params.params if p.name.value in used]
+        params[-1] = params[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        new = node.with_changes(params=node.params.with_changes(params=params), body=node.body.with_changes(args=args))
+        return replace(found, lambdas={**found.lambdas, node: (file, new)})
+
+
+def _imported(bound: cst.CSTNode, file: ParsedFile, name: str) -> bool:
+    """Whether a binding of a name at the top of a file is its import."""
+    return (
+        name in file.imports.names
+        and isinstance(bound, cst.Name | cst.Attribute)
+        and (name not in file.functions and name not in file.constants)
+    )
+
+
+class _Assigned(cst.CSTVisitor):
+    """The value of a plain assignment to one target."""
+
+    def __init__(self, target: cst.CSTNode) -> None:
+        super().__init__()
+        self.target = target
+        self.found: cst.BaseExpression | None = None
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if len(node.targets) == 1 and node.targets[0].target is self.target and isinstance(self.target, cst.Name):
+            self.found = node.value
+
+
+class _Returned(cst.CSTVisitor):
+    """The return statements of a function's body, functions inside left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Return] = []
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.found.append(node)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False

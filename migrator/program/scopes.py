@@ -1,0 +1,254 @@
+"""Scopes of a file: where a node stands, what binds a name there, and what changes a name between two places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from migrator.program.parsed import NameCollector, ParsedFile, names_in
+
+
+class _Path(cst.CSTVisitor):
+    def __init__(self, node: cst.CSTNode) -> None:
+        super().__init__()
+        self.node = node
+        self.stack: list[cst.CSTNode] = []
+        self.found: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if self.found:
+            return False
+        self.stack.append(node)
+        if node is self.node:
+            self.found = list(self.stack)
+        return not self.found
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        if self.stack and self.stack[-1] is original_node:
+            self.stack.pop()
+
+
+def path_to(scope: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes from `scope` down to `node`, both included; empty when it is not in there."""
+    finder = _Path(node)
+    scope.visit(finder)
+    return finder.found
+
+
+Binding = tuple[str, cst.CSTNode]
+
+
+def bindings(scope: cst.CSTNode) -> list[Binding]:
+    """What gives or changes the value of a name in a scope, functions inside left out: (name, node).
+
+    `x[...] = ...`, `x.y = ...` and the statement `x.method(...)` count for `x`.
+    """
+    collector = _Bindings(scope)
+    scope.visit(collector)
+    return collector.found
+
+
+class _Bindings(cst.CSTVisitor):
+    def __init__(self, scope: cst.CSTNode) -> None:
+        super().__init__()
+        self.scope = scope
+        self.found: list[Binding] = []
+
+    def _targets(self, node: cst.CSTNode) -> None:
+        if isinstance(node, cst.Tuple | cst.List):
+            for element in node.elements:
+                self._targets(element.value)
+        elif isinstance(node, cst.StarredElement):
+            self._targets(node.value)
+        else:
+            root = node
+            while isinstance(root, cst.Attribute | cst.Subscript):
+                root = root.value
+            if isinstance(root, cst.Name):
+                self.found.append((root.value, node))
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        if node is self.scope:
+            return True
+        self.found.append((node.name.value, node))
+        return False
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        self.found.append((node.name.value, node))
+        return False
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+    def visit_Param(self, node: cst.Param) -> bool:
+        self.found.append((node.name.value, node))
+        return False
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self._targets(node.target)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        if node.value is not None:
+            self._targets(node.target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._targets(node.target)
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self._targets(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._targets(node.target)
+
+    def visit_AsName(self, node: cst.AsName) -> None:
+        self._targets(node.name)
+
+    def visit_Del(self, node: cst.Del) -> None:
+        self._targets(node.target)
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        self._targets(node.asname.name if node.asname is not None else node.name)
+        return False
+
+    def visit_Expr(self, node: cst.Expr) -> None:
+        if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+            self._targets(node.value.func)
+
+
+def free_names(function: cst.FunctionDef | cst.Lambda) -> set[str]:
+    """Names that a function reads from outside."""
+    own = {name for name, node in bindings(function) if isinstance(node, cst.Name | cst.Param | cst.FunctionDef)}
+    if isinstance(function, cst.Lambda):
+        return names_in(function.body) - {p.name.value for p in function.params.params}
+    return names_in(function) - own
+
+
+def names_behind(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression) -> set[str]:
+    """Names that an expression reads when it is evaluated and called, those of functions of this file included."""
+    functions: dict[str, cst.FunctionDef | cst.Lambda] = dict(file.functions)
+    for name, bound in bindings(scope):
+        if isinstance(bound, cst.FunctionDef):
+            functions[name] = bound
+    for name, value in assigned_lambdas(scope).items():
+        functions[name] = value
+    found: set[str] = set()
+    queue = names_in(node)
+    while queue:
+        name = queue.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name in functions:
+            queue |= free_names(functions[name]) - found
+    return found
+
+
+class _Lambdas(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, cst.Lambda] = {}
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        target = node.targets[0].target
+        if isinstance(node.value, cst.Lambda) and isinstance(target, cst.Name):
+            self.found[target.value] = node.value
+
+
+def assigned_lambdas(scope: cst.CSTNode) -> dict[str, cst.Lambda]:
+    """Lambdas that are given to a name in a scope."""
+    collector = _Lambdas()
+    scope.visit(collector)
+    return collector.found
+
+
+class _Early(NameCollector):
+    """Names that an expression reads at once: not those in the bodies of lambdas."""
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+
+def rebound(
+    file: ParsedFile, scope: cst.CSTNode, expression: cst.BaseExpression, since: cst.CSTNode, until: cst.CSTNode
+) -> Binding | None:
+    """What changes a name that `expression` reads, between two places of a scope; None when nothing does."""
+    early = _Early()
+    expression.visit(early)
+    names = {node.value for node in early.found} - file.imports.names.keys()
+    outer = path_to(scope, since)
+    loops = [n for n in path_to(scope, until) if isinstance(n, cst.For | cst.While) and not _among(n, outer)]
+    for name, node in bindings(scope):
+        if name in names:
+            between = file.position(since) < file.position(node) < file.position(until)
+            if between and not _among(node, outer):
+                return name, node
+            if any(path_to(loop, node) for loop in loops):
+                return name, node
+    return None
+
+
+def _among(node: cst.CSTNode, nodes: Sequence[cst.CSTNode]) -> bool:
+    return any(node is other for other in nodes)
+
+
+class _NameMentions(cst.CSTVisitor):
+    def __init__(self, scope: cst.CSTNode, name: str) -> None:
+        super().__init__()
+        self.scope = scope
+        self.name = name
+        self.found: list[cst.CSTNode] = []
+        self.bound = {node for bound, node in bindings(scope) if bound == name}
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        own = node is not self.scope and any(bound == self.name and n is not node for bound, n in bindings(node))
+        parts = [node.params, *node.decorators] if own else [node.params, node.body, *node.decorators]
+        for part in parts:
+            part.visit(self)
+        return False
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Param(self, node: cst.Param) -> bool:
+        if node.default is not None:
+            node.default.visit(self)
+        return False
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value == self.name and node not in self.bound:
+            self.found.append(node)
+
+
+def mentions_of(scope: cst.CSTNode, name: str) -> list[cst.CSTNode]:
+    """Where a scope, functions inside included, reads one of its names."""
+    visitor = _NameMentions(scope, name)
+    scope.visit(visitor)
+    return visitor.found
+
+
+class _AttributesCalled(cst.CSTVisitor):
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = names
+        self.found: list[cst.CSTNode] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        if node.attr.value in self.names:
+            self.found.append(node)
+
+
+def attributes_called(scope: cst.CSTNode, names: Sequence[str]) -> list[cst.CSTNode]:
+    """The attributes of some names, of whatever object, in a scope."""
+    visitor = _AttributesCalled(names)
+    if names:
+        scope.visit(visitor)
+    return visitor.found

@@ -1,0 +1,214 @@
+"""model_fns that are not top-level functions given by their own name."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import run, run_project
+
+BODY = """\
+    net = tf.layers.dense(features, {units}, activation=tf.nn.relu)
+    logits = tf.layers.dense(net, 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+"""
+HEAD = """\
+import functools
+
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+"""
+TOP = "def my_model(features, labels, mode, params{more}):\n" + BODY
+
+
+def deeper(text: str) -> str:
+    return "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())
+
+
+PLAIN = TOP.format(more="", units='params["units"]')
+WITH_UNITS = TOP.format(more=", units", units="units")
+BUILDER = "def model_fn_builder(units):\n" + deeper(
+    "def model_fn(features, labels, mode, params):\n" + BODY.format(units="units") + "\nreturn model_fn"
+)
+CLASS = "class Net(object):\n    def __init__(self, units):\n        self.units = units\n\n" + deeper(
+    "def model_fn(self, features, labels, mode):\n" + BODY.format(units="self.units")
+)
+STATIC = "class Net:\n    units = 3\n\n    @staticmethod\n" + deeper(
+    "def model_fn(features, labels, mode):\n" + BODY.format(units="Net.units")
+)
+TRAINER = (
+    CLASS
+    + "\n    def run(self):\n        estimator = tf.estimator.Estimator(model_fn=self.model_fn)\n"
+    + "        estimator.train(input_fn, steps=3)\n\n\nNet(3).run()\n"
+)
+NESTED = (
+    "def main():\n    units = 3\n\n"
+    + deeper("def model_fn(features, labels, mode):\n" + BODY.format(units="units"))
+    + "\n    estimator = tf.estimator.Estimator(model_fn)\n    estimator.train(input_fn, steps=3)\n\n\nmain()\n"
+)
+TRAIN = "estimator.train(input_fn, steps=3)\n"
+
+# how the model_fn is given -> (the program after its head, what must stand in the new one, what must not)
+FORMS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "what a builder returns, by name": (
+        f"{BUILDER}\n\nmodel_fn = model_fn_builder(units=3)\nestimator = tf.estimator.Estimator(model_fn=model_fn)\n"
+        + TRAIN,
+        ("model_fn = model_fn_builder(units=3)\nmodel = model_fn(make_inputs(input_fn()), {})\n", "    def model_fn("),
+        (),
+    ),
+    "what a builder returns, in place": (
+        f"{BUILDER}\n\nestimator = tf.estimator.Estimator(model_fn_builder(3), params={{'a': 1}})\n{TRAIN}",
+        ("model = model_fn_builder(3)(make_inputs(input_fn()), {'a': 1})\n", "    return model_fn\n"),
+        (),
+    ),
+    "a method of this object": (
+        TRAINER,
+        ("    def model_fn(self, features):", "        model = self.model_fn(make_inputs(input_fn()))\n"),
+        (),
+    ),
+    "a method of an object": (
+        f"{CLASS}\n\nnet = Net(3)\nestimator = tf.estimator.Estimator(net.model_fn)\n{TRAIN}",
+        ("model = net.model_fn(make_inputs(input_fn()))\n",),
+        (),
+    ),
+    "a method of an object made in place": (
+        f"{CLASS}\n\nestimator = tf.estimator.Estimator(Net(3).model_fn)\n{TRAIN}",
+        ("model = Net(3).model_fn(make_inputs(input_fn()))\n",),
+        (),
+    ),
+    "a static method": (
+        f"{STATIC}\n\nestimator = tf.estimator.Estimator(Net.model_fn)\n{TRAIN}",
+        ("    @staticmethod\n    def model_fn(features):", "model = Net.model_fn(make_inputs(input_fn()))\n"),
+        (),
+    ),
+    "a function inside main": (NESTED, ("    def model_fn(features):", "    model = model_fn(make_inputs("), ()),
+    "a partial in place": (
+        f"{WITH_UNITS}\n\nestimator = tf.estimator.Estimator(functools.partial(my_model, units=3))\n{TRAIN}",
+        ("def my_model(features, params, units):", "model = my_model(make_inputs(input_fn()), {}, units=3)\n"),
+        ("partial",),
+    ),
+    "a partial with a name": (
+        f"{WITH_UNITS}\n\nfn = functools.partial(my_model, units=3)\nestimator = tf.estimator.Estimator(fn)\n{TRAIN}",
+        ("fn = functools.partial(my_model, units=3)\nmodel = fn(make_inputs(input_fn()), {})\n",),
+        (),
+    ),
+    "another name": (
+        f"{PLAIN}\n\nfn = my_model\nestimator = tf.estimator.Estimator(fn, params=dict(units=3))\n{TRAIN}",
+        ("fn = my_model\nmodel = fn(make_inputs(input_fn()), dict(units=3))\n",),
+        (),
+    ),
+    "a lambda in place": (
+        f"{WITH_UNITS}\n\nestimator = tf.estimator.Estimator(\n"
+        "    model_fn=lambda features, labels, mode, params: my_model(features, labels, mode, params, units=3))\n"
+        + TRAIN,
+        ("model = my_model(make_inputs(input_fn()), {}, units=3)\n",),
+        ("lambda features",),
+    ),
+    "a lambda with a name": (
+        f"{WITH_UNITS}\n\nfn = lambda features, labels, mode: my_model(features, labels, mode, {{}}, 3)\n"
+        f"estimator = tf.estimator.Estimator(fn)\n{TRAIN}",
+        ("fn = lambda features: my_model(features, {}, 3)\n", "model = fn(make_inputs(input_fn()))\n"),
+        (),
+    ),
+    "a builder of a partial": (
+        f"{WITH_UNITS}\n\ndef build(units):\n    return functools.partial(my_model, units=units)\n\n\n"
+        f"estimator = tf.estimator.Estimator(build(3))\n{TRAIN}",
+        ("    return functools.partial(my_model, units=units)\n", "model = build(3)(make_inputs(input_fn()), {})\n"),
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_fn_is_found_however_it_is_given(form: str) -> None:
+    program, wanted, unwanted = FORMS[form]
+    new, findings = run(HEAD + program)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    ast.parse(new)
+    assert "tf.estimator" not in new and "labels, mode" not in new
+    for text in wanted:
+        assert text in new, new
+    for text in unwanted:
+        assert text not in new, new
+
+
+# how the model_fn is given or used -> (the program after its head, the code, a text in the finding's line)
+REFUSED: dict[str, tuple[str, str, str]] = {
+    "a builder that chooses": (
+        f"{PLAIN}\n\ndef choose(deep):\n    if deep:\n        return my_model\n    return None\n\n\n"
+        f"estimator = tf.estimator.Estimator(choose(1))\n{TRAIN}",
+        "TFM104",
+        "choose(1)",
+    ),
+    "a name with two values": (
+        f"{PLAIN}\n\nfn = my_model\nfn = print\nestimator = tf.estimator.Estimator(fn)\n{TRAIN}",
+        "TFM104",
+        "Estimator(fn)",
+    ),
+    "a parameter": (
+        f"{PLAIN}\n\ndef train(fn):\n    estimator = tf.estimator.Estimator(fn)\n    {TRAIN}\n\ntrain(my_model)\n",
+        "TFM104",
+        "Estimator(fn)",
+    ),
+    "a partial by position": (
+        f"{WITH_UNITS}\n\nestimator = tf.estimator.Estimator(functools.partial(my_model, 3))\n{TRAIN}",
+        "TFM105",
+        "partial(my_model, 3)",
+    ),
+    "a partial that gives the mode": (
+        f"{PLAIN}\n\nestimator = tf.estimator.Estimator(functools.partial(my_model, mode='train'))\n{TRAIN}",
+        "TFM105",
+        "def my_model",
+    ),
+    "a lambda that computes": (
+        f"{PLAIN}\n\nestimator = tf.estimator.Estimator(\n"
+        f"    lambda features, labels, mode: my_model(features * 2, labels, mode, {{}}))\n{TRAIN}",
+        "TFM105",
+        "features * 2",
+    ),
+    "another use of the builder": (
+        f"{BUILDER}\n\nestimator = tf.estimator.Estimator(model_fn_builder(3))\n{TRAIN}test = model_fn_builder(4)\n",
+        "TFM113",
+        "test =",
+    ),
+    "another use of the name": (
+        f"{BUILDER}\n\nfn = model_fn_builder(3)\nestimator = tf.estimator.Estimator(fn)\n{TRAIN}print(fn)\n",
+        "TFM113",
+        "print(fn)",
+    ),
+    "another use of the method": (
+        f"{CLASS}\n\nestimator = tf.estimator.Estimator(Net(3).model_fn)\n{TRAIN}print(Net(4).model_fn)\n",
+        "TFM113",
+        "print(Net(4)",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_what_cannot_be_followed_is_refused(form: str) -> None:
+    program, code, part = REFUSED[form]
+    text = HEAD + program
+    new, findings = run(text)
+    assert new == text
+    lines = [text.splitlines()[f.line - 1] for f in findings if f.code == code and f.severity is Severity.MANUAL]
+    assert any(part in line for line in lines), findings
+
+
+def test_a_builder_in_a_module_beside_the_driver() -> None:
+    files = {
+        "network.py": f"import tensorflow as tf\n\n\n{BUILDER}",
+        "train.py": HEAD.replace("import functools\n\n", "")
+        + f"import network\n\nestimator = tf.estimator.Estimator(network.model_fn_builder(3))\n{TRAIN}",
+    }
+    results = run_project(files)
+    assert "model = network.model_fn_builder(3)(make_inputs(input_fn()), {})" in results["train.py"][0]
+    assert "def model_fn(features, params):" in results["network.py"][0]
