@@ -8,19 +8,17 @@ from typing import Any, cast
 
 import libcst as cst
 
-from migrator.emit.inlining import Inliner
 from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
+from migrator.emit.metrics import emit_metrics
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
-from migrator.program.calls import is_true, number
+from migrator.program.calls import is_true
 from migrator.program.comments import comment_lines
 from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
-from migrator.rules import labels
-from migrator.rules.metrics import Metric
 from migrator.rules.rewriter import Rewriter
 
 
@@ -86,7 +84,6 @@ class _Emitter:
         else:
             self.output_name = free("outputs", self.taken)
         self.moved: set[int] = set()
-        self.classes: list[str] = []
         self.remarks: list[Blocked] = []
 
     def emit(self) -> EmittedModel:
@@ -95,16 +92,18 @@ class _Emitter:
         definitions, loss = list(emitted_loss.lines), emitted_loss.argument
         self.moved |= emitted_loss.moved
         self.remarks += emitted_loss.remarks
-        metrics = self._metrics()
+        emitted = emit_metrics(function, self.labels, self.output_name, self.taken, self._is_static)
+        metrics = list(emitted.metrics)
+        self.rewriter.problems += emitted.problems
         optimizer = self.file.code(self._rewritten(function.optimizer)) if function.optimizer_index is None else None
         if optimizer is None:
             assert isinstance(function.optimizer, cst.Name)
             optimizer = function.optimizer.value
-        body, comments = self._network([*metrics, loss], [*definitions, *self.classes])
+        body, comments = self._network([*metrics, loss], [*definitions, *emitted.classes])
         inputs = self._inputs(body)
         model_name = free("model", self.taken)
         output = self._one_line(self._rewritten(function.output))
-        lines = [*definitions, *self.classes, f"{model_name} = tf.keras.Model({inputs}, {output})"]
+        lines = [*definitions, *emitted.classes, f"{model_name} = tf.keras.Model({inputs}, {output})"]
         arguments = [f"optimizer={optimizer}", f"loss={loss}"]
         if metrics:
             arguments.append(f"metrics={bracket(metrics, self.indent, 2)}")
@@ -176,108 +175,6 @@ class _Emitter:
             return True
         value = self.function.define(name)
         return value is not None and all(self._is_static(n, seen | {name}) for n in names_in(value))
-
-    # -- metrics ---------------------------------------------------------------------------------------------------
-
-    def _metrics(self) -> list[str]:
-        return [self._metric(key, metric) for key, metric in self.function.metrics]
-
-    def _metric(self, key: cst.BaseExpression, metric: Metric) -> str:
-        name = f"name={self.file.code(key)}"
-        signature = f"{self.labels}, {self.output_name}"
-        if metric.values is not None:
-            inlined = self._inline(metric.values, metric)
-            if self.labels in names_in(inlined):
-                raise Blocked(
-                    "TFM503", metric.call, "the mean of something computed from the labels is not carried over yet"
-                )
-            return self._mean(f"lambda {signature}: {self._finish(inlined, metric)}", name)
-        assert metric.labels is not None and metric.predictions is not None
-        given, predictions = self._inline(metric.labels, metric), self._inline(metric.predictions, metric)
-        stripped = labels.plain(given, metric.keras, (), self.file.imports)[1]
-        if metric.function == "accuracy" and self._is_argmax(predictions, self.output_name):
-            stripped = labels.plain(given, "SparseCategoricalCrossentropy", (), self.file.imports)[1]
-        plain = isinstance(stripped, cst.Name) and stripped.value == self.labels
-        if metric.function == "accuracy" and self._is_argmax(predictions, self.output_name):
-            if plain:
-                return f"tf.keras.metrics.SparseCategoricalAccuracy({name})"
-            if self._is_argmax(given, self.labels):
-                return f"tf.keras.metrics.CategoricalAccuracy({name})"
-        if metric.function == "auc" and plain and self._is_sigmoid(predictions):
-            return f"tf.keras.metrics.AUC({', '.join([*metric.arguments, 'from_logits=True', name])})"
-        if plain and self._is_output(predictions):
-            return f"tf.keras.metrics.{metric.keras}({', '.join([*metric.arguments, name])})"
-        return self._derived(metric, name, stripped, predictions, signature)
-
-    def _derived(
-        self, metric: Metric, name: str, given: cst.BaseExpression, predictions: cst.BaseExpression, signature: str
-    ) -> str:
-        """A metric of something computed from labels and output: a subclass that computes it."""
-        if labels.changes_rank(given, self.file.imports):
-            raise Blocked(
-                "TFM305", metric.call, "the metric changes the shape of the labels in a way that Keras would not see"
-            )
-        left, right = self._finish(given, metric), self._finish(predictions, metric)
-        title = free("".join(part.capitalize() for part in metric.function.split("_")), self.taken)
-        self.taken.add(title)
-        self.classes += [
-            f"class {title}(tf.keras.metrics.{metric.keras}):",
-            f"{self.indent}def update_state(self, {signature}, sample_weight=None):",
-            f"{self.indent * 2}return super().update_state({left}, {right}, sample_weight)",
-            "",
-        ]
-        return f"{title}({', '.join([*metric.arguments, name])})"
-
-    def _mean(self, function: str, name: str) -> str:
-        return call("tf.keras.metrics.MeanMetricWrapper", [function, name], self.indent, 3)
-
-    def _finish(self, node: cst.BaseExpression, metric: Metric) -> str:
-        """Rewrites an inlined expression; its problems are reported at the metric."""
-        rewriter = Rewriter(self.file.imports, self.file.code, self.function.body.names)
-        new = node.visit(rewriter)
-        self.rewriter.problems += [Blocked(p.code, metric.call, p.message) for p in rewriter.problems]
-        assert isinstance(new, cst.BaseExpression)
-        return self._one_line(new)
-
-    def _inline(self, node: cst.BaseExpression, metric: Metric) -> cst.BaseExpression:
-        """Replaces local names by their values until only labels, the output and static names are left."""
-        inliner = Inliner(self.function, {self.output_name}, self._is_static, self.file.code)
-        if not isinstance(self.function.output, cst.Name):
-            inliner.output = (self.file.code(self.function.output), self.output_name)
-        new = node.visit(inliner)
-        assert isinstance(new, cst.BaseExpression)
-        local = {d.name for d in self.function.definitions} | {self.function.parameters.features}
-        left = {n for n in names_in(new) & local if not self._is_static(n)} - {self.output_name, self.labels}
-        if left:
-            raise Blocked(
-                "TFM503", metric.call, f"the metric needs `{sorted(left)[0]}`, which is not the model's output"
-            )
-        return new
-
-    def _is_output(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Name) and node.value == self.output_name
-
-    def _is_argmax(self, node: cst.BaseExpression, of: str) -> bool:
-        if not isinstance(node, cst.Call) or self.file.imports.resolve(node.func) not in (
-            "tf.argmax",
-            "tf.math.argmax",
-        ):
-            return False
-        values = [arg.value for arg in node.args if arg.keyword is None or arg.keyword.value in ("input", "axis")]
-        return (
-            len(values) == 2
-            and isinstance(values[0], cst.Name)
-            and values[0].value == of
-            and number(values[1]) in (1.0, -1.0)
-        )
-
-    def _is_sigmoid(self, node: cst.BaseExpression) -> bool:
-        return (
-            isinstance(node, cst.Call)
-            and self.file.imports.resolve(node.func) in ("tf.sigmoid", "tf.nn.sigmoid", "tf.math.sigmoid")
-            and len(node.args) == 1
-            and self._is_output(node.args[0].value)
-        )
 
     # -- network ---------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,11 @@ from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
 from migrator.program.calls import bind, is_none, string
 from migrator.program.loss import check_labels_are_a_tensor, check_not_changed_later, read_model_loss, read_output
-from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
+from migrator.program.metrics import read_metrics
+from migrator.program.modes import PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.losses import DataLoss
-from migrator.rules.metrics import Metric, read_metric
+from migrator.rules.metrics import Metric
 from migrator.rules.optimizers import is_optimizer, refuse_schedule
 
 _SPEC = (
@@ -124,7 +125,8 @@ class _Reader:
         loss = read_model_loss(self.read_body, loss_expression)
         self.consumed |= loss.statements
         optimizer, optimizer_index = self._train_op(loss_expression)
-        metrics = self._metrics()
+        metrics, metric_statements = read_metrics(self.read_body)
+        self.consumed |= metric_statements
         summaries = self._summaries()
         label_names = self._label_names()
         output = read_output(self.read_body, loss.data, label_names)
@@ -237,48 +239,6 @@ class _Reader:
 
     # -- evaluation ------------------------------------------------------------------------------------------------
 
-    def _metrics(self) -> tuple[tuple[cst.BaseExpression, Metric], ...]:
-        node = self._piece("eval_metric_ops", EVAL)
-        if node is None:
-            return ()
-        added: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
-        if isinstance(node, cst.Name):
-            added = self._entries_added(node.value)
-            definitions = self._definitions_of(node.value, EVAL)
-            if len(definitions) != 1:
-                raise Blocked("TFM501", node, "eval_metric_ops is not assigned exactly once")
-            self.consumed.add(definitions[0].index)
-            node = definitions[0].value
-        found = []
-        for key, value in [*_items(node), *added]:
-            if isinstance(value, cst.Name):
-                definitions = self._definitions_of(value.value, EVAL)
-                if len(definitions) != 1:
-                    raise Blocked("TFM501", value, "this metric is not assigned exactly once")
-                self.consumed.add(definitions[0].index)
-                value = definitions[0].value
-            if not isinstance(value, cst.Call):
-                raise Blocked("TFM501", value, "this metric is not a call of tf.metrics")
-            found.append((key, read_metric(value, self.imports)))
-        return tuple(found)
-
-    def _entries_added(self, name: str) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
-        """`name["key"] = value` statements."""
-        found = []
-        for index, statement in enumerate(self.statements):
-            if not isinstance(statement.node, cst.SimpleStatementLine) or EVAL not in statement.modes:
-                continue
-            small = statement.node.body[0]
-            target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
-            if isinstance(target, cst.Subscript) and isinstance(target.value, cst.Name) and target.value.value == name:
-                element = target.slice[0].slice
-                if len(target.slice) != 1 or not isinstance(element, cst.Index):
-                    raise Blocked("TFM501", target, "this is not a key of eval_metric_ops")
-                assert isinstance(small, cst.Assign)
-                found.append((element.value, small.value))
-                self.consumed.add(index)
-        return found
-
     def _summaries(self) -> list[cst.CSTNode]:
         found: list[cst.CSTNode] = []
         for index, statement in enumerate(self.statements):
@@ -349,21 +309,6 @@ class _LayerNames(cst.CSTVisitor):
                 if self.loops or name in self.seen:
                     self.twice = self.twice or arg
                 self.seen.add(name)
-
-
-def _items(node: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """The entries of a dict display or a dict(...) call."""
-    if isinstance(node, cst.Dict):
-        items = []
-        for element in node.elements:
-            if not isinstance(element, cst.DictElement):
-                raise Blocked("TFM501", element, "eval_metric_ops is built with **")
-            items.append((element.key, element.value))
-        return items
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
-        if all(arg.keyword is not None for arg in node.args):
-            return [(cst.SimpleString(f'"{arg.keyword.value}"'), arg.value) for arg in node.args if arg.keyword]
-    raise Blocked("TFM501", node, "eval_metric_ops is not a dict that is written out")
 
 
 def entry(node: cst.BaseExpression, key: cst.BaseExpression) -> cst.BaseExpression | None:
