@@ -106,7 +106,7 @@ def _read_programs(
 def _is_foreign(name: str) -> bool:
     last = name.rpartition(".")[2]
     return name not in _PART_OF_PROGRAMS and (
-        last.endswith(("Estimator", "Classifier", "Regressor", "_to_estimator", "Experiment", "Hook", "Exporter"))
+        last.endswith(("Estimator", "Classifier", "Regressor", "_to_estimator", "Experiment"))
     )
 
 

@@ -350,6 +350,7 @@ class _Emitter:
         )
 
     def _remarks(self) -> None:
+        self.remarks += self.function.hooks
         for node in self.function.summaries:
             self.remarks.append(
                 Blocked(

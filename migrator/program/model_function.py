@@ -9,10 +9,12 @@ import libcst as cst
 from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
 from migrator.program.calls import bind, is_none, string
+from migrator.program.leftovers import leftovers
 from migrator.program.loss import check_labels_are_a_tensor, check_not_changed_later, read_model_loss, read_output
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.rules.hooks import read_hooks
 from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
 from migrator.rules.optimizers import is_optimizer, refuse_schedule
@@ -30,7 +32,7 @@ _SPEC = (
     "evaluation_hooks",
     "prediction_hooks",
 )
-_UNSUPPORTED = ("training_chief_hooks", "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")
+_HOOKS = ("training_chief_hooks", "training_hooks", "evaluation_hooks", "prediction_hooks")
 _GLOBAL_STEPS = (
     "tf.train.get_global_step",
     "tf.train.get_or_create_global_step",
@@ -46,6 +48,7 @@ class ModelFunction:
 
     `network` are the statements of the forward code, `optimizer_statement` the one that makes the optimizer when it
     has a name. `output` is the tensor that the loss reads and `output_name` its name where it is a plain name.
+    `hooks` are remarks about those of the EstimatorSpecs that are left out.
     """
 
     file: ParsedFile
@@ -65,6 +68,7 @@ class ModelFunction:
     summaries: tuple[cst.CSTNode, ...]
     label_names: frozenset[str]
     unclear: frozenset[str]
+    hooks: tuple[Blocked, ...] = ()
 
     @property
     def predicts_dicts(self) -> bool:
@@ -115,10 +119,7 @@ class _Reader:
         )
 
     def read(self) -> ModelFunction:
-        for _, bound in self.specs:
-            for key in _UNSUPPORTED:
-                if not is_none(bound.get(key)):
-                    raise Blocked("TFM110", bound[key], f"`{key}` of the EstimatorSpec is not carried over yet")
+        hooks = self._hooks()
         loss_expression = self._piece("loss", TRAIN)
         if loss_expression is None:
             raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
@@ -152,7 +153,37 @@ class _Reader:
             summaries=tuple(summaries),
             label_names=frozenset(label_names),
             unclear=frozenset(self.unclear),
+            hooks=hooks,
         )
+
+    def _hooks(self) -> tuple[Blocked, ...]:
+        """Remarks about the hooks of the specs, which are left out with the lines that made them."""
+        remarks: dict[cst.CSTNode | None, Blocked] = {}
+        nodes: list[cst.CSTNode] = []
+        for _, bound in self.specs:
+            if not is_none(bound.get("scaffold")):
+                raise Blocked("TFM110", bound["scaffold"], "`scaffold` of the EstimatorSpec is not carried over yet")
+            for key in _HOOKS:
+                found = read_hooks(self.file, self.node, bound.get(key), training=False)
+                remarks.update((remark.node, remark) for remark in found.remarks)
+                nodes += found.nodes
+        lines = leftovers(self.file, self.node, nodes, may_go=lambda symbol: symbol.endswith("Hook"))
+        gone = {id(line) for line in lines}
+        for index, statement in enumerate(self.statements):
+            if id(statement.node) in gone or self._only_names(statement.node):
+                self.consumed.add(index)
+        return tuple(remarks.values())
+
+    def _only_names(self, node: cst.BaseStatement) -> bool:
+        """Whether a statement is `tf.identity(x, name="x")` alone, which gave a tensor a name for hooks to find."""
+        if (
+            not isinstance(node, cst.SimpleStatementLine)
+            or len(node.body) != 1
+            or not isinstance(node.body[0], cst.Expr)
+        ):
+            return False
+        value = node.body[0].value
+        return isinstance(value, cst.Call) and self.imports.resolve(value.func) == "tf.identity"
 
     # -- EstimatorSpec ---------------------------------------------------------------------------------------------
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.program.calls import bind, is_none, string
+from migrator.program.calls import bind, is_none, is_true, string
+from migrator.program.leftovers import leftovers
 from migrator.program.model_reference import ModelReference, find_model
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.run_config import read_run_config
 from migrator.program.scopes import (
     assigned_lambdas,
     attributes_called,
@@ -20,43 +22,16 @@ from migrator.program.scopes import (
     path_to,
     rebound,
 )
+from migrator.rules.hooks import read_hooks
 
+_ESTIMATORS = ("tf.estimator.Estimator",)
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
-_RUN_CONFIG = (
-    "model_dir",
-    "tf_random_seed",
-    "save_summary_steps",
-    "save_checkpoints_steps",
-    "save_checkpoints_secs",
-    "session_config",
-    "keep_checkpoint_max",
-    "keep_checkpoint_every_n_hours",
-    "log_step_count_steps",
-    "train_distribute",
-    "device_fn",
-    "protocol",
-    "eval_distribute",
-    "experimental_distribute",
-    "experimental_max_worker_delay_secs",
-    "session_creation_timeout_secs",
-    "checkpoint_save_graph_def",
-)
 _TRAIN_SPEC = ("input_fn", "max_steps", "hooks", "saving_listeners")
 _EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs")
 _TRAIN = ("input_fn", "hooks", "steps", "max_steps", "saving_listeners")
 _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
 _METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT}
-_NO_EFFECT = (
-    "save_summary_steps",
-    "log_step_count_steps",
-    "keep_checkpoint_max",
-    "keep_checkpoint_every_n_hours",
-    "save_checkpoints_secs",
-    "experimental_max_worker_delay_secs",
-    "session_creation_timeout_secs",
-    "checkpoint_save_graph_def",
-)
 
 Arguments = dict[str, cst.BaseExpression]
 
@@ -93,7 +68,8 @@ class TrainAndEvaluate:
 class TrainingProgram:
     """One Estimator and everything that is done with it in one scope of one file.
 
-    `removed` are the statements of RunConfig, TrainSpec and EvalSpec, whose values are given elsewhere afterwards.
+    `removed` are the statements of RunConfig, TrainSpec and EvalSpec, whose values are given elsewhere afterwards, and
+    those that only served what is left out.
     """
 
     file: ParsedFile
@@ -106,7 +82,7 @@ class TrainingProgram:
     config: Arguments
     uses: tuple[Use, ...]
     train_and_evaluate: TrainAndEvaluate | None
-    removed: tuple[cst.SimpleStatementLine, ...]
+    removed: tuple[cst.BaseStatement, ...]
     remarks: tuple[Blocked, ...]
 
     @property
@@ -144,7 +120,8 @@ class _ProgramReader:
         self.file = file
         self.place = place
         self.places = places
-        self.removed: list[cst.SimpleStatementLine] = []
+        self.removed: list[cst.BaseStatement] = []
+        self.dropped: list[cst.CSTNode] = []
         self.made: list[cst.Call] = []
         self.remarks: list[Blocked] = []
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
@@ -164,6 +141,7 @@ class _ProgramReader:
             model_dir = config.get("model_dir")
         uses, both = self._uses(variable)
         params = bound.get("params")
+        self.removed += leftovers(self.file, self.scope, self.dropped, self.removed)
         program = TrainingProgram(
             file=self.file,
             scope=self.scope,
@@ -187,6 +165,8 @@ class _ProgramReader:
         last = program.calls[-1]
         for call in self.made:
             for arg in call.args:
+                if _among(arg.value, self.dropped):
+                    continue
                 changed = rebound(self.file, self.scope, arg.value, call, last)
                 if changed is not None:
                     name, node = changed
@@ -238,19 +218,35 @@ class _ProgramReader:
             raise Blocked(code, place.call, message)
 
     def _config(self, node: cst.BaseExpression | None) -> Arguments:
-        if is_none(node):
-            return {}
-        assert node is not None
-        bound = self._spec(node, "tf.estimator.RunConfig", _RUN_CONFIG, "TFM108")
-        for key in ("session_config", "device_fn", "protocol", "eval_distribute", "experimental_distribute"):
-            if not is_none(bound.get(key)):
-                raise Blocked("TFM108", bound[key], f"RunConfig's `{key}` is not carried over yet")
-        for key in _NO_EFFECT:
-            if key in bound:
-                self.remarks.append(
-                    Blocked("TFM107", bound[key], f"RunConfig's `{key}` is left out: fit has no such setting")
-                )
-        return {key: value for key, value in bound.items() if not is_none(value)}
+        """The arguments of the RunConfig that count; remarks say what is left out."""
+        given = [arg.value for place in self.places if place.name in _ESTIMATORS for arg in place.call.args]
+        found = read_run_config(
+            self.file, self.scope, node, lambda name: any(name is value for value in given), self._is_conditional
+        )
+        self.removed += found.lines
+        self.made += found.calls
+        self.dropped += found.dropped
+        self.remarks += found.remarks
+        return found.arguments
+
+    def _is_conditional(self, line: cst.CSTNode) -> bool:
+        """Whether a line may not run before the Estimator is made."""
+        around = path_to(self.scope, self.place.call)
+        blocks = cst.If | cst.Else | cst.For | cst.While | cst.Try
+        return any(isinstance(n, blocks) and not _among(n, around) for n in path_to(self.scope, line))
+
+    def _hooks(self, arguments: Arguments, keys: Sequence[str], training: bool) -> None:
+        """Leaves the hooks out of some arguments; one that ends the training becomes its number of steps."""
+        for key in keys:
+            found = read_hooks(self.file, self.scope, arguments.pop(key, None), training and key == "hooks")
+            self.remarks += found.remarks
+            self.dropped += found.nodes
+            for name, value in (("steps", found.steps), ("max_steps", found.max_steps)):
+                if value is None:
+                    continue
+                if not is_none(arguments.get("steps")) or not is_none(arguments.get("max_steps")):
+                    raise Blocked("TFM110", value, "StopAtStepHook beside `steps` or `max_steps`: leave one of them")
+                arguments[name] = value
 
     def _spec(self, node: cst.BaseExpression, name: str, parameters: Sequence[str], code: str) -> Arguments:
         """The arguments of a RunConfig, TrainSpec or EvalSpec, given in place or by the name of one."""
@@ -288,8 +284,9 @@ class _ProgramReader:
             if method not in _METHODS:
                 raise Blocked("TFM103", call, f"`{variable}.{method}` is not carried over yet")
             arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
-            for key in ("hooks", "saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
-                if not is_none(arguments.get(key)):
+            self._hooks(arguments, ("hooks",), method == "train")
+            for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
+                if not is_none(arguments.get(key)) and not (key.startswith("yield") and is_true(arguments[key])):
                     raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet")
             place = Place(method, call, statement, self.place.function)
             if method == "train" and not _is_whole(place):
@@ -324,9 +321,12 @@ class _ProgramReader:
         train = self._spec(arguments["train_spec"], "tf.estimator.TrainSpec", _TRAIN_SPEC, "TFM109")
         evaluate = self._spec(arguments["eval_spec"], "tf.estimator.EvalSpec", _EVAL_SPEC, "TFM109")
         for spec in (train, evaluate):
-            for key in ("hooks", "saving_listeners", "exporters"):
+            self._hooks(spec, ("hooks",), spec is train)
+            for key in ("saving_listeners", "exporters"):
                 if not is_none(spec.get(key)):
                     raise Blocked("TFM110", spec[key], f"`{key}` is not carried over yet")
+        if "steps" in train:
+            raise Blocked("TFM110", train["steps"], "`num_steps` counts from the start of a training: give `max_steps`")
         return TrainAndEvaluate(place, train, evaluate)
 
 
@@ -456,3 +456,7 @@ __all__ = [
     "read_program",
     "rebound",
 ]
+
+
+def _among(node: cst.CSTNode, nodes: Sequence[cst.CSTNode]) -> bool:
+    return any(node is other for other in nodes)

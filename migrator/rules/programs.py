@@ -81,8 +81,9 @@ TensorBoard callback or `tf.train.CheckpointManager` where you need them.
         "a RunConfig setting that is not carried over",
         Severity.MANUAL,
         """
-`session_config`, `device_fn`, `protocol`, `eval_distribute` and `experimental_distribute` change where the program
-runs. Remove the setting, or set its TensorFlow 2 counterpart (`tf.config...`) by hand.
+`device_fn`, `eval_distribute` and `experimental_distribute` change where the program runs. Remove the setting. A
+RunConfig is understood in place, or as `config = tf.estimator.RunConfig(...)` beside the Estimator, with
+`.replace(...)` in either; not where a condition chooses between two, or where it is used for something else too.
 """,
     ),
     Rule(
@@ -94,15 +95,6 @@ An Estimator writes checkpoints by steps or by seconds and evaluates what it fin
 Where `save_checkpoints_steps` divides `max_steps`, each period becomes an epoch with a checkpoint and an evaluation.
 Otherwise both come once, at the end of the training. A name that a RunConfig, TrainSpec or EvalSpec reads must keep its
 value until the spec is used: its value is read there.
-""",
-    ),
-    Rule(
-        "TFM110",
-        "hooks, listeners and exporters",
-        Severity.MANUAL,
-        """
-Session hooks, saving listeners, exporters and scaffolds are not carried over yet. Keras callbacks take their place
-(`on_train_batch_end` and the like); remove them from the program and write the callback by hand.
 """,
     ),
     Rule(

@@ -15,7 +15,7 @@ from migrator.names.imports import ImportMap, dotted, imports_tensorflow
 from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked
-from migrator.rules import initializers, layers, partitioners
+from migrator.rules import datasets, initializers, layers, partitioners
 from migrator.rules.catalogue import call_rules
 from migrator.rules.inputs import is_iterator
 from migrator.rules.rule import Example, Rule
@@ -238,7 +238,11 @@ class Rewriter(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = self.imports.tensorflow(original_node.func)
         if name is None:
-            return updated_node
+            try:
+                return datasets.applied(original_node, updated_node, self.imports)
+            except Blocked as problem:
+                self.problems.append(Blocked(problem.code, original_node, problem.message))
+                return updated_node
         try:
             if name in _CALLS:
                 site = Site(name, original_node, updated_node, self.modes, self.keep_regularizers, self.code)

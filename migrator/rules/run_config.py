@@ -1,0 +1,84 @@
+"""The settings of a RunConfig: which count, which change nothing in the numbers, which cannot be carried over."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RUN_CONFIG = (
+    "model_dir",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_steps",
+    "save_checkpoints_secs",
+    "session_config",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "train_distribute",
+    "device_fn",
+    "protocol",
+    "eval_distribute",
+    "experimental_distribute",
+    "experimental_max_worker_delay_secs",
+    "session_creation_timeout_secs",
+    "checkpoint_save_graph_def",
+)
+LEARN = (
+    "master",
+    "num_cores",
+    "log_device_placement",
+    "gpu_memory_fraction",
+    "tf_random_seed",
+    "save_summary_steps",
+    "save_checkpoints_secs",
+    "save_checkpoints_steps",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "log_step_count_steps",
+    "protocol",
+    "evaluation_master",
+    "model_dir",
+    "session_config",
+    "session_creation_timeout_secs",
+)
+TPU = ("tpu_config", "evaluation_master", "master", "cluster", *RUN_CONFIG)
+
+NO_EFFECT = (
+    "save_summary_steps",
+    "log_step_count_steps",
+    "keep_checkpoint_max",
+    "keep_checkpoint_every_n_hours",
+    "save_checkpoints_secs",
+    "experimental_max_worker_delay_secs",
+    "session_creation_timeout_secs",
+    "checkpoint_save_graph_def",
+)
+SESSION = (
+    "session_config",
+    "protocol",
+    "num_cores",
+    "log_device_placement",
+    "gpu_memory_fraction",
+    "tpu_config",
+    "cluster",
+    "master",
+    "evaluation_master",
+)
+COLLECTIVE = ("device_fn", "eval_distribute", "experimental_distribute")
+
+RULES = (
+    Rule(
+        "TFM140",
+        "session settings are left out",
+        Severity.REVIEW,
+        """
+`session_config` (and `protocol`, and contrib's `num_cores`, `gpu_memory_fraction`, `log_device_placement`) say how a
+session uses the machine: threads, memory of GPUs, placement. There are no sessions any more, so they are left out with
+the lines that made them. The numbers do not depend on them beyond the order of sums. Where you need them, say the same
+with `tf.config.threading.set_intra_op_parallelism_threads`, `tf.config.experimental.set_memory_growth`,
+`tf.config.set_visible_devices`, `tf.config.set_soft_device_placement` or `tf.debugging.set_log_device_placement`,
+before the first operation of the program.
+""",
+    ),
+)

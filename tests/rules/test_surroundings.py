@@ -1,0 +1,154 @@
+"""What stands around a model_fn: settings of the RunConfig and hooks, left out, carried over or refused."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import program, run
+
+
+def manual(findings: list[Finding]) -> list[str]:
+    return [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def migrated(text: str, strategy: str = "auto") -> str:
+    new, findings = run(text, strategy)
+    assert not manual(findings), findings
+    ast.parse(new)
+    return new
+
+
+def review(text: str) -> list[str]:
+    return sorted(f.code for f in run(text)[1] if f.severity is Severity.REVIEW)
+
+
+def configured(
+    lines: str, argument: str = ", config=config", driver: str = "estimator.train(input_fn, steps=3)"
+) -> str:
+    text = program(driver=driver).replace("estimator = ", f"{lines}\nestimator = ", 1)
+    return text.replace('params={"rate": 0.1})', f'params={{"rate": 0.1}}{argument})')
+
+
+SESSION = """\
+gpu_options = tf.GPUOptions(allow_growth=True)
+session_config = tf.ConfigProto(allow_soft_placement=True, gpu_options=gpu_options)
+session_config.intra_op_parallelism_threads = 2
+config = tf.estimator.RunConfig(model_dir="m", session_config=session_config)"""
+
+
+def test_session_settings_go_with_the_lines_that_made_them() -> None:
+    text = configured(SESSION)
+    new = migrated(text)
+    for word in ("session_config", "gpu_options", "ConfigProto", "RunConfig"):
+        assert word not in new
+    assert "TFM140" in review(text)
+
+
+def test_a_name_that_is_still_read_stays() -> None:
+    text = configured("seed = 3\n" + SESSION.replace('"m"', '"m", tf_random_seed=seed') + "\nprint(session_config)")
+    assert manual(run(text)[1]) == ["TFM203", "TFM203"]
+    assert "seed = 3" in migrated(text.replace("\nprint(session_config)", ""))
+
+
+CONFIGS = {
+    "replace in place": ("", ', config=tf.estimator.RunConfig().replace(tf_random_seed=7, model_dir="m")'),
+    "replace behind a name": (
+        "config = tf.estimator.RunConfig(tf_random_seed=1)\n"
+        'config = config.replace(model_dir="m")\nconfig = config.replace(tf_random_seed=7)',
+        ", config=config",
+    ),
+    "contrib": ('config = tf.contrib.learn.RunConfig(tf_random_seed=7, model_dir="m", num_cores=2)', ", config=config"),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_run_configs(name: str) -> None:
+    new = migrated(configured(*CONFIGS[name]))
+    assert "tf.random.set_seed(7)" in new and '"m"' in new
+    assert "replace(" not in new and "config" not in new
+
+
+REFUSED_CONFIGS = {
+    "by condition": "config = tf.estimator.RunConfig()\nif __name__:\n    config = config.replace(model_dir='m')",
+    "used elsewhere": "config = tf.estimator.RunConfig()\nprint(config.model_dir)",
+    "of a function": "def f():\n    return tf.estimator.RunConfig()\n\nconfig = f()",
+    "device_fn": "config = tf.estimator.RunConfig(device_fn=lambda op: '/cpu:0')",
+    "two": "config = tf.estimator.RunConfig()\nconfig = tf.estimator.RunConfig(model_dir='m')",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_CONFIGS)
+def test_run_configs_that_are_refused(name: str) -> None:
+    text = configured(REFUSED_CONFIGS[name])
+    new, findings = run(text)
+    assert new == text and "TFM108" in manual(findings)
+
+
+HOOKS = {
+    "in place": "estimator.train(input_fn, steps=3, hooks=[tf.train.StepCounterHook()])",
+    "named": (
+        'tensors = {"p": "softmax"}\nhook = tf.train.LoggingTensorHook(tensors=tensors, every_n_iter=5)\n'
+        "estimator.train(input_fn, hooks=[hook], steps=3)"
+    ),
+    "in a list that grows": (
+        "hooks = []\nhooks.append(tf.train.NanTensorHook('loss'))\nif __name__ == 'x':\n"
+        "    hooks.append(tf.train.ProfilerHook(save_steps=10))\nestimator.train(input_fn, steps=3, hooks=hooks)"
+    ),
+    "of a spec": (
+        "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=3, hooks=["
+        "tf.estimator.LoggingTensorHook({'loss': 'loss'}, 10)]), tf.estimator.EvalSpec(input_fn, hooks=[]))"
+    ),
+    "of an evaluation": "estimator.train(input_fn, steps=3)\nestimator.evaluate(input_fn, hooks=None)",
+}
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_hooks_that_report_are_left_out(name: str) -> None:
+    text = program(driver=HOOKS[name])
+    new = migrated(text)
+    assert "ook" not in new and "tensors" not in new and "if __name__" not in new
+    assert ("TFM141" in review(text)) == ("Hook" in text)
+
+
+def test_stop_at_step_hook_is_the_number_of_steps() -> None:
+    new = migrated(program(driver="estimator.train(input_fn, hooks=[tf.train.StopAtStepHook(num_steps=7)])"))
+    assert "input_fn().take(7)" in new
+    new = migrated(program(driver="estimator.train(input_fn, hooks=[tf.train.StopAtStepHook(last_step=9)])"))
+    assert new == migrated(program(driver="estimator.train(input_fn, max_steps=9)"))
+
+
+REFUSED_HOOKS = {
+    "own": "class Hook(tf.train.SessionRunHook):\n    pass\n\nestimator.train(input_fn, hooks=[Hook()])",
+    "early stopping": (
+        "hook = tf.contrib.estimator.stop_if_no_decrease_hook(estimator, 'loss', 100)\n"
+        "estimator.train(input_fn, hooks=[hook])"
+    ),
+    "of a function": "estimator.train(input_fn, hooks=get_hooks(['a']))",
+    "stops and steps": "estimator.train(input_fn, steps=3, hooks=[tf.train.StopAtStepHook(7)])",
+    "stops by condition": "hooks = [tf.train.StopAtStepHook(7)]\nestimator.train(input_fn, hooks=hooks)",
+    "feeds": "estimator.train(input_fn, steps=2, hooks=[tf.train.FeedFnHook(lambda: {})])",
+    "listener": "estimator.train(input_fn, steps=3, saving_listeners=[listener])",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_HOOKS)
+def test_hooks_that_may_change_the_training_are_refused(name: str) -> None:
+    text = program(driver=REFUSED_HOOKS[name])
+    new, findings = run(text)
+    assert new == text and "TFM110" in manual(findings)
+
+
+def test_hooks_of_the_spec_are_left_out() -> None:
+    text = program(
+        loss="loss = tf.losses.mean_squared_error(labels, logits)\ntf.identity(loss, name='mse')\n"
+        "log = tf.train.LoggingTensorHook({'mse': 'mse'}, every_n_iter=10)\nhooks = [log]",
+        spec=", training_hooks=hooks",
+    )
+    new = migrated(text)
+    assert "ook" not in new and "identity" not in new and "log" not in new.replace("logits", "")
+    assert review(text) == ["TFM141"]
+    refused = program(spec=", training_hooks=[Mine()]")
+    assert manual(run(refused)[1]) == ["TFM110"] and run(refused)[0] == refused
