@@ -26,6 +26,7 @@ from migrator.program.training import (
     read_program,
 )
 from migrator.rules.inputs import rewrite_returns
+from migrator.rules.layers import runs_updates
 from migrator.targets.setup import Strategy
 
 _PART_OF_PROGRAMS = (
@@ -363,8 +364,10 @@ class _GroupMigration:
     def _regularizers(self) -> None:
         """Regularizers outside the model_fns count or not as the model_fns say."""
         keep = bool(self.regularized) and all(self.regularized.values())
+        updates = {runs_updates(p.model_fn, p.model_file.imports) for p in self.group.programs}
         for rewriter in self.rewriters.values():
             rewriter.keep_regularizers = keep or not self.regularized
+            rewriter.updates = next(iter(updates)) if len(updates) == 1 else None
 
     def _dropped_regularizers(self) -> None:
         agree = len(set(self.regularized.values())) < 2
@@ -509,6 +512,7 @@ class _GroupMigration:
         assert isinstance(module, cst.Module)
         changes = self.changes[file.path]
         changes.needs |= self.rewriters[file.path].needs
+        self.remarks[file.path] += self.rewriters[file.path].remarks
         return finish_imports(module, changes).code
 
     def _findings(self, refused: bool) -> dict[Path, list[Finding]]:

@@ -19,6 +19,7 @@ from migrator.program.comments import comment_lines
 from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.rules.layers import runs_updates
 from migrator.rules.rewriter import Rewriter
 
 
@@ -59,6 +60,7 @@ def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Paramete
         p
         for p in rewriter.problems
         if not (p.code == "TFM203" and p.message.startswith(tuple(f"`{s}" for s in _READ_ELSEWHERE)))
+        and not (p.code == "TFM202" and p.message.startswith(("`training=`", "this `tf.layers.")))
     ]
 
 
@@ -75,6 +77,7 @@ class _Emitter:
             function.regularized,
             lambda name: function.define(name) or function.file.constants.get(name),
         )
+        self.rewriter.updates = runs_updates(function.node, function.file.imports)
         if wants_predictor and function.predictions is None:
             raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")
         self.predictions = function.predictions if wants_predictor else None
@@ -351,6 +354,7 @@ class _Emitter:
 
     def _remarks(self) -> None:
         self.remarks += self.function.hooks
+        self.remarks += self.rewriter.remarks
         for node in self.function.summaries:
             self.remarks.append(
                 Blocked(

@@ -315,6 +315,9 @@ def _is_none_default(statement: ModalStatement, statements: tuple[ModalStatement
     return any(d.name == found[0].name and not is_none(d.value) for d in definitions_in(statements))
 
 
+_LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
+
+
 class _LayerNames(cst.CSTVisitor):
     """Finds a literal layer name that is given twice, or in a loop."""
 
@@ -332,10 +335,11 @@ class _LayerNames(cst.CSTVisitor):
         self.loops -= 1
 
     def visit_Call(self, node: cst.Call) -> None:
-        if not (self.imports.resolve(node.func) or "").startswith("tf.layers."):
+        if not (self.imports.resolve(node.func) or "").startswith(_LAYERS):
             return
         for arg in node.args:
-            name = string(arg.value) if arg.keyword is not None and arg.keyword.value == "name" else None
+            named = arg.keyword is not None and arg.keyword.value in ("name", "scope")
+            name = string(arg.value) if named else None
             if name is not None:
                 if self.loops or name in self.seen:
                     self.twice = self.twice or arg

@@ -22,6 +22,13 @@ def call_rules() -> dict[str, CallRule]:
     }
 
 
+def phases() -> dict[str, tuple[str, int]]:
+    """Where layers of TensorFlow 1 say whether they train: parameter and position (`PHASES` of the modules)."""
+    return {
+        name: phase for module in _names() if module != "rewriter" for name, phase in _of(module, "PHASES", {}).items()
+    }
+
+
 def _names() -> list[str]:
     return sorted(info.name for info in pkgutil.iter_modules(migrator.rules.__path__) if info.name != "catalogue")
 

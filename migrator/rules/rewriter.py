@@ -13,10 +13,11 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap, dotted, imports_tensorflow
 from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
+from migrator.program.calls import is_none
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked
 from migrator.rules import datasets, initializers, layers, partitioners
-from migrator.rules.catalogue import call_rules
+from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.inputs import is_iterator
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
@@ -106,6 +107,9 @@ def _app_run(site: Site) -> cst.BaseExpression:
 
 
 _FLAGS = ("tf.flags", "tf.app.flags")
+_LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
+_PHASES = phases()
+_READ_AS_WRITTEN = ("reuse", "normalizer_fn", "updates_collections")
 _NEEDS = {"tf.app.run": "absl.app"}
 _CALLS: dict[str, CallRule] = {
     "tf.app.run": _app_run,
@@ -120,7 +124,9 @@ class Rewriter(cst.CSTTransformer):
     """Rewrites every TensorFlow reference below a node.
 
     `problems` collects what could not be carried over, `partitioners` the partitioners of variable scopes (as text,
-    with the node that gave each). Visit only nodes of the file's own tree, so that problems have places.
+    with the node that gave each), `remarks` what is carried over and should be looked at, `classes` the classes that
+    the file needs (name and text). `updates` says whether the program runs UPDATE_OPS (None: one does, another does
+    not). Visit only nodes of the file's own tree, so that problems have places.
     """
 
     def __init__(
@@ -139,9 +145,14 @@ class Rewriter(cst.CSTTransformer):
         self.definition = definition
         self.problems: list[Blocked] = []
         self.partitioners: list[tuple[cst.CSTNode, str]] = []
+        self.updates: bool | None = True
+        self.remarks: list[Blocked] = []
+        self.classes: dict[str, str] = {}
         self.dropped_regularizers: list[cst.CSTNode] = []
         self.needs: set[str] = set()
         self._consumed: set[cst.CSTNode] = set()
+        self._known_objects: set[cst.CSTNode] = set()
+        self._object_classes: dict[str, str | None] = {}
 
     def visit_Import(self, node: cst.Import) -> bool:
         self._import(node)
@@ -222,30 +233,69 @@ class Rewriter(cst.CSTTransformer):
             self._consumed.add(node.func)
         if name in ("tf.logging.set_verbosity",):
             self._consumed.update(arg.value for arg in node.args)
-        if name is not None and name in layers.CALLS:
-            self._skip_training(node)
+        if name is not None and name.startswith(_LAYERS) and name in _CALLS:
+            self._skip_arguments(name, node)
+        if self._object_class(node.func) is not None:
+            receiver = _receiver(node.func)
+            (self._known_objects if isinstance(receiver, cst.Call) else self._consumed).add(receiver)
         return True
 
-    def _skip_training(self, node: cst.Call) -> None:
+    def visit_Assign(self, node: cst.Assign) -> bool:
+        target = node.targets[0].target
+        if len(node.targets) == 1 and isinstance(target, cst.Name) and isinstance(node.value, cst.Call):
+            if self.definition(target.value) is node.value:
+                self._known_objects.add(node.value)
+                self._consumed.add(target)
+        return True
+
+    def _skip_arguments(self, name: str, node: cst.Call) -> None:
+        """Arguments of a layer that its rule reads as they are, or leaves out."""
+        phase = _PHASES.get(name)
         for index, arg in enumerate(node.args):
-            if (arg.keyword is not None and arg.keyword.value == "training") or index == 4:
+            key = arg.keyword.value if arg.keyword is not None else None
+            if phase is not None and (key == phase[0] or (key is None and index == phase[1])):
                 if self.modes is not None and self.modes.when(arg.value) is not None:
                     self._consumed.add(arg.value)
-            if arg.keyword is not None and arg.keyword.value.endswith("_regularizer") and not self.keep_regularizers:
+            if key in _READ_AS_WRITTEN and self.imports.tensorflow(arg.value) is not None:
                 self._consumed.add(arg.value)
-                self.dropped_regularizers.append(arg)
+            if key == "normalizer_params" and isinstance(arg.value, cst.Dict):
+                self._consumed.update(
+                    element.value
+                    for element in arg.value.elements
+                    if self.imports.tensorflow(element.value) == "tf.GraphKeys.UPDATE_OPS"
+                )
+            if key is not None and key.endswith("_regularizer") and not self.keep_regularizers:
+                if not is_none(arg.value):
+                    self._consumed.add(arg.value)
+                    self.dropped_regularizers.append(arg)
+
+    def _object_class(self, func: cst.BaseExpression) -> str | None:
+        """The class of tf.layers whose object a call calls (or applies); None for any other call."""
+        node = _receiver(func)
+        if isinstance(node, cst.Call):
+            name = self.imports.tensorflow(node.func)
+            return name if layers.is_class(name) else None
+        if not isinstance(node, cst.Name):
+            return None
+        if node.value not in self._object_classes:
+            value = self.definition(node.value)
+            name = self.imports.tensorflow(value.func) if isinstance(value, cst.Call) else None
+            self._object_classes[node.value] = name if layers.is_class(name) else None
+        return self._object_classes[node.value]
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = self.imports.tensorflow(original_node.func)
-        if name is None:
-            try:
-                return datasets.applied(original_node, updated_node, self.imports)
-            except Blocked as problem:
-                self.problems.append(Blocked(problem.code, original_node, problem.message))
-                return updated_node
+        object_class = self._object_class(original_node.func) if name is None else None
         try:
+            if object_class is not None:
+                return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
+            if name is None:
+                return datasets.applied(original_node, updated_node, self.imports)
             if name in _CALLS:
-                site = Site(name, original_node, updated_node, self.modes, self.keep_regularizers, self.code)
+                if layers.has_phase(name) and original_node not in self._known_objects:
+                    message = f"this `{name}` object is not called where it is made, or under one name of its own"
+                    raise Blocked("TFM202", original_node, message)
+                site = self._site(name, original_node, updated_node)
                 if name in _NEEDS:
                     self.needs.add(_NEEDS[name])
                 return _CALLS[name](site)
@@ -256,6 +306,21 @@ class Rewriter(cst.CSTTransformer):
             # The rule sees rewritten arguments, which have no place in the file: report at the call.
             self.problems.append(Blocked(problem.code, original_node, problem.message))
         return updated_node
+
+    def _site(self, name: str, original: cst.Call, updated: cst.Call) -> Site:
+        return Site(
+            name,
+            original,
+            updated,
+            self.modes,
+            self.keep_regularizers,
+            self.code,
+            self.updates,
+            self.remarks,
+            self.classes,
+            self.imports,
+            self.definition,
+        )
 
     def _check_arguments(self, name: str, found: Home, call: cst.Call) -> None:
         for index, arg in enumerate(call.args):
@@ -282,7 +347,12 @@ class Rewriter(cst.CSTTransformer):
         return self._reference(name, original_node, updated_node)
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        if original_node in self._consumed or original_node.value not in self.imports.names:
+        if original_node in self._consumed:
+            return updated_node
+        if original_node.value not in self.imports.names:
+            if layers.has_phase(self._object_class(original_node)):
+                message = f"`{original_node.value}` is used otherwise than being called"
+                self.problems.append(Blocked("TFM202", original_node, message))
             return updated_node
         name = self.imports.tensorflow(original_node)
         if name is None:
@@ -317,3 +387,10 @@ class Rewriter(cst.CSTTransformer):
             return updated
         text = found.name + rest
         return updated if dotted(updated) == text else cst.parse_expression(text)
+
+
+def _receiver(func: cst.BaseExpression) -> cst.BaseExpression:
+    """What is called, or whose `apply` is."""
+    if isinstance(func, cst.Attribute) and func.attr.value in ("apply", "__call__"):
+        return func.value
+    return func

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
+from migrator.names.imports import ImportMap
 from migrator.program.calls import bind
 from migrator.program.modes import ModeNames
+from migrator.program.parsed import Blocked
 
 
 @dataclass(frozen=True)
 class Site:
-    """A TensorFlow 1 call: `original` as in the file, `call` with its arguments rewritten already."""
+    """A TensorFlow 1 call: `original` as in the file, `call` with its arguments rewritten already.
+
+    `updates` says whether the program runs UPDATE_OPS (None: one does, another does not). What a rule has to say about
+    a call that it carries over, it appends to `remarks`; classes that the file needs for it go to `classes`.
+    """
 
     name: str
     original: cst.Call
@@ -21,6 +27,15 @@ class Site:
     modes: ModeNames | None
     keep_regularizers: bool
     code: Callable[[cst.CSTNode], str]
+    updates: bool | None = True
+    remarks: list[Blocked] = field(default_factory=list)
+    classes: dict[str, str] = field(default_factory=dict)
+    imports: ImportMap | None = None
+    definition: Callable[[str], cst.BaseExpression | None] = lambda name: None
+
+    def tensorflow(self, node: cst.BaseExpression) -> str | None:
+        """The TensorFlow 1 name of an expression."""
+        return self.imports.tensorflow(node) if self.imports is not None else None
 
     def arguments(self, parameters: Sequence[str], code: str) -> dict[str, cst.BaseExpression]:
         """The rewritten arguments by parameter name."""

@@ -13,7 +13,7 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
     "get_variable": (program(network='w = tf.get_variable("w", [1])\nnet = net * w'), "TFM203", "tf.get_variable"),
     "keep_dims": (program(network="net = tf.reduce_mean(net, keep_dims=True)"), "TFM204", "keep_dims"),
     "layer reuse": (program(network="net = tf.layers.dense(net, 2, reuse=True)"), "TFM202", "reuse"),
-    "batch norm": (program(network="net = tf.layers.batch_normalization(net)"), "TFM203", "batch_normalization"),
+    "batch renorm": (program(network="net = tf.layers.batch_normalization(net, renorm=True)"), "TFM202", "renorm"),
     "star arguments": (program(network="net = tf.layers.dense(*net)"), "TFM202", "*net"),
     "scope initializer": (
         program(network='with tf.variable_scope("s", initializer=tf.zeros_initializer()):\n    net = tf.nn.relu(net)'),

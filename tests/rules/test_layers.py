@@ -1,0 +1,70 @@
+"""Layers in whole programs: the phase, layer objects, and what must not be carried over in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import program, run
+
+IS_TRAINING = "is_training = mode == tf.estimator.ModeKeys.TRAIN\n"
+
+
+def codes(text: str, severity: Severity) -> list[str]:
+    new, findings = run(text)
+    if any(f.severity is Severity.MANUAL for f in findings):
+        assert new == text
+    return [f.code for f in findings if f.severity is severity]
+
+
+def test_updates_that_never_run_keep_the_averages_where_they_are() -> None:
+    text = program(network=IS_TRAINING + "net = tf.layers.batch_normalization(net, -1, 0.9, training=is_training)")
+    assert "BatchNormalization(momentum=1.0, axis=-1)(net)" in run(text)[0]
+    assert "TFM221" in codes(text, Severity.REVIEW)
+
+
+def test_a_layer_that_always_trains_is_said() -> None:
+    text = program(network="net = tf.layers.dropout(net, 0.1, training=True)")
+    assert "Dropout(0.1)(net, training=True)" in run(text)[0]
+    assert "TFM222" in codes(text, Severity.REVIEW)
+
+
+def test_a_layer_object_under_a_name_of_its_own() -> None:
+    text = program(
+        network=IS_TRAINING + "drop = tf.layers.Dropout(0.1)\nnet = drop(net, training=is_training)\nnet = drop(net)\n"
+        "net = drop.apply(net, training=not is_training)"
+    )
+    assert codes(text, Severity.MANUAL) == ["TFM106"]
+    new, _ = run(text.replace("not is_training", "False"))
+    assert "    net = drop(net)\n    net = drop(net, training=False)\n    net = drop(net, training=False)\n" in new
+
+
+REFUSED = {
+    "an object in a list": "net = [tf.layers.Dropout(0.1)][0](net)",
+    "an object that is passed on": "drop = tf.layers.Dropout(0.1)\nnet = list(map(drop, [net]))[0]",
+    "an object with two meanings": "drop = tf.layers.Dropout(0.1)\ndrop = tf.layers.Dropout(0.2)\nnet = drop(net)",
+    "a phase by position": "net = tf.layers.Dropout(0.1)(net, True)",
+    "a phase that is a parameter": "net = tf.layers.dropout(net, training=params['training'])",
+    "a frozen normalization": "net = tf.layers.batch_normalization(net, trainable=False)",
+    "an object whose updates never run": "bn = tf.layers.BatchNormalization()\nnet = bn(net, training=True)",
+}
+
+
+@pytest.mark.parametrize("construct", REFUSED)
+def test_refused(construct: str) -> None:
+    assert "TFM202" in codes(program(network=REFUSED[construct]), Severity.MANUAL)
+
+
+def test_positional_arguments_get_the_names_that_they_had() -> None:
+    text = program(network="net = tf.layers.separable_conv2d(net, 3, 2, 1, 'same', 'channels_last', 1, 2, tf.nn.relu)")
+    assert (
+        "SeparableConv2D(3, 2, strides=1, padding='same', data_format='channels_last', dilation_rate=1,"
+        " depth_multiplier=2, activation=tf.nn.relu)(net)"
+    ) in run(text)[0]
+
+
+def test_reuse_that_shares_nothing() -> None:
+    assert "Dense(2, name='a')(net)" in run(program(network="net = tf.layers.dense(net, 2, name='a', reuse=None)"))[0]
+    text = program(network="net = tf.layers.dense(net, 2, name='a', reuse=tf.AUTO_REUSE)")
+    assert "Dense(2, name='a')(net)" in run(text)[0]
+    assert "TFM202" in codes(text.replace("reuse=tf.AUTO_REUSE", "reuse=True"), Severity.MANUAL)
