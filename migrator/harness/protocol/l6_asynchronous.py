@@ -28,6 +28,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from migrator.harness.protocol import tolerance
+from migrator.harness.protocol.l0_runs import under_way
 from migrator.harness.protocol.results import (
     AsyncEvidence,
     AsyncWindow,
@@ -214,7 +215,7 @@ def _unfit(series: Sequence[Mapping[str, Array]], participation: Sequence[Partic
     ours = [(position, name, runs[name]) for position, runs in enumerate(series, 1) for name in RUNS[:-1]]
     theirs = [(position, "migrated", runs["migrated"]) for position, runs in enumerate(series, 1)]
     lengths = [len(losses) for _, _, losses in ours]
-    if max(lengths) - min(lengths) > trainers:
+    if max(lengths) - min(lengths) > under_way(trainers):
         position, name, losses = min(ours, key=lambda run: len(run[2]))
         summary = f"the run {name!r} of seed {position} has {len(losses)} losses, another run {max(lengths)}"
         return _inconclusive(Reason.MISSING_VALUES, summary)
@@ -229,7 +230,7 @@ def _unfit(series: Sequence[Mapping[str, Array]], participation: Sequence[Partic
             return _inconclusive(Reason.NON_FINITE, summary)
     for position, _, losses in theirs:
         other = len(series[position - 1]["original"])
-        if abs(len(losses) - other) > trainers or len(losses) < FEWEST_STEPS:
+        if abs(len(losses) - other) > under_way(trainers) or len(losses) < FEWEST_STEPS:
             summary = f"seed {position}: the original took {other} steps and the migrated program {len(losses)}"
             first = Divergence("steps of all trainers", float(other), float(len(losses)))
             return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.MISSING_VALUES, differences=(first,))
