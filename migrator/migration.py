@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.emit.driver import FileNames, choose_strategy, emit_driver, uses_of
-from migrator.emit.file import FileChanges, FileRewriter, finish_imports
+from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems
 from migrator.findings import Finding, Severity
 from migrator.program.model_function import read_model_function
@@ -427,6 +427,7 @@ class _GroupMigration:
         self.problems[file.path] += emitted.problems
         self.remarks[file.path] += emitted.remarks
         self.changes[file.path].needs |= emitted.needs
+        self.changes[file.path].classes.update(emitted.classes)
         models[program.model_fn] = emitted, function.predicts_dicts
 
     def _inputs(self, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
@@ -513,6 +514,10 @@ class _GroupMigration:
         changes = self.changes[file.path]
         changes.needs |= self.rewriters[file.path].needs
         self.remarks[file.path] += self.rewriters[file.path].remarks
+        changes.classes.update(self.rewriters[file.path].classes)
+        for name in sorted(changes.classes.keys() & file.names):
+            self.problems[file.path].append(Blocked("TFM224", None, f"the file needs a class `{name}`: rename yours"))
+        module = insert_classes(module, changes.classes)
         return finish_imports(module, changes).code
 
     def _findings(self, refused: bool) -> dict[Path, list[Finding]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ class FileChanges:
     helpers: list[str] = field(default_factory=list)
     helpers_before: cst.CSTNode | None = None
     needs: set[str] = field(default_factory=set)
+    classes: dict[str, str] = field(default_factory=dict)
     legacy_keras: bool = False
     on_cluster: bool = False
 
@@ -198,6 +199,25 @@ def _in_place_of(old: cst.CSTNode, new: list[cst.BaseStatement]) -> cst.FlattenS
 
 def _own(node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> list[cst.EmptyLine]:
     return [line for line in node.leading_lines if line.comment is not None]
+
+
+def insert_classes(module: cst.Module, classes: Mapping[str, str]) -> cst.Module:
+    """The module with classes (name and text) before its first function or class."""
+    if not classes:
+        return module
+    two = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
+    new: list[cst.BaseStatement | cst.SimpleStatementLine] = []
+    for name in sorted(classes):
+        for statement in cst.parse_module(classes[name], config=module.config_for_parsing).body:
+            new.append(statement.with_changes(leading_lines=two))
+    body = list(module.body)
+    at = next((i for i, s in enumerate(body) if isinstance(s, cst.FunctionDef | cst.ClassDef)), len(body))
+    if at < len(body):
+        lines = list(_leading(body[at]))
+        while lines and lines[0].comment is None:
+            lines.pop(0)
+        body[at] = body[at].with_changes(leading_lines=[*two, *lines])
+    return module.with_changes(body=[*body[:at], *new, *body[at:]])
 
 
 def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -33,6 +33,7 @@ class EmittedModel:
     remarks: tuple[Blocked, ...]
     has_predictor: bool
     needs: frozenset[str]
+    classes: Mapping[str, str]  # that the file needs: name and text
 
 
 def emit_model_function(function: ModelFunction, wants_predictor: bool) -> EmittedModel:
@@ -131,6 +132,7 @@ class _Emitter:
             tuple(self.remarks),
             self.predictions is not None,
             frozenset(self.rewriter.needs),
+            dict(self.rewriter.classes),
         )
 
     # -- signature -------------------------------------------------------------------------------------------------

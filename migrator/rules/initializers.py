@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.program.calls import is_false, is_true, string
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
@@ -27,6 +28,12 @@ with one seed; `tf-migrate verify` therefore carries the initial values over.
             Example("tf.zeros_initializer()", "tf.keras.initializers.Zeros()"),
             Example("tf.constant_initializer(0.1)", "tf.keras.initializers.Constant(value=0.1)"),
             Example("tf.glorot_uniform_initializer(seed=1)", "tf.keras.initializers.GlorotUniform(seed=1)"),
+            Example("tf.contrib.layers.xavier_initializer()", "tf.keras.initializers.GlorotUniform()"),
+            Example("tf.contrib.layers.xavier_initializer(uniform=False)", "tf.keras.initializers.GlorotNormal()"),
+            Example(
+                "tf.contrib.layers.variance_scaling_initializer(mode='FAN_AVG')",
+                'tf.keras.initializers.VarianceScaling(scale=2.0, mode="fan_avg", distribution="truncated_normal")',
+            ),
         ),
     ),
 )
@@ -62,11 +69,43 @@ def _initializer(site: Site) -> cst.BaseExpression:
     return expression(call_text(f"tf.keras.initializers.{keras}", ordered))
 
 
+def _xavier(site: Site) -> cst.BaseExpression:
+    bound = site.arguments(("uniform", "seed", "dtype"), "TFM205")
+    uniform = bound.get("uniform")
+    if uniform is not None and not (is_true(uniform) or is_false(uniform)):
+        raise Blocked("TFM205", site.original, "`uniform` is neither True nor False")
+    seed = [f"seed={site.code(bound['seed'])}"] if "seed" in bound else []
+    return expression(call_text(f"tf.keras.initializers.Glorot{'Normal' if is_false(uniform) else 'Uniform'}", seed))
+
+
+def _contrib_scaling(site: Site) -> cst.BaseExpression:
+    """Its normal distribution is cut at two deviations and scaled by 1.3, Keras' by 1/0.8796² = 1.2925."""
+    bound = site.arguments(("factor", "mode", "uniform", "seed", "dtype"), "TFM205")
+    uniform, mode = bound.get("uniform"), string(bound.get("mode", cst.SimpleString('"FAN_IN"')))
+    if mode is None or (uniform is not None and not (is_true(uniform) or is_false(uniform))):
+        raise Blocked("TFM205", site.original, "`mode` and `uniform` must be written out")
+    arguments = [
+        f"scale={site.code(bound['factor']) if 'factor' in bound else '2.0'}",
+        f'mode="{mode.lower()}"',
+        f'distribution="{"uniform" if is_true(uniform) else "truncated_normal"}"',
+    ]
+    arguments += [f"seed={site.code(bound['seed'])}"] if "seed" in bound else []
+    return expression(call_text("tf.keras.initializers.VarianceScaling", arguments))
+
+
+_CONTRIB: dict[str, CallRule] = {
+    "xavier_initializer": _xavier,
+    "xavier_initializer_conv2d": _xavier,
+    "variance_scaling_initializer": _contrib_scaling,
+}
 CALLS: dict[str, CallRule] = {
+    **{f"tf.contrib.{module}.{name}": rule for module in ("layers", "slim") for name, rule in _CONTRIB.items()},
     **{f"tf.{name}_initializer": _initializer for name in _TABLE},
     **{f"tf.initializers.{name}": _initializer for name in _TABLE},
     **{f"tf.keras.initializers.{name}": _initializer for name in ("glorot_uniform", "glorot_normal")},
 }
 REFERENCES = {
-    name: f"tf.keras.initializers.{_TABLE[name.rpartition('.')[2].removesuffix('_initializer')][0]}()" for name in CALLS
+    name: f"tf.keras.initializers.{_TABLE[name.rpartition('.')[2].removesuffix('_initializer')][0]}()"
+    for name in CALLS
+    if not name.startswith("tf.contrib.")
 }

@@ -33,6 +33,7 @@ the loss is 9 % off after 60 steps (measured). `tf.keras.regularizers.l2(s)` mea
             Example("tf.contrib.layers.l2_regularizer(0.01)", "tf.keras.regularizers.L2(0.005)"),
             Example("tf.contrib.layers.l2_regularizer(scale=params.l2)", "tf.keras.regularizers.L2(params.l2 / 2)"),
             Example("tf.contrib.layers.l1_regularizer(0.01)", "tf.keras.regularizers.L1(0.01)"),
+            Example("tf.contrib.layers.l1_l2_regularizer(0.1, 0.2)", "tf.keras.regularizers.L1L2(l1=0.1, l2=0.1)"),
         ),
     ),
 )
@@ -50,7 +51,17 @@ def _l1(site: Site) -> cst.BaseExpression:
     return expression(f"tf.keras.regularizers.L1({site.code(scale)})")
 
 
+def _l1_l2(site: Site) -> cst.BaseExpression:
+    bound = site.arguments(("scale_l1", "scale_l2", "scope"), "TFM207")
+    first = site.code(bound["scale_l1"]) if "scale_l1" in bound else "1.0"
+    second = bound.get("scale_l2", cst.Float("1.0"))
+    value = number(second)
+    half = repr(value / 2) if value is not None else f"{site.code(second)} / 2"
+    return expression(f"tf.keras.regularizers.L1L2(l1={first}, l2={half})")
+
+
 CALLS: dict[str, CallRule] = {
-    "tf.contrib.layers.l2_regularizer": _l2,
-    "tf.contrib.layers.l1_regularizer": _l1,
+    f"tf.contrib.{module}.{name}": rule
+    for module in ("layers", "slim")
+    for name, rule in (("l2_regularizer", _l2), ("l1_regularizer", _l1), ("l1_l2_regularizer", _l1_l2))
 }

@@ -68,6 +68,30 @@ def test_own_names_are_paired_by_shape() -> None:
     assert name_map.build(variables(("w", (3, 2))), variables(("dense/kernel:0", (3, 2)))).complete
 
 
+def test_weights_of_contrib_are_kernels_between_variables_of_another_order() -> None:
+    original = variables(
+        ("Conv/weights", (3, 4)),
+        ("Conv/biases", (4,)),
+        ("LayerNorm/beta", (4,)),
+        ("LayerNorm/gamma", (4,)),
+    )
+    migrated = variables(
+        ("conv/kernel", (3, 4)),
+        ("conv/bias", (4,)),
+        ("norm/gamma", (4,)),
+        ("norm/beta", (4,)),
+    )
+    names = name_map.build(original, migrated)
+    assert names.complete
+    assert names.to_migrated() == {
+        "Conv/weights": "conv/kernel",
+        "Conv/biases": "conv/bias",
+        "LayerNorm/beta": "norm/beta",
+        "LayerNorm/gamma": "norm/gamma",
+    }
+    assert not name_map.build(original, [*migrated[:1], *migrated[2:]]).complete
+
+
 def test_another_dtype_or_a_transposed_shape_is_incomplete() -> None:
     assert not name_map.build(variables(("w", (3, 2))), variables(("w", (2, 3)))).complete
     assert not name_map.build(variables(("w", (3,))), variables(("w", (3,)), dtype="float64")).complete

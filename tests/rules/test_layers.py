@@ -68,3 +68,54 @@ def test_reuse_that_shares_nothing() -> None:
     text = program(network="net = tf.layers.dense(net, 2, name='a', reuse=tf.AUTO_REUSE)")
     assert "Dense(2, name='a')(net)" in run(text)[0]
     assert "TFM202" in codes(text.replace("reuse=tf.AUTO_REUSE", "reuse=True"), Severity.MANUAL)
+
+
+def test_a_class_that_the_file_needs_stands_before_its_functions() -> None:
+    text = program(network=IS_TRAINING + "net = tf.contrib.slim.batch_norm(net, is_training=is_training, decay=0.9)")
+    new, findings = run(text)
+    assert "FusedBatchNormalization(momentum=1.0, scale=False)(net)\n" in new
+    assert "import tensorflow as tf\n\n\nclass FusedBatchNormalization(tf.keras.layers.BatchNormalization):\n" in new
+    assert (
+        "        return super().call(inputs[:, None, None, :], training=training)[:, 0, 0, :]\n\n\ndef input_fn" in new
+    )
+    assert {"TFM221", "TFM225"} <= {f.code for f in findings}
+    taken = text.replace("def input_fn", "FusedBatchNormalization = None\n\n\ndef input_fn")
+    assert codes(taken, Severity.MANUAL) == ["TFM224"]
+
+
+def test_normalizer_params_under_a_name() -> None:
+    text = program(
+        network=IS_TRAINING + "bn = {'is_training': is_training, 'scale': True, 'updates_collections': None}\n"
+        "net = tf.contrib.layers.conv2d(net, 3, 2, normalizer_fn=tf.contrib.layers.batch_norm, normalizer_params=bn,\n"
+        "                               activation_fn=None, scope='c')"
+    )
+    new, findings = run(text)
+    assert (
+        "    net = tf.keras.layers.BatchNormalization(momentum=0.999)("
+        "tf.keras.layers.Conv2D(3, 2, name='c', use_bias=False, padding=\"same\")(net))\n"
+    ) in new
+    assert "bn =" not in new
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+
+
+def test_a_dropout_that_keeps_all_outside_training() -> None:
+    for keep in ("0.8 if is_training else 1.0", "1. if not is_training else 0.8"):
+        text = program(network=IS_TRAINING + f"keep = {keep}\nnet = tf.contrib.layers.dropout(net, keep)")
+        new, findings = run(text)
+        assert "    net = tf.keras.layers.Dropout(0.2)(net)\n" in new
+        assert "TFM222" not in {f.code for f in findings}
+
+
+NOT_CARRIED_OVER = (
+    "net = tf.contrib.layers.conv2d(net, 3, 2, variables_collections=['w'])",
+    "net = tf.contrib.layers.batch_norm(net, param_initializers={'beta': tf.ones_initializer()})",
+    "net = tf.contrib.layers.batch_norm(net, updates_collections='mine')",
+    "net = tf.contrib.layers.layer_norm(net, begin_norm_axis=2)",
+    "net = tf.contrib.layers.fully_connected(net, 3, normalizer_fn=tf.nn.l2_normalize)",
+    "with tf.contrib.slim.arg_scope([net], stride=2):\n    net = tf.nn.relu(net)",
+)
+
+
+@pytest.mark.parametrize("network", NOT_CARRIED_OVER)
+def test_contrib_refused(network: str) -> None:
+    assert {"TFM224"} == set(codes(program(network=network), Severity.MANUAL))

@@ -84,6 +84,26 @@ def _signature(variable: Variable) -> tuple[tuple[int, ...], str, str, bool]:
     return variable.shape, variable.dtype, name if name in _STANDARD_LEAVES else "", variable.trainable
 
 
+def _leftover_groups(
+    originals: Sequence[Variable], migrated: Sequence[Variable]
+) -> list[tuple[list[Variable], list[Variable]]]:
+    """Variables of one shape, dtype and trainability that only one world has a standard name for.
+
+    `weights` and `biases` of tf.contrib.layers are a kernel and a bias in Keras. As many on either side, in creation
+    order, and none of them against another standard name.
+    """
+    groups: dict[tuple[tuple[int, ...], str, bool], tuple[list[Variable], list[Variable]]] = {}
+    for side, variables in enumerate((originals, migrated)):
+        for variable in variables:
+            key = variable.shape, variable.dtype, variable.trainable
+            groups.setdefault(key, ([], []))[side].append(variable)
+    return [
+        (ours, theirs)
+        for ours, theirs in groups.values()
+        if len(ours) == len(theirs) and all(_fits(a, b) is None for a, b in zip(ours, theirs, strict=True))
+    ]
+
+
 def _user_pairs(
     originals: Sequence[Variable], migrated: Sequence[Variable], user: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
@@ -108,7 +128,8 @@ def build(
 
     A pair must agree in shape and dtype, and in the leaf name where both use a standard one. If creation
     order alone leads to a conflict, variables with the same shape, dtype, leaf name and trainability are
-    paired in creation order among themselves. Raises NameMapError if the user's map cannot be applied at all.
+    paired in creation order among themselves, then those that only one program has a standard name for.
+    Raises NameMapError if the user's map cannot be applied at all.
     """
     pairs = list(_user_pairs(originals, migrated, user or {}))
     taken = {name for name, _ in pairs}, {name for _, name in pairs}
@@ -138,6 +159,12 @@ def build(
         pairs += [(a.name, b.name) for a, b in zip(ours, theirs, strict=False)]
         only_original += [v.name for v in ours[len(theirs) :]]
         only_migrated += [v.name for v in theirs[len(ours) :]]
+    for ours, theirs in _leftover_groups(
+        [v for v in left if v.name in set(only_original)], [v for v in right if v.name in set(only_migrated)]
+    ):
+        pairs += [(a.name, b.name) for a, b in zip(ours, theirs, strict=True)]
+        only_original = [name for name in only_original if name not in {v.name for v in ours}]
+        only_migrated = [name for name in only_migrated if name not in {v.name for v in theirs}]
     leftovers = bool(only_original or only_migrated)
     return NameMap(
         tuple(pairs),
