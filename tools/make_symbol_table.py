@@ -6,7 +6,9 @@ Run it with the interpreter of the migrated environment (TensorFlow 2.21 with tf
 
 A symbol is `same` when `tf.compat.v1.X` and `tf.X` are one and the same Python object (so its arguments and its
 meaning are the same too), and `renamed` when that object is found in the TensorFlow 2 namespace under another
-name. Constants are compared by type and value. tests/names/test_symbols.py repeats the comparison.
+name. Functions are compared below their decorators, which only dispatch, check types and warn: they are the same where
+the code, the defaults and what the code closes over are. Constants are compared by type and value.
+tests/names/test_symbols.py repeats the comparison.
 """
 
 import json
@@ -46,6 +48,20 @@ def is_constant(value):
     return isinstance(value, (int, float, str, bytes, bool, tuple)) or value is None
 
 
+def identity(value):
+    """What tells two symbols apart: an object, or what makes up the function below its decorators."""
+    from tensorflow.python.util import tf_decorator
+
+    if isinstance(value, type) or not callable(value):
+        return id(value)
+    function = tf_decorator.unwrap(value)[1]
+    if not isinstance(function, types.FunctionType):
+        return id(value)
+    closed = tuple(id(cell.cell_contents) for cell in function.__closure__ or ())
+    defaults = (function.__defaults__, tuple(sorted((function.__kwdefaults__ or {}).items())))
+    return id(function.__code__), closed, repr(defaults)
+
+
 def compare():
     import tensorflow as tf
 
@@ -53,16 +69,17 @@ def compare():
     new = public_symbols(tf, "tf")
     homes = {}
     for dotted, value in sorted(new.items(), key=lambda item: (item[0].count("."), "experimental" in item[0], item[0])):
-        if not is_constant(value):
-            homes.setdefault(id(value), dotted)
+        if not is_constant(value) and not dotted.startswith("tf.raw_ops."):  # these take keywords only
+            homes.setdefault(identity(value), dotted)
     same, renamed = [], {}
     for dotted, value in sorted(old.items()):
         if dotted in new and (
-            new[dotted] is value or (is_constant(value) and type(value) is type(new[dotted]) and value == new[dotted])
+            (not is_constant(value) and identity(new[dotted]) == identity(value))
+            or (is_constant(value) and type(value) is type(new[dotted]) and value == new[dotted])
         ):
             same.append(dotted)
-        elif not is_constant(value) and id(value) in homes:
-            renamed[dotted] = homes[id(value)]
+        elif not is_constant(value) and identity(value) in homes:
+            renamed[dotted] = homes[identity(value)]
     return {"tensorflow": tf.__version__, "same": same, "renamed": renamed}
 
 

@@ -200,7 +200,7 @@ class _Reader:
         if not isinstance(target, cst.Name) or origin is None or origin.startswith(_FLAGS):
             return
         found = home(origin)
-        if found is not None and found.positional is None and found.keywords is None:
+        if found is not None and found.signature is None:
             return  # a value that lives on, and may keep its name
         others = [b for b in self._of(target.value) if b.node is not small]
         sure = all(self._same(b, origin) for b in others) and len(line.body) == 1

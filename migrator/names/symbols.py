@@ -1,8 +1,8 @@
 """Where each TensorFlow 1 symbol lives in TensorFlow 2.
 
 Two sources: `symbols.json`, made by tools/make_symbol_table.py by comparing the objects of an installed
-TensorFlow 2.21, and the table below of symbols whose two versions are different objects but compute the same
-for the arguments listed (source: the signatures in TensorFlow 2.21, `tf.compat.v1` against `tf`).
+TensorFlow 2.21, and signatures.py, of symbols whose two versions are different objects but compute the same for the
+arguments that both have.
 """
 
 from __future__ import annotations
@@ -12,71 +12,53 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from migrator.names.signatures import SIGNATURES, Signature
+
 
 @dataclass(frozen=True)
 class Home:
-    """The TensorFlow 2 name of a symbol, and how far its call may be carried over as written.
+    """The TensorFlow 2 name of a symbol, and how its call is carried over.
 
-    `positional` is the number of leading positional arguments that mean the same in both versions and
-    `keywords` the keyword arguments that do; None means any.
+    Without a `signature` any call means the same in both versions.
     """
 
     name: str
-    positional: int | None = None
-    keywords: frozenset[str] | None = None
+    signature: Signature | None = None
 
 
-def _checked(name: str, positional: int, keywords: str) -> Home:
-    return Home(name, positional, frozenset(keywords.split()))
-
-
-_REDUCTIONS = ("all", "any", "max", "mean", "min", "prod", "sum", "logsumexp")
 _CHECKED = {
-    **{f"tf.reduce_{r}": _checked(f"tf.reduce_{r}", 3, "input_tensor axis keepdims name") for r in _REDUCTIONS},
-    "tf.name_scope": _checked("tf.name_scope", 1, "name"),
-    "tf.argmax": _checked("tf.argmax", 2, "input axis output_type name"),
-    "tf.argmin": _checked("tf.argmin", 2, "input axis output_type name"),
-    "tf.math.argmax": _checked("tf.math.argmax", 2, "input axis output_type name"),
-    "tf.nn.softmax": _checked("tf.nn.softmax", 3, "logits axis name"),
-    "tf.nn.log_softmax": _checked("tf.nn.log_softmax", 3, "logits axis name"),
-    "tf.nn.sigmoid": _checked("tf.nn.sigmoid", 2, "x name"),
-    "tf.nn.tanh": _checked("tf.nn.tanh", 2, "x name"),
-    "tf.squeeze": _checked("tf.squeeze", 3, "input axis name"),
-    "tf.expand_dims": _checked("tf.expand_dims", 2, "input axis name"),
-    "tf.shape": _checked("tf.shape", 1, "input out_type name"),
-    "tf.size": _checked("tf.size", 1, "input out_type name"),
-    "tf.constant": _checked("tf.constant", 3, "value dtype shape name"),
-    "tf.zeros_like": _checked("tf.zeros_like", 1, "dtype name"),
-    "tf.ones_like": _checked("tf.ones_like", 1, "dtype name"),
-    "tf.set_random_seed": _checked("tf.random.set_seed", 1, "seed"),
-    "tf.random.set_random_seed": _checked("tf.random.set_seed", 1, "seed"),
-    "tf.decode_csv": _checked(
-        "tf.io.decode_csv", 5, "records record_defaults field_delim use_quote_delim na_value name"
-    ),
-    "tf.io.decode_csv": _checked(
-        "tf.io.decode_csv", 5, "records record_defaults field_delim use_quote_delim na_value name"
-    ),
-    "tf.parse_single_example": _checked("tf.io.parse_single_example", 2, "serialized features name"),
-    "tf.io.parse_single_example": _checked("tf.io.parse_single_example", 2, "serialized features name"),
-    "tf.parse_example": _checked("tf.io.parse_example", 2, "serialized features name"),
-    "tf.io.parse_example": _checked("tf.io.parse_example", 2, "serialized features name"),
-    "tf.string_to_number": _checked("tf.strings.to_number", 2, "out_type name"),
-    "tf.strings.to_number": _checked("tf.strings.to_number", 2, "out_type name"),
+    **{old: Home(new, signature) for old, (new, signature) in SIGNATURES.items()},
     "tf.data.Dataset": Home("tf.data.Dataset"),
     "tf.data.TextLineDataset": Home("tf.data.TextLineDataset"),
     "tf.data.TFRecordDataset": Home("tf.data.TFRecordDataset"),
     "tf.data.FixedLengthRecordDataset": Home("tf.data.FixedLengthRecordDataset"),
     "tf.data.AUTOTUNE": Home("tf.data.AUTOTUNE"),
     "tf.data.experimental.AUTOTUNE": Home("tf.data.AUTOTUNE"),
-    "tf.gfile.Exists": Home("tf.io.gfile.exists"),
-    "tf.gfile.MakeDirs": Home("tf.io.gfile.makedirs"),
-    "tf.gfile.Glob": Home("tf.io.gfile.glob"),
+    "tf.contrib.data.AUTOTUNE": Home("tf.data.AUTOTUNE"),
     "tf.gfile.GFile": Home("tf.io.gfile.GFile"),
     "tf.gfile.Open": Home("tf.io.gfile.GFile"),
-    "tf.gfile.DeleteRecursively": Home("tf.io.gfile.rmtree"),
-    "tf.gfile.Remove": Home("tf.io.gfile.remove"),
-    "tf.gfile.ListDirectory": Home("tf.io.gfile.listdir"),
-    "tf.gfile.IsDirectory": Home("tf.io.gfile.isdir"),
+    "tf.gfile.FastGFile": Home("tf.io.gfile.GFile"),
+    **{f"tf.compat.{name}": Home(f"tf.compat.{name}") for name in ("as_bytes", "as_str", "as_str_any", "as_text")},
+    **{
+        f"tf.saved_model.{module}.{name}": Home(f"tf.saved_model.{name}")
+        for module, names in {
+            "tag_constants": ("SERVING", "TRAINING", "GPU", "TPU"),
+            "signature_constants": (
+                "CLASSIFY_INPUTS",
+                "CLASSIFY_METHOD_NAME",
+                "CLASSIFY_OUTPUT_CLASSES",
+                "CLASSIFY_OUTPUT_SCORES",
+                "DEFAULT_SERVING_SIGNATURE_DEF_KEY",
+                "PREDICT_INPUTS",
+                "PREDICT_METHOD_NAME",
+                "PREDICT_OUTPUTS",
+                "REGRESS_INPUTS",
+                "REGRESS_METHOD_NAME",
+                "REGRESS_OUTPUTS",
+            ),
+        }.items()
+        for name in names
+    },
 }
 _CHECKED.update({name: Home("tf.version.VERSION") for name in ("tf.VERSION", "tf.version.VERSION")})
 _CHECKED["tf.__version__"] = Home("tf.__version__")

@@ -16,7 +16,7 @@ from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
 from migrator.program.calls import is_none
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked
-from migrator.rules import datasets, initializers, layers, partitioners
+from migrator.rules import datasets, initializers, layers, logs, partitioners
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.inputs import is_iterator
 from migrator.rules.rule import Example, Rule
@@ -40,10 +40,15 @@ run tf-migrate again.
         "a call whose arguments changed between the versions",
         Severity.MANUAL,
         """
-The symbol lives on, but an argument of this call was renamed, removed or moved (`keep_dims`, `dimension`,
-`squeeze_dims`). Write the call with the arguments that both versions share.
+The symbol lives on, but an argument of this call has no counterpart in TensorFlow 2. Write the call with the arguments
+that both versions share. Arguments that only have another name or place now (`keep_dims`, `reduction_indices`,
+`dimension`, `squeeze_dims`) are carried over.
 """,
-        (Example("tf.reduce_mean(x, keep_dims=True)", None),),
+        (
+            Example("tf.constant(1.0, shape=[2], verify_shape=True)", None),
+            Example("tf.name_scope(name, 'block', [x])", None),
+            Example("tf.reduce_mean(*arguments)", None),
+        ),
     ),
     Rule(
         "TFM209",
@@ -67,38 +72,31 @@ same for the arguments given.
         (
             Example("tf.log(x)", "tf.math.log(x)"),
             Example("tf.to_float(x)", "tf.cast(x, tf.float32)"),
+            Example("x.shape[-1].value", "x.shape[-1]"),
+            Example("x.get_shape()[1].value * 2", "x.get_shape()[1] * 2"),
             Example("tf.random_uniform([2])", "tf.random.uniform([2])"),
             Example("tf.argmax(logits, 1)", "tf.argmax(logits, 1)"),
+            Example("tf.argmax(logits, dimension=1)", "tf.argmax(logits, axis=1)"),
+            Example("tf.reduce_mean(x, keep_dims=True)", "tf.reduce_mean(x, keepdims=True)"),
+            Example("tf.reduce_sum(x, reduction_indices=[1])", "tf.reduce_sum(x, axis=[1])"),
+            Example("tf.nn.in_top_k(logits, labels, 5)", "tf.math.in_top_k(predictions=logits, targets=labels, k=5)"),
+            Example("tf.gather(x, y, name='g', axis=1)", "tf.gather(x, y, name='g', axis=1)"),
+            Example("tf.gfile.Copy(a, newpath=b)", "tf.io.gfile.copy(a, dst=b)"),
             Example('tf.name_scope("block")', 'tf.name_scope("block")'),
             Example("tf.app.run()", "absl.app.run(main)"),
             Example("tf.VERSION", "tf.version.VERSION"),
             Example("tf.estimator.ModeKeys.EVAL", '"eval"'),
             Example('tf.flags.DEFINE_string("data", "", "Folder.")', 'absl.flags.DEFINE_string("data", "", "Folder.")'),
-            Example("tf.logging.set_verbosity(tf.logging.INFO)", 'tf.get_logger().setLevel("INFO")'),
         ),
     ),
 )
 
 _CASTS = {"tf.to_float": "float32", "tf.to_double": "float64", "tf.to_int32": "int32", "tf.to_int64": "int64"}
-_LOG_CALLS = {"debug": "debug", "info": "info", "warn": "warning", "warning": "warning", "error": "error"}
 
 
 def _cast(site: Site) -> cst.BaseExpression:
     value = site.arguments(("x", "name"), "TFM204")["x"]
     return cst.parse_expression(f"tf.cast({site.code(value)}, tf.{_CASTS[site.name]})")
-
-
-def _verbosity(site: Site) -> cst.BaseExpression:
-    level = site.originals(("v",), "TFM204")["v"]
-    name = dotted(level)
-    if name is None or not name.rpartition(".")[2].isupper():
-        raise Blocked("TFM204", site.original, "the level is not one of `tf.logging.INFO` and the like")
-    return cst.parse_expression(f'tf.get_logger().setLevel("{name.rpartition(".")[2]}")')
-
-
-def _log(site: Site) -> cst.BaseExpression:
-    method = _LOG_CALLS[site.name.rpartition(".")[2]]
-    return site.call.with_changes(func=cst.parse_expression(f"tf.get_logger().{method}"))
 
 
 def _app_run(site: Site) -> cst.BaseExpression:
@@ -115,9 +113,17 @@ _CALLS: dict[str, CallRule] = {
     "tf.app.run": _app_run,
     **call_rules(),
     **dict.fromkeys(_CASTS, _cast),
-    "tf.logging.set_verbosity": _verbosity,
-    **{f"tf.logging.{name}": _log for name in _LOG_CALLS},
 }
+
+
+def is_dimension(node: cst.Attribute) -> bool:
+    """Whether this is `x.shape[i].value` or `x.get_shape()[i].value`: TensorFlow 2 gives the number itself."""
+    if node.attr.value != "value" or not isinstance(node.value, cst.Subscript) or len(node.value.slice) != 1:
+        return False
+    whole = node.value.value
+    if isinstance(whole, cst.Call):
+        return isinstance(whole.func, cst.Attribute) and whole.func.attr.value == "get_shape" and not whole.args
+    return isinstance(whole, cst.Attribute) and whole.attr.value == "shape"
 
 
 class Rewriter(cst.CSTTransformer):
@@ -229,10 +235,10 @@ class Rewriter(cst.CSTTransformer):
                 Blocked("TFM601", node, "the tensors of this iterator are used otherwise than being returned")
             )
         name = self.imports.tensorflow(node.func)
-        if name is not None and (name in _CALLS or name == "tf.logging.set_verbosity"):
+        if name is not None and name in _CALLS:
             self._consumed.add(node.func)
-        if name in ("tf.logging.set_verbosity",):
-            self._consumed.update(arg.value for arg in node.args)
+        if name == "tf.logging.set_verbosity":
+            self._consumed.update(arg.value for arg in node.args if self.imports.tensorflow(arg.value) in logs.LEVELS)
         if name is not None and name.startswith(_LAYERS) and name in _CALLS:
             self._skip_arguments(name, node)
         if self._object_class(node.func) is not None:
@@ -301,7 +307,7 @@ class Rewriter(cst.CSTTransformer):
                 return _CALLS[name](site)
             found = home(name)
             if found is not None:
-                self._check_arguments(name, found, original_node)
+                return self._renamed(name, found, updated_node)
         except Blocked as problem:
             # The rule sees rewritten arguments, which have no place in the file: report at the call.
             self.problems.append(Blocked(problem.code, original_node, problem.message))
@@ -322,15 +328,38 @@ class Rewriter(cst.CSTTransformer):
             self.definition,
         )
 
-    def _check_arguments(self, name: str, found: Home, call: cst.Call) -> None:
-        for index, arg in enumerate(call.args):
-            if arg.keyword is None:
-                if found.positional is not None and index >= found.positional and not arg.star:
-                    raise Blocked(
-                        "TFM204", call, f"argument {index + 1} of `{name}` has another meaning in TensorFlow 2"
-                    )
-            elif found.keywords is not None and arg.keyword.value not in found.keywords:
-                raise Blocked("TFM204", call, f"`{name}` has no argument `{arg.keyword.value}` in TensorFlow 2")
+    def _renamed(self, name: str, found: Home, updated: cst.Call) -> cst.Call:
+        """The call with the names that its arguments have in TensorFlow 2, for a symbol whose signature changed."""
+        signature = found.signature
+        if signature is None:
+            return updated
+        args: list[cst.Arg] = []
+        for index, arg in enumerate(updated.args):
+            if arg.star:
+                raise Blocked("TFM204", arg, f"`{name}` is called with * or ** arguments: write them out")
+            if arg.keyword is not None:
+                parameter = signature.named(arg.keyword.value)
+            else:
+                parameter = signature.parameters[index] if index < len(signature.parameters) else None
+            if parameter is None:
+                which = f"`{arg.keyword.value}`" if arg.keyword is not None else f"argument {index + 1}"
+                raise Blocked("TFM204", arg, f"{which} of `{name}` has no counterpart in TensorFlow 2")
+            if parameter.only is not None and self.code(arg.value) != parameter.only:
+                message = (
+                    f"`{parameter.old}` of `{name}` may only be {parameter.only}: TensorFlow 2 has no such argument"
+                )
+                raise Blocked("TFM204", arg, message)
+            if parameter.new is None:
+                continue
+            if arg.keyword is not None or index >= signature.shared:
+                arg = arg.with_changes(
+                    keyword=cst.Name(parameter.new),
+                    equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+                )
+            args.append(arg)
+        if args and len(args) < len(updated.args):
+            args[-1] = args[-1].with_changes(comma=updated.args[-1].comma)
+        return updated.with_changes(args=args)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         self._consumed.add(node.attr)
@@ -343,7 +372,7 @@ class Rewriter(cst.CSTTransformer):
             return updated_node
         name = self.imports.tensorflow(original_node)
         if name is None:
-            return updated_node
+            return updated_node.value if is_dimension(original_node) else updated_node
         return self._reference(name, original_node, updated_node)
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
@@ -366,6 +395,11 @@ class Rewriter(cst.CSTTransformer):
         """A TensorFlow symbol that is not the function of a call with a rule."""
         if name in initializers.REFERENCES:
             return cst.parse_expression(initializers.REFERENCES[name])
+        if name in logs.REFERENCES:
+            return cst.parse_expression(logs.REFERENCES[name])
+        if name in logs.LEVELS and self.imports.names.get("logging", "logging") == "logging":
+            self.needs.add("logging")
+            return cst.parse_expression(logs.LEVELS[name])
         if name in MODE_KEYS:
             return cst.SimpleString(f'"{MODE_KEYS[name]}"')
         for prefix in _FLAGS:

@@ -11,7 +11,11 @@ from tests.rules.programs import program, run, run_project
 BLOCKED: dict[str, tuple[str, str, str]] = {
     "placeholder": (program(network="net = tf.placeholder(tf.float32)"), "TFM203", "tf.placeholder"),
     "get_variable": (program(network='w = tf.get_variable("w", [1])\nnet = net * w'), "TFM203", "tf.get_variable"),
-    "keep_dims": (program(network="net = tf.reduce_mean(net, keep_dims=True)"), "TFM204", "keep_dims"),
+    "verify_shape": (
+        program(network="net += tf.constant(1.0, shape=[1], verify_shape=True)"),
+        "TFM204",
+        "verify_shape",
+    ),
     "layer reuse": (program(network="net = tf.layers.dense(net, 2, reuse=True)"), "TFM202", "reuse"),
     "batch renorm": (program(network="net = tf.layers.batch_normalization(net, renorm=True)"), "TFM202", "renorm"),
     "star arguments": (program(network="net = tf.layers.dense(*net)"), "TFM202", "*net"),

@@ -1,0 +1,43 @@
+"""The tool that counts what the codemod does with other people's programs."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+from tests.rules.programs import program
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "try_corpus.py"
+
+
+def tried(tmp_path: Path, folders: list[Path]) -> tuple[int, list[dict[str, Any]], str]:
+    main = runpy.run_path(str(TOOL))["main"]
+    table, data = tmp_path / "rates.md", tmp_path / "rates.json"
+    code = main([*map(str, folders), "--table", str(table), "--data", str(data), "--timeout", "120"])
+    return code, json.loads(data.read_text()), table.read_text()
+
+
+def test_programs_are_counted(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    (first / "good.py").write_text(program())
+    (first / "bad.py").write_text(program(network="net = tf.placeholder(tf.float32)"))
+    (second / "copy.py").write_text(program())
+    cells = [{"cell_type": "code", "source": ["!pip install x\n", "import tensorflow as tf\n"]}]
+    cells.append({"cell_type": "code", "source": ["e = tf.estimator.DNNClassifier([3], [])\n"]})
+    (second / "notes.ipynb").write_text(json.dumps({"cells": cells}))
+    code, data, table = tried(tmp_path, [first, second])
+    assert code == 0
+    statuses = [(Path(p["file"]).name, p["line"], p["kind"], p["status"]) for t in data for p in t["programs"]]
+    lines = [(name, kind, status) for name, _, kind, status in statuses]
+    assert sorted(lines) == [
+        ("bad.py", "custom", "blocked"),
+        ("good.py", "custom", "native"),
+        ("notes.py", "canned", "blocked"),
+    ]
+    assert "| custom | 2 | 1 | 0 | 1 | 0 | 50 % | - |" in table
+    assert "**1** (1) TFM203 `tf.placeholder` has no home" in table
+    assert sorted(path.name for path in first.iterdir()) == ["bad.py", "good.py"]

@@ -1,0 +1,425 @@
+"""Tries the codemod on folders of other people's programs, and writes a table of what came of it.
+
+    python tools/try_corpus.py FOLDER... --table rates.md --data rates.json [--before older.json] [--timeout 300]
+
+Every folder is one repository. Its Python files (and the code cells of its notebooks) are copied to a scratch folder,
+migrated there in this process's children, compiled, and migrated once more. Nothing is written to the folders.
+
+A program is one construction of an Estimator: `tf.estimator.Estimator(...)` (custom), TPUEstimator (tpu), a canned one
+(canned), `model_to_estimator` (keras) or a subclass of one (subclass). A file that was seen before, byte for byte, in
+an earlier folder is not counted again, and neither is another version of a file (`name@commit` beside `name`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import re
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import libcst as cst
+
+from migrator.findings import Finding, Severity
+from migrator.migrate import Options, Result, migrate
+from migrator.program.parsed import ParsedFile, Project
+from migrator.source.discovery import discover
+from migrator.source.newlines import unified
+from migrator.source.reading import Source, read
+
+KINDS = ("custom", "tpu", "canned", "keras", "subclass")
+_MAPPED = "track_tf1_style_variables"
+_EXAMPLES = 3
+
+
+@dataclass
+class Program:
+    """One construction of an Estimator, and what became of it: native, mapped, blocked or silent."""
+
+    file: str
+    line: int
+    kind: str
+    status: str = "silent"
+    reasons: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Tried:
+    """What one repository gave."""
+
+    name: str
+    files: int = 0
+    lines: int = 0
+    seconds: float = 0.0
+    programs: list[Program] = field(default_factory=list)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    unreadable: dict[str, int] = field(default_factory=dict)
+    crashes: list[str] = field(default_factory=list)
+    unparsable: list[str] = field(default_factory=list)
+    unstable: list[str] = field(default_factory=list)
+    changed: int = 0
+    timed_out: bool = False
+
+
+def family(finding: Finding) -> str:
+    """A finding's code and its message without what is particular to one program."""
+
+    def keep(match: re.Match[str]) -> str:
+        return match[0] if match[1].startswith("tf.") or (match[1].isidentifier() and len(match[1]) > 24) else "`…`"
+
+    message = re.sub(r"`([^`]*)`", keep, finding.message)
+    if finding.code == "TFM110":
+        message = finding.message
+    return f"{finding.code} {re.sub(r'[0-9]+', 'N', message)}"[:160]
+
+
+# -- copying ---------------------------------------------------------------------------------------------------------
+
+
+def copy(folder: Path, scratch: Path) -> None:
+    """The Python files of a folder, and its notebooks as Python files."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_file() or path.suffix not in (".py", ".ipynb"):
+            continue
+        target = scratch / path.relative_to(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".py":
+            shutil.copyfile(path, target)
+            continue
+        text = code_of(path)
+        if text:
+            target.with_suffix(".py").write_text(text, encoding="utf-8")
+
+
+def code_of(notebook: Path) -> str:
+    """The code cells of a notebook as one script; lines that only a notebook understands are comments."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8")).get("cells", [])
+    except (ValueError, AttributeError):
+        return ""
+    parts = []
+    for cell in cells:
+        if cell.get("cell_type") == "code":
+            source = cell.get("source", "")
+            text = source if isinstance(source, str) else "".join(source)
+            if text.lstrip().startswith("%%"):
+                text = "\n".join(f"# {line}" for line in text.split("\n"))
+            parts.append(re.sub(r"^(\s*)([%!].*)$", r"\1pass  # \2", text, flags=re.MULTILINE))
+    return "\n\n".join(parts) + "\n"
+
+
+# -- one repository --------------------------------------------------------------------------------------------------
+
+
+class _Constructions(cst.CSTVisitor):
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[tuple[cst.CSTNode, str]] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        kind = _kind(self.file.imports.tensorflow(node.func))
+        if kind is not None:
+            self.found.append((node, kind))
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        if any(_kind(self.file.imports.tensorflow(base.value)) is not None for base in node.bases):
+            self.found.append((node, "subclass"))
+
+
+def _kind(name: str | None) -> str | None:
+    if name is None:
+        return None
+    last = name.rpartition(".")[2]
+    if last == "Estimator":
+        return "custom"
+    if last == "TPUEstimator":
+        return "tpu"
+    if last == "model_to_estimator":
+        return "keras"
+    if ("estimator" in name or "contrib.learn" in name) and last.endswith(("Classifier", "Regressor", "Estimator")):
+        return "canned"
+    return None
+
+
+def attempt(folder: Path, scratch: Path, tried: Tried) -> None:
+    """Migrates the files of a scratch folder; after a crash each of its subfolders by itself."""
+    inputs = [read(found.path, strict=found.named) for found in discover([scratch])]
+    sources = []
+    for item in inputs:
+        if isinstance(item, Finding):
+            tried.unreadable[item.code] = tried.unreadable.get(item.code, 0) + 1
+        else:
+            sources.append(Source(item.path, item.raw, unified(item.text), item.encoding, item.bom))
+    tried.files, tried.lines = len(inputs), sum(source.text.count("\n") for source in sources)
+    _migrate(sources, folder, scratch, tried)
+
+
+def _migrate(sources: Sequence[Source], folder: Path, scratch: Path, tried: Tried, depth: int = 0) -> None:
+    started = time.process_time()
+    try:
+        results, project = _observed(sources)
+    except Exception as error:
+        tried.seconds += time.process_time() - started
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno} {type(error).__name__}: {error}"[:300]
+        names = sorted({source.path.relative_to(scratch).parts[: depth + 1] for source in sources})
+        if len(names) > 1 or (len(sources) > 1 and depth < 12):
+            for name in names:
+                part = [s for s in sources if s.path.relative_to(scratch).parts[: depth + 1] == name]
+                _migrate(part, folder, scratch, tried, depth + 1)
+        if not tried.crashes or len(sources) == 1:
+            shown = str(folder / sources[0].path.relative_to(scratch)) if len(sources) == 1 else str(folder)
+            tried.crashes.append(f"{shown}: {where}")
+        return
+    tried.seconds += time.process_time() - started
+    new = {result.source.path: result.text for result in results}
+    findings = {result.source.path: result.findings for result in results}
+    for result in results:
+        if result.text != result.source.text:
+            tried.changed += 1
+            name = str(folder / result.source.path.relative_to(scratch))
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    compile(result.text, name, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError) as error:
+                tried.unparsable.append(f"{name}: {error}")
+    if project is not None:
+        _programs(project, findings, new, folder, scratch, tried)
+    if tried.changed:
+        again = [Source(s.path, s.raw, new[s.path], s.encoding, s.bom) for s in sources if new[s.path] != s.text]
+        for result in migrate(again, Options()):
+            if result.text != result.source.text:
+                tried.unstable.append(str(folder / result.source.path.relative_to(scratch)))
+
+
+def _observed(sources: Sequence[Source]) -> tuple[list[Result], Project | None]:
+    """The results, and the project as the codemod read it (None where no file concerned it)."""
+    made: list[Project] = []
+
+    def of(files: Iterable[ParsedFile]) -> Project:
+        made.append(read_project(files))
+        return made[-1]
+
+    read_project = Project.of
+    with mock.patch.object(Project, "of", staticmethod(of)):
+        results = migrate(sources, Options())
+    return results, made[-1] if made else None
+
+
+def _programs(
+    project: Project,
+    findings: dict[Path, tuple[Finding, ...]],
+    new: dict[Path, str],
+    folder: Path,
+    scratch: Path,
+    tried: Tried,
+) -> None:
+    for file in project.files:
+        if "stimator" not in file.text:
+            continue
+        finder = _Constructions(file)
+        file.module.visit(finder)
+        for node, kind in finder.found:
+            line, column = file.position(node)
+            program = Program(str(folder / file.path.relative_to(scratch)), line, kind)
+            reached = _reach(project, file)
+            here = [f for f in findings.get(file.path, ()) if (f.line, f.column) == (line, column)]
+            if any(f.code == "TFM101" for f in here):
+                mapped = any(_MAPPED in new[p] and new[p] != project._by_path[p].text for p in reached)
+                program.status = "mapped" if mapped else "native"
+            else:
+                own = [f for f in findings.get(file.path, ()) if f.severity in (Severity.MANUAL, Severity.ERROR)]
+                for path in () if own else reached:
+                    own += [f for f in findings.get(path, ()) if f.severity in (Severity.MANUAL, Severity.ERROR)]
+                for found in own:
+                    name = family(found)
+                    program.reasons.append(name)
+                    place = f"{folder / Path(found.path).relative_to(scratch)}:{found.line}"
+                    examples = tried.examples.setdefault(name, [])
+                    if place not in examples and len(examples) < _EXAMPLES:
+                        examples.append(place)
+                program.reasons = sorted(set(program.reasons))
+                if own:
+                    program.status = "blocked"
+            tried.programs.append(program)
+
+
+def _reach(project: Project, file: ParsedFile) -> list[Path]:
+    """The files that a file imports, directly or not, and itself."""
+    found, queue = [], [file]
+    while queue:
+        file = queue.pop()
+        if file.path in found:
+            continue
+        found.append(file.path)
+        for origin in file.imports.names.values():
+            parts = origin.split(".")
+            for length in range(len(parts), 0, -1):
+                other = project.sibling(file, ".".join(parts[:length]))
+                if other is not None:
+                    queue.append(other)
+                    break
+    return found
+
+
+# -- all repositories ------------------------------------------------------------------------------------------------
+
+
+def _child(folder: Path, answer: Connection) -> None:
+    tried = Tried(folder.name)
+    with tempfile.TemporaryDirectory(prefix="try-corpus-") as scratch:
+        copy(folder, Path(scratch).resolve())
+        try:
+            attempt(folder, Path(scratch).resolve(), tried)
+        except Exception as error:
+            tried.crashes.append(f"{folder}: {type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
+    answer.send(asdict(tried))
+
+
+def try_folder(folder: Path, timeout: float) -> dict[str, Any]:
+    """Tries one repository in a child process; after `timeout` seconds it is given up."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_child, args=(folder, theirs))
+    child.start()
+    theirs.close()
+    try:
+        found: dict[str, Any] = ours.recv() if ours.poll(timeout) else {**asdict(Tried(folder.name)), "timed_out": True}
+    except EOFError:
+        found = {**asdict(Tried(folder.name)), "crashes": [f"{folder}: the process died"]}
+    child.kill()
+    child.join()
+    return found
+
+
+def without_copies(results: Iterable[dict[str, Any]], folders: Sequence[Path]) -> None:
+    """Takes out the programs of files that came before: the same bytes, or another version of a file."""
+    seen: dict[str, str] = {}
+    for tried, folder in zip(results, folders, strict=True):
+        kept = []
+        for program in tried["programs"]:
+            path = Path(program["file"])
+            raw = path.read_bytes() if path.exists() else program["file"].encode()
+            place = f"{folder.name.partition('@')[0]}/{path.relative_to(folder)}"
+            keys = (hashlib.sha256(raw).hexdigest(), place)
+            known = {seen.get(key, program["file"]) for key in keys}
+            if known == {program["file"]}:
+                kept.append(program)
+                seen.update(dict.fromkeys(keys, program["file"]))
+        tried["programs"] = kept
+
+
+def table(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = ()) -> str:
+    """The report as Markdown."""
+    lines = ["# The codemod on other people's programs", "", *_totals(results, before), "", "## Repositories", ""]
+    lines.append(
+        "| repository | files | programs | native | mapped | blocked | silent | crashes | bad | unstable | s |"
+    )
+    lines.append("|---|---|---|---|---|---|---|---|---|---|---|")
+    for tried in results:
+        count = Counter(p["status"] for p in tried["programs"])
+        note = " (timed out)" if tried["timed_out"] else ""
+        cells = [tried["name"] + note, tried["files"], len(tried["programs"])]
+        cells += [count[status] for status in ("native", "mapped", "blocked", "silent")]
+        cells += [len(tried["crashes"]), len(tried["unparsable"]), len(tried["unstable"]), f"{tried['seconds']:.1f}"]
+        lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    for title, key in (("Crashes", "crashes"), ("Does not parse", "unparsable"), ("Changes again", "unstable")):
+        found = [line for tried in results for line in tried[key]]
+        if found:
+            lines += ["", f"## {title}", "", *(f"- {line}" for line in found)]
+    for title, kinds in (("custom Estimators", ("custom",)), ("TPUEstimators and others", KINDS[1:])):
+        lines += ["", f"## What blocks {title}", "", *_reasons(results, kinds)]
+    return "\n".join(lines) + "\n"
+
+
+def _totals(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> list[str]:
+    seconds = sum(tried["seconds"] for tried in results) or 1.0
+    files = sum(tried["files"] for tried in results)
+    code = sum(tried["lines"] for tried in results)
+    lines = [
+        f"{len(results)} repositories, {files} files, {code} lines, {seconds:.0f} CPU-seconds "
+        f"({files / seconds:.0f} files and {code / seconds:.0f} lines a CPU-second).",
+        "",
+        "| kind | programs | native | mapped | blocked | silent | native or mapped | before |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        count, old = _count(results, kind), _count(before, kind)
+        total = sum(count.values())
+        if total:
+            cells = [kind, total, *(count[s] for s in ("native", "mapped", "blocked", "silent")), _rate(count)]
+            lines.append("| " + " | ".join(str(c) for c in [*cells, _rate(old) if old else "-"]) + " |")
+    return lines
+
+
+def _count(results: Sequence[dict[str, Any]], kind: str) -> Counter[str]:
+    return Counter(p["status"] for tried in results for p in tried["programs"] if p["kind"] == kind)
+
+
+def _rate(count: Counter[str]) -> str:
+    return f"{100 * (count['native'] + count['mapped']) / (sum(count.values()) or 1):.0f} %"
+
+
+def _reasons(results: Sequence[dict[str, Any]], kinds: Sequence[str]) -> list[str]:
+    blocked: Counter[str] = Counter()
+    alone: Counter[str] = Counter()
+    codes: Counter[str] = Counter()
+    examples: dict[str, list[str]] = defaultdict(list)
+    for tried in results:
+        for program in tried["programs"]:
+            if program["kind"] in kinds:
+                blocked.update(program["reasons"])
+                codes.update({reason[:6] for reason in program["reasons"]})
+                alone.update(program["reasons"] if len(program["reasons"]) == 1 else ())
+        for reason, places in tried["examples"].items():
+            examples[reason] = (examples[reason] + places)[:_EXAMPLES]
+    lines = ["Programs by code: " + ", ".join(f"{code} {count}" for code, count in codes.most_common()) + ".", ""]
+    lines += ["Programs by reason (a second number counts those with no other known reason):", ""]
+    for reason, count in sorted(blocked.items(), key=lambda item: (-item[1], item[0])):
+        lines.append(f"- **{count}** ({alone[reason]}) {reason}")
+        if count > 3:
+            lines += [f"    - {place}" for place in examples[reason]]
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Tries the codemod on folders of other people's programs.")
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--table", type=Path, help="where the report goes (stdout without it)")
+    parser.add_argument("--data", type=Path, help="where the figures go as JSON")
+    parser.add_argument("--before", type=Path, help="the figures of an earlier run, to compare with")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one repository")
+    given = parser.parse_args(arguments)
+    before = json.loads(given.before.read_text(encoding="utf-8")) if given.before else ()
+    results: list[dict[str, Any]] = []
+    folders = [folder.resolve() for folder in given.folders]
+    for folder in folders:
+        results.append(try_folder(folder, given.timeout))
+        print(f"{folder.name}: {len(results[-1]['programs'])} programs", file=sys.stderr, flush=True)
+        without_copies(results, folders[: len(results)])
+        if given.data:
+            given.data.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        if given.table:
+            given.table.write_text(table(results, before), encoding="utf-8")
+    if not given.table:
+        print(table(results, before), end="")
+    return 1 if any(t["crashes"] or t["unparsable"] or t["unstable"] for t in results) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
