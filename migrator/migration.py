@@ -15,6 +15,7 @@ from migrator.emit.model_function import EmittedModel, emit_model_function, othe
 from migrator.findings import Finding, Severity
 from migrator.program.model_function import read_model_function
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.relevant import around_programs, is_concerned
 from migrator.program.training import (
     Place,
     TrainingProgram,
@@ -51,11 +52,9 @@ def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path
     """Returns the new texts of the files that change, and all findings by file."""
     findings: dict[Path, list[Finding]] = {}
     files = []
-    for path, text in texts.items():
-        if not _concerned(text):
-            continue
+    for path in around_programs(texts):
         try:
-            files.append(ParsedFile.parse(path, text))
+            files.append(ParsedFile.parse(path, texts[path]))
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
             finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
@@ -71,11 +70,6 @@ def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)
     return new_texts, findings
-
-
-def _concerned(text: str) -> bool:
-    """Whether a file may have to do with a program: `import *` may bring TensorFlow without saying so."""
-    return "tensorflow" in text or "stimator" in text or "import *" in text
 
 
 def _read_programs(
@@ -145,7 +139,7 @@ def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
             parts = origin.split(".")
             for length in range(len(parts), 0, -1):
                 other = project.sibling(file, ".".join(parts[:length]))
-                if other is not None and _concerned(other.text):
+                if other is not None and is_concerned(other.text):
                     queue.append(other)
                     break
     return found
@@ -168,8 +162,9 @@ def _references_to_models(
     known = {node for program in programs for node in program.model.explained}
     names = {model.name.value for model in models} | {m for program in programs for m in program.model.methods}
     files = list(project.files)
+    known_paths = {file.path for file in files}
     for path, text in texts.items():
-        if "tensorflow" not in text and any(name in text for name in names):
+        if path not in known_paths and any(name in text for name in names):
             try:
                 files.append(ParsedFile.parse(path, text))
             except cst.ParserSyntaxError:

@@ -1,0 +1,59 @@
+"""Only the files around a program are parsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrator.program.parsed import ParsedFile
+from migrator.program.relevant import around_programs
+from tests.rules.programs import program, run_project
+
+TF = "import tensorflow as tf\n"
+
+
+def found(files: dict[str, str]) -> set[str]:
+    return {str(path) for path in around_programs({Path(name): text for name, text in files.items()})}
+
+
+def test_imports_are_followed() -> None:
+    files = {
+        "a/train.py": TF + "from . import nets\nfrom a.data.reader import read\nimport b.tools as t\ntf.estimator.X\n",
+        "a/nets.py": TF + "from .blocks import *\n",
+        "a/blocks.py": TF,
+        "a/data/__init__.py": TF,
+        "a/data/reader.py": TF + "from .. import settings\n",
+        "a/settings.py": TF,
+        "b/tools.py": TF,
+        "b/other.py": TF,
+        "a/plain.py": "import os\n",
+        "c.py": "import a.train\n" + TF,
+    }
+    assert found(files) == set(files) - {"b/other.py", "a/plain.py", "c.py"}
+
+
+def test_files_that_cannot_be_parsed_end_the_search() -> None:
+    files = {"a.py": "import b, c\n# Estimator\n", "b.py": TF + "print 'old'\nimport d\n", "c.py": TF, "d.py": TF}
+    assert found(files) == {"a.py", "b.py", "c.py"}
+
+
+def test_others_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+    parse = ParsedFile.parse
+
+    def recorded(path: Path, text: str) -> ParsedFile:
+        parsed.append(path.name)
+        return parse(path, text)
+
+    monkeypatch.setattr(ParsedFile, "parse", staticmethod(recorded))
+    results = run_project({"train.py": program(), "other.py": TF + "x = tf.log(1.0)\n"})
+    assert "tf.keras.Model" in results["train.py"][0] and results["other.py"][0] == TF + "x = tf.log(1.0)\n"
+    assert parsed == ["train.py"]
+
+
+def test_a_use_of_the_model_elsewhere_is_still_seen() -> None:
+    use = TF + "from train import model_fn\n\nmodel_fn(1, 2, 'train', {})\n"
+    results = run_project({"train.py": program(), "use.py": use})
+    assert [finding.code for finding in results["use.py"][1]] == ["TFM113"]
+    assert results["train.py"][0] == program()
