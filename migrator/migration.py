@@ -26,6 +26,7 @@ from migrator.program.training import (
     path_to,
     read_program,
 )
+from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.inputs import rewrite_returns
 from migrator.rules.layers import runs_updates
 from migrator.targets.setup import Strategy
@@ -327,6 +328,8 @@ class _GroupMigration:
                 rewritten = new.visit(self.rewriters[file.path])
                 assert isinstance(rewritten, cst.BaseExpression)
                 self.changes[file.path].expressions[node] = rewritten
+        for path, file in self.group.files.items():
+            self._guarded(file, partial(self._arrays, path, file))
         self._regularizers()
         self._references()
         for path, file in self.group.files.items():
@@ -427,13 +430,28 @@ class _GroupMigration:
 
     def _inputs(self, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
         rewriter = self.rewriters[path]
-        for node, new in rewrite_returns(function, file.imports).items():
+        changes = rewrite_returns(function, file.imports, file.functions.keys())
+        for statement, made in changes.functions.items():
+            self.changes[path].statements[statement] = [made.visit(rewriter)]  # type: ignore[list-item]
+        self.changes[path].moved |= changes.moved
+        for node, new in changes.expressions.items():
             if new is None:
                 self.changes[path].statements[node] = []
             else:
                 replaced = new.visit(rewriter)
                 assert isinstance(replaced, cst.BaseExpression)
                 self.changes[path].expressions[node] = replaced
+
+    def _arrays(self, path: Path, file: ParsedFile) -> None:
+        """Input functions over arrays: `name = numpy_input_fn(...)` becomes a function of that name."""
+        found, problems, remarks = array_inputs(file)
+        self.problems[path] += problems
+        self.remarks[path] += remarks
+        for one in found:
+            if one.line is not None:
+                made = one.call.visit(self.rewriters[path])
+                if isinstance(made, cst.Lambda):
+                    self.changes[path].statements[one.line] = [as_function(one, made.body, file.module)]
 
     def _driver(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         emitted, of_dicts = models[program.model_fn]

@@ -12,7 +12,7 @@ from migrator.emit.names import free
 from migrator.names.imports import dotted
 from migrator.program.calls import is_none
 from migrator.program.comments import comment_lines
-from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
 from migrator.program.training import (
     TrainAndEvaluate,
     TrainingProgram,
@@ -22,12 +22,14 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
+from migrator.rules.arrays import is_array_input
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.targets import cluster, one_device, setup
 from migrator.targets.plan import TrainingPlan, primary, restore
 from migrator.targets.setup import Strategy
 
+_MODES = {"train": "train", "evaluate": "eval", "predict": "infer"}
 _MIRRORED = (
     "tf.distribute.experimental.MultiWorkerMirroredStrategy",
     "tf.distribute.MultiWorkerMirroredStrategy",
@@ -229,116 +231,151 @@ class _Emitter:
     def _parsed(self, text: str) -> list[cst.BaseStatement]:
         return statements(text, self.file.module)
 
-    def _dataset(self, node: cst.BaseExpression | None, place: cst.CSTNode) -> str:
-        """The expression that makes the dataset of an input function."""
+    def _dataset(self, node: cst.BaseExpression | None, place: cst.CSTNode, mode: str) -> str:
+        """The expression that makes the dataset of an input function, which Estimator called in `mode`."""
         if node is None:
             raise Blocked("TFM602", place, "no input function is given")
         if isinstance(node, cst.Lambda):
-            if _parameters(node):
-                raise Blocked("TFM602", node, "the input function is a lambda with parameters")
             if isinstance(node.body, cst.Tuple):
                 raise Blocked("TFM602", node, "the input function gives tensors, not a dataset")
             if isinstance(node.body, cst.Call):
                 self._returns_dataset(node.body.func)
-            return self._text(node.body)
+            body = _filled(node, self._passed(node, 0, set(), node, mode))
+            if body is None:
+                raise Blocked("TFM602", node, "the input function is a lambda with other parameters than `params`")
+            return self._text(body)
         if isinstance(node, cst.Call):
-            return self._called(node)
+            return self._called(node, mode)
         if dotted(node) is None:
             raise Blocked("TFM602", node, "this input function is not a name, a lambda or a partial")
-        function = self._function(node)
+        callee = self._callee(node)
         self._returns_dataset(node)
-        arguments = [] if function is None else self._passed(function, 0, set(), node)
-        return f"{self._text(node)}({', '.join(arguments)})"
+        arguments = [] if callee is None else self._passed(*callee, node, mode)
+        return f"{self._text(node)}({', '.join(map(_written, arguments))})"
 
-    def _called(self, node: cst.Call) -> str:
+    def _called(self, node: cst.Call, mode: str) -> str:
         """The dataset of an input function that a call returns."""
-        if self.file.imports.resolve(node.func) != "functools.partial" or not node.args or node.args[0].keyword:
-            return f"{self._text(node)}()"
+        name = self.file.imports.resolve(node.func)
+        if is_array_input(self.file.imports.tensorflow(node.func)):
+            made = node.visit(self.rewriter)
+            if isinstance(made, cst.Lambda):
+                return self.file.code(made.body)
+        if name != "functools.partial" or not node.args or node.args[0].keyword:
+            inner = self._made_by(node)
+            self._returns_dataset(node)
+            arguments = [] if inner is None else self._passed(inner, 0, set(), node, mode)
+            return f"{self._text(node)}({', '.join(map(_written, arguments))})"
         new = node.visit(self.rewriter)
         assert isinstance(new, cst.Call)
         given = [a.with_changes(comma=cst.MaybeSentinel.DEFAULT) for a in new.args[1:]]
-        arguments = [self.file.code(a).strip() for a in given]
-        function = self._function(node.args[0].value)
+        texts = [self.file.code(a).strip() for a in given]
+        callee = self._callee(node)
         self._returns_dataset(node.args[0].value)
-        if function is not None and not any(a.star for a in given):
-            keywords = {a.keyword.value for a in given if a.keyword is not None}
-            arguments += self._passed(function, len(given) - len(keywords), keywords, node)
-        return f"{self.file.code(new.args[0].value)}({', '.join(arguments)})"
+        if callee is not None and not any(a.star for a in given):
+            texts += map(_written, self._passed(*callee, node, mode))
+        return f"{self.file.code(new.args[0].value)}({', '.join(texts)})"
 
     def _returns_dataset(self, node: cst.BaseExpression) -> None:
         """Refuses an input function that returns tensors (TFM601)."""
-        function = self._function(node)
+        callee = self._callee(node)
+        function = callee[0] if callee is not None else None
         if not isinstance(function, cst.FunctionDef):
             return
-        found = self.project.function(self.file, node)
-        file = found[0] if found is not None and found[1] is function else self.file
+        file = next((f for f in self.project.files if path_to(f.module, function)), self.file)
         try:
-            check_returns(function, file.imports)
+            check_returns(function, file.imports, file.functions.keys())
         except Blocked as problem:
             place = problem.node if file is self.file else node
             raise Blocked(problem.code, place, problem.message) from problem
 
-    def _function(self, node: cst.BaseExpression) -> cst.FunctionDef | cst.Lambda | None:
-        """The function behind a name: one of the same scope, or a top-level one here or in a sibling module."""
+    def _callee(
+        self, node: cst.BaseExpression, depth: int = 0
+    ) -> tuple[cst.FunctionDef | cst.Lambda, int, set[str]] | None:
+        """The function that an expression stands for, and how many of its arguments and which keywords are given.
+
+        Followed are names of the same scope, partials, and functions that return a function of their own.
+        """
         if isinstance(node, cst.Lambda):
-            return node
+            return node, 0, set()
+        if depth > 6:
+            return None
+        if isinstance(node, cst.Call):
+            if self.file.imports.resolve(node.func) == "functools.partial" and node.args:
+                inner = self._callee(node.args[0].value, depth + 1)
+                if inner is None:
+                    return None
+                keywords = {a.keyword.value for a in node.args[1:] if a.keyword is not None}
+                return inner[0], inner[1] + len(node.args) - 1 - len(keywords), inner[2] | keywords
+            made = self._made_by(node)
+            return None if made is None else (made, 0, set())
         if isinstance(node, cst.Name):
             bound = [n for name, n in bindings(self.program.scope) if name == node.value]
             functions = [n for n in bound if isinstance(n, cst.FunctionDef)]
             if len(bound) == 1 and functions:
-                return functions[0]
+                return functions[0], 0, set()
             if functions:
                 raise Blocked("TFM602", node, f"`{node.value}` is more than one function")
             if len(bound) == 1:
                 value = _Value(bound[0])
                 self.program.scope.visit(value)
-                if isinstance(value.found, cst.Lambda):
-                    return value.found
-                if isinstance(value.found, cst.Call) and (
-                    self.file.imports.resolve(value.found.func) == "functools.partial"
-                ):
-                    self._check_partial(value.found, node)
-                    return None
+                if isinstance(value.found, cst.Lambda | cst.Call):
+                    return self._callee(value.found, depth + 1)
         found = self.project.function(self.file, node)
-        return None if found is None else found[1]
+        return None if found is None else (found[1], 0, set())
 
-    def _check_partial(self, call: cst.Call, node: cst.BaseExpression) -> None:
-        """A partial that has a name is called without arguments: nothing of Estimator's may be open in it."""
-        inner = self._function(call.args[0].value) if call.args else None
-        if inner is not None:
-            keywords = {a.keyword.value for a in call.args[1:] if a.keyword is not None}
-            if self._passed(inner, len(call.args) - 1 - len(keywords), keywords, node):
-                raise Blocked("TFM602", node, "the input function takes `params`: give the partial in place")
+    def _made_by(self, node: cst.Call) -> cst.FunctionDef | cst.Lambda | None:
+        """The function inside another one that a call of that one returns."""
+        maker = self._callee(node.func, 5)
+        if maker is None or not isinstance(maker[0], cst.FunctionDef):
+            return None
+        finder = _Inner(maker[0])
+        maker[0].visit(finder)
+        inner = [finder.functions.get(r.value) if isinstance(r, cst.Name) else r for r in finder.returned]
+        if len(inner) == 1 and isinstance(inner[0], cst.FunctionDef | cst.Lambda):
+            return inner[0]
+        return None
 
     def _passed(
-        self, function: cst.FunctionDef | cst.Lambda, positional: int, keywords: set[str], node: cst.BaseExpression
-    ) -> list[str]:
-        """The arguments that Estimator passes to an input function of which some arguments are given already."""
-        arguments: list[str] = []
+        self,
+        function: cst.FunctionDef | cst.Lambda,
+        positional: int,
+        keywords: set[str],
+        node: cst.BaseExpression,
+        mode: str,
+    ) -> list[tuple[str | None, str, str]]:
+        """What Estimator passes to an input function of which some arguments are given already.
+
+        For each argument the keyword (None by position), the parameter and the text.
+        """
+        arguments: list[tuple[str | None, str, str]] = []
         in_order = not keywords
         for index, parameter in enumerate(_parameters(function)):
             name = parameter.name.value
             if index < positional or name in keywords:
                 continue
-            if name in ("mode", "config"):
+            if name == "config":
                 raise Blocked("TFM602", node, f"the input function takes `{name}`, which Keras does not pass")
-            if name != "params":
-                if parameter.default is None:
+            if name not in ("params", "mode"):
+                if parameter.default is None and not (index == 0 and name == "self"):
                     raise Blocked("TFM602", node, f"the input function needs an argument `{name}`")
-                in_order = False
+                in_order = in_order and name == "self"
                 continue
-            if self.program.params is None:
-                text = "{}"
-            else:
-                text = self._text(self.program.params)
-                last = self.program.calls[-1]
-                changed = rebound(self.file, self.program.scope, self.program.params, self.program.place.call, last)
-                if changed is not None:
-                    message = f"`{changed[0]}` changes after the Estimator is made, and an input function reads it"
-                    raise Blocked("TFM103", changed[1], message)
             in_order = in_order and parameter not in function.params.kwonly_params
-            arguments.append(text if in_order else f"params={text}")
+            text = f'"{mode}"' if name == "mode" else self._params_text()
+            arguments.append((None if in_order else name, name, text))
         return arguments
+
+    def _params_text(self) -> str:
+        """The params of the Estimator, which an input function reads too."""
+        params = self.program.params
+        if params is None:
+            return "{}"
+        last = self.program.calls[-1]
+        changed = rebound(self.file, self.program.scope, params, self.program.place.call, last)
+        if changed is not None:
+            message = f"`{changed[0]}` changes after the Estimator is made, and an input function reads it"
+            raise Blocked("TFM103", changed[1], message)
+        return self._text(params)
 
     def _limited(self, dataset: str, steps: cst.BaseExpression | None, default: str | None) -> str:
         """A dataset of at most `steps` batches."""
@@ -378,9 +415,9 @@ class _Emitter:
         max_steps = both.train.get("max_steps")
         plan = replace(
             plan,
-            train_dataset=self._dataset(both.train.get("input_fn"), both.place.call),
+            train_dataset=self._dataset(both.train.get("input_fn"), both.place.call, "train"),
             eval_dataset=self._limited(
-                self._dataset(both.evaluate.get("input_fn"), both.place.call), both.evaluate.get("steps"), "100"
+                self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval"), both.evaluate.get("steps"), "100"
             ),
             max_steps=None if is_none(max_steps) else self._text(max_steps),  # type: ignore[arg-type]
         )
@@ -428,19 +465,21 @@ class _Emitter:
         the set-up goes before the statement, in the Estimator's own block, that uses the Estimator first.
         """
         program = self.program
-        candidates: list[tuple[cst.BaseExpression | None, cst.Call]] = []
+        candidates: list[tuple[cst.BaseExpression | None, cst.Call, str]] = []
         if program.train_and_evaluate is not None:
             both = program.train_and_evaluate
-            candidates.append((both.train.get("input_fn"), both.place.call))
+            candidates.append((both.train.get("input_fn"), both.place.call, "train"))
         order = sorted(program.uses, key=lambda use: ("train", "evaluate", "predict").index(use.method))
         labelled = bool(candidates) or any(use.method != "predict" for use in order)
         candidates += [
-            (use.arguments.get("input_fn"), use.place.call) for use in order if use.method != "predict" or not labelled
+            (use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
+            for use in order
+            if use.method != "predict" or not labelled
         ]
         top = self._first_use()
         late: tuple[str, cst.CSTNode] | None = None
-        for node, place in candidates:
-            dataset = self._dataset(node, place)
+        for node, place, mode in candidates:
+            dataset = self._dataset(node, place, mode)
             assert node is not None
             bound = self._bound_later(node, place)
             if not bound:
@@ -563,7 +602,7 @@ class _Emitter:
     def _train(self, use: Use, plan: TrainingPlan, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
         statement = use.place.statement
         assert statement is not None
-        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call)
+        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         steps, max_steps = use.arguments.get("steps"), use.arguments.get("max_steps")
         if not is_none(max_steps):
             assert max_steps is not None
@@ -574,7 +613,7 @@ class _Emitter:
         replaced[statement] = self._parsed("\n".join(lines) + "\n")
 
     def _evaluate_or_predict(self, use: Use) -> cst.BaseExpression:
-        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call)
+        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         if use.method == "evaluate":
             head = f"{self.model}.evaluate"
             arguments = [self._limited(dataset, use.arguments.get("steps"), None), "return_dict=True"]
@@ -602,6 +641,63 @@ class _Value(cst.CSTVisitor):
     def visit_Assign(self, node: cst.Assign) -> None:
         if any(t.target is self.target for t in node.targets):
             self.found = node.value
+
+
+class _Inner(cst.CSTVisitor):
+    """What a function returns, and the functions that are defined in it."""
+
+    def __init__(self, function: cst.FunctionDef) -> None:
+        super().__init__()
+        self.function = function
+        self.functions: dict[str, cst.FunctionDef] = {}
+        self.returned: list[cst.BaseExpression | None] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        if node is not self.function:
+            self.functions[node.name.value] = node
+        return node is self.function
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.returned.append(node.value)
+
+
+class _Filled(cst.CSTTransformer):
+    """Replaces parameters by what is passed for them."""
+
+    def __init__(self, values: dict[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.values = values
+
+    def visit_Arg_keyword(self, node: cst.Arg) -> None:
+        return None
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        return self.values.get(original_node.value, updated_node)
+
+
+def _filled(function: cst.Lambda, passed: list[tuple[str | None, str, str]]) -> cst.BaseExpression | None:
+    """The body of a lambda with its parameters filled in; None when one is read twice, or is an attribute's name."""
+    values = {name: cst.parse_expression(text) for _, name, text in passed}
+    for name in values:
+        read = sum(node.value == name for node in name_nodes(function.body))
+        if read > 1 and not isinstance(values[name], cst.Name | cst.SimpleString):
+            return None
+    if not values:
+        return function.body
+    body = function.body.visit(_Filled(values))
+    assert isinstance(body, cst.BaseExpression)
+    return body
+
+
+def _written(argument: tuple[str | None, str, str]) -> str:
+    keyword, _, text = argument
+    return text if keyword is None else f"{keyword}={text}"
 
 
 def _comments_in(node: cst.CSTNode) -> list[str]:

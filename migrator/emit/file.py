@@ -20,9 +20,13 @@ _ON_ONE_DEVICE = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and n
 
 @dataclass
 class FileChanges:
-    """What is to be replaced in one file, by node of its tree."""
+    """What is to be replaced in one file, by node of its tree.
+
+    `moved` statements stand elsewhere, with their comments.
+    """
 
     statements: dict[cst.CSTNode, list[cst.BaseStatement]] = field(default_factory=dict)
+    moved: set[cst.CSTNode] = field(default_factory=set)
     expressions: dict[cst.CSTNode, cst.BaseExpression] = field(default_factory=dict)
     helpers: list[str] = field(default_factory=list)
     helpers_before: cst.CSTNode | None = None
@@ -80,6 +84,8 @@ class FileRewriter(Rewriter):
         """Imports of the file are put right by finish_imports."""
 
     def on_visit(self, node: cst.CSTNode) -> bool:
+        if node in self.changes.moved:
+            return False
         if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
             if self._carried:
                 self._extra[node], self._carried = self._carried, []
@@ -103,6 +109,8 @@ class FileRewriter(Rewriter):
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         changes = self.changes
+        if original_node in changes.moved:
+            return cst.RemoveFromParent()
         if original_node in changes.expressions:
             return changes.expressions[original_node]
         if original_node in changes.statements:

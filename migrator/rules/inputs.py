@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 import libcst as cst
 
+from migrator.emit.names import free
 from migrator.findings import Severity
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import ImportMap
@@ -20,9 +21,10 @@ RULES = (
         Severity.MANUAL,
         """
 `return dataset.make_one_shot_iterator().get_next()`, in one line or over several statements, becomes `return dataset`,
-and `return {"x": features}, labels` of such tensors a `map` that does the same. An input function that changes the
-tensors after `get_next()`, that uses another kind of iterator, or that makes tensors without a dataset, is left: do
-that work in `dataset.map` and return the dataset.
+and `return {"x": features}, labels` of such tensors a `map` that does the same. Statements that work on the tensors
+after `get_next()` move into a function `prepare` for `map`, as they are. An input function where they branch, loop or
+call what may have effects of its own, that uses another kind of iterator, or that makes tensors without a dataset, is
+left: do that work in `dataset.map` and return the dataset.
 """,
     ),
     Rule(
@@ -30,24 +32,40 @@ that work in `dataset.map` and return the dataset.
         "how the input function is given",
         Severity.MANUAL,
         """
-Understood: the name of a function without required parameters (or with `params`), a lambda without parameters,
-`functools.partial(function, ...)`, and a call that returns the input function.
+Understood: the name of a function without required parameters (or with `params`, `mode`), a lambda that takes at most
+these, `functools.partial(function, ...)`, and a call that returns the input function.
 """,
     ),
 )
 
 
-def rewrite_returns(function: cst.FunctionDef, imports: ImportMap) -> dict[cst.CSTNode, cst.BaseExpression | None]:
-    """What to replace in a function that hands out `get_next()`: node -> new expression, or None to remove a statement.
+@dataclass
+class InputChanges:
+    """What to replace in a function that hands out `get_next()`.
 
-    Raises Blocked (TFM601) when a one-shot iterator is used in a way that is not understood.
+    `expressions` are new by node, where None removes a statement. `functions` stand in place of a statement;
+    `moved` are the statements that they took in.
+    """
+
+    expressions: dict[cst.CSTNode, cst.BaseExpression | None] = field(default_factory=dict)
+    functions: dict[cst.CSTNode, cst.FunctionDef] = field(default_factory=dict)
+    moved: set[cst.CSTNode] = field(default_factory=set)
+
+
+def rewrite_returns(
+    function: cst.FunctionDef, imports: ImportMap, functions: Collection[str] = frozenset()
+) -> InputChanges:
+    """The changes of an input function; none of a function without iterators.
+
+    `functions` are the names of the user's own functions, which may be called in a `map` as well. Raises Blocked
+    (TFM601) when a one-shot iterator is used in a way that is not understood.
     """
     if not isinstance(function.body, cst.IndentedBlock):
-        return {}
+        return InputChanges()
     found = _iterators(function.body)
     if not found:
-        return {}
-    reader = _Reader(function, imports)
+        return InputChanges()
+    reader = _Reader(function, imports, functions)
     reader.block(function.body.body, _State({}, {}, set()))
     for call in found:
         if call not in reader.covered:
@@ -55,12 +73,12 @@ def rewrite_returns(function: cst.FunctionDef, imports: ImportMap) -> dict[cst.C
     for statement in reader.made:
         if statement not in reader.used:
             raise _other_use(statement)
-    return reader.changes
+    return InputChanges(reader.changes, reader.functions, reader.moved)
 
 
-def check_returns(function: cst.FunctionDef, imports: ImportMap) -> None:
+def check_returns(function: cst.FunctionDef, imports: ImportMap, functions: Collection[str] = frozenset()) -> None:
     """Raises Blocked (TFM601) when a function known to be an input function returns tensors instead of a dataset."""
-    changes = rewrite_returns(function, imports)
+    changes = rewrite_returns(function, imports, functions).expressions
     collector = _Returns()
     function.body.visit(collector)
     for node in collector.found:
@@ -121,8 +139,12 @@ class _State:
 class _Reader:
     """Follows `iterator = ...`, `x, y = iterator.get_next()` and `return ...` through the blocks of a function."""
 
-    def __init__(self, function: cst.FunctionDef, imports: ImportMap) -> None:
+    def __init__(self, function: cst.FunctionDef, imports: ImportMap, functions: Collection[str]) -> None:
         self.imports = imports
+        self.function = function
+        self.own = functions
+        self.functions: dict[cst.CSTNode, cst.FunctionDef] = {}
+        self.moved: set[cst.CSTNode] = set()
         self.changes: dict[cst.CSTNode, cst.BaseExpression | None] = {}
         self.covered: set[cst.CSTNode] = set()
         self.made: list[cst.CSTNode] = []
@@ -130,15 +152,17 @@ class _Reader:
         self.locals = _stores(function.body)
 
     def block(self, body: Sequence[cst.BaseStatement], state: _State) -> None:
-        for statement in body:
+        for index, statement in enumerate(body):
             if isinstance(statement, cst.SimpleStatementLine):
                 if len(statement.body) != 1 or not self._simple(statement, statement.body[0], state):
                     self._check(statement, state)
+                elif self._moves(statement, body[index + 1 :], state):
+                    break
             elif isinstance(statement, cst.If | cst.With | cst.For | cst.While | cst.Try):
                 self._compound(statement, state)
             else:
                 self._check(statement, state)
-        if body and all(s in self.changes for s in body):
+        if body and all(s in self.changes or s in self.moved for s in body):
             raise _other_use(body[0])
 
     def _compound(self, statement: cst.BaseCompoundStatement, state: _State) -> None:
@@ -242,10 +266,160 @@ class _Reader:
             return cst.Call(cst.Attribute(element.dataset, cst.Name("map")), [cst.Arg(function)])
         raise _other_use(value)
 
+    # -- work on the tensors ---------------------------------------------------------------------------------------
+
+    def _moves(self, statement: cst.CSTNode, rest: Sequence[cst.BaseStatement], state: _State) -> bool:
+        """Moves the statements between `get_next()` and the return of what they make into a function for `map`."""
+        element = next((e for e in state.elements.values() if e.made[-1] is statement), None)
+        value = _returned(rest[-1]) if rest else None
+        if element is None or value is None:
+            return False
+        middle = rest[:-1]
+        names = names_in(element.target)
+        if not any(names & names_in(s) for s in middle) and self._returns_plainly(value, element, state):
+            return False
+        self._check_middle(middle, value, element, state)
+        parameters = _parameters(element.target, [*middle, rest[-1]])
+        if parameters is None:
+            raise _other_use(middle[0] if middle else value)
+        name = free("prepare", names_in(self.function))
+        two = [cst.EmptyLine(indent=False)]
+        block = cst.IndentedBlock([*middle, rest[-1]], footer=two)
+        self.functions[statement] = cst.FunctionDef(cst.Name(name), parameters, block)
+        self.moved.update(middle)
+        self.changes[value] = cst.Call(cst.Attribute(element.dataset, cst.Name("map")), [cst.Arg(cst.Name(name))])
+        del self.changes[statement]
+        self.used.update(element.made)
+        return True
+
+    def _returns_plainly(self, value: cst.BaseExpression, element: _Element, state: _State) -> bool:
+        """Whether the return can be written without a function: the element itself, or a lambda of it."""
+        if _shape(value) == _shape(element.target) or not state.names() & names_in(value):
+            return True
+        try:
+            self._mapped(value, state)
+        except Blocked:
+            return False
+        return True
+
+    def _check_middle(
+        self, middle: Sequence[cst.BaseStatement], value: cst.BaseExpression, element: _Element, state: _State
+    ) -> None:
+        """Refuses statements that would do something else in a `map`."""
+        names = names_in(element.target)
+        for statement in middle:
+            plain = cst.Assign | cst.AugAssign | cst.Expr | cst.Del
+            if not isinstance(statement, cst.SimpleStatementLine) or not all(
+                isinstance(small, plain) for small in statement.body
+            ):
+                raise _other_use(statement)
+        for node in (*middle, value):
+            self._check_calls(node)
+            if (state.names() - names) & names_in(node) or state.behind() & _stores(node):
+                raise _other_use(node)
+        inside: dict[str, int] = {}
+        for node in middle:
+            for binding in read_bindings(node):
+                inside[binding.name] = inside.get(binding.name, 0) + 1
+        everywhere: dict[str, int] = {}
+        for binding in read_bindings(self.function):
+            everywhere[binding.name] = everywhere.get(binding.name, 0) + 1
+        for name, count in inside.items():
+            if name not in names and everywhere.get(name, 0) != count:
+                raise _other_use(middle[0])  # it also has a value from outside
+        given = _Returns()
+        self.function.body.visit(given)
+        outside = set().union(*(names_in(node) for node in (*middle, value))) - names
+        for assigned in given.assigned:
+            # A tensor from outside was computed again for every batch, and would be computed once.
+            within = any(assigned in s.body for s in middle if isinstance(s, cst.SimpleStatementLine))
+            if not within and outside & _stores(assigned) and self._makes_tensors(assigned.value):
+                raise _other_use(middle[0] if middle else value)
+
+    def _makes_tensors(self, node: cst.CSTNode) -> bool:
+        finder = _Calls()
+        node.visit(finder)
+        return any(self.imports.tensorflow(call.func) is not None for call in finder.found)
+
+    def _check_calls(self, node: cst.CSTNode) -> None:
+        finder = _Calls()
+        node.visit(finder)
+        for call in finder.found:
+            func = call.func
+            known = self.imports.tensorflow(func) is not None
+            if isinstance(func, cst.Name):
+                known = known or func.value in self.own or func.value in _PLAIN_CALLS
+            elif isinstance(func, cst.Attribute):
+                known = known or func.attr.value in _METHODS
+            if not known:
+                raise _other_use(call)
+
     def _cover(self, node: cst.CSTNode) -> None:
         found = _iterators(node)
         if len(found) == 1:
             self.covered.update(found)
+
+
+_PLAIN_CALLS = frozenset(("dict", "list", "tuple", "len", "zip", "range", "int", "float", "str", "sorted", "enumerate"))
+_METHODS = frozenset(("pop", "update", "items", "keys", "values", "get", "append", "set_shape", "get_shape", "as_list"))
+
+
+def _returned(statement: cst.BaseStatement) -> cst.BaseExpression | None:
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        small = statement.body[0]
+        return small.value if isinstance(small, cst.Return) else None
+    return None
+
+
+def _parameters(target: cst.BaseExpression, statements: Sequence[cst.CSTNode]) -> cst.Parameters | None:
+    """The parameters of a function for `map`, which gives a tuple as several arguments and a dict as one.
+
+    None where it cannot be told which of the two an element is.
+    """
+    if isinstance(target, cst.Tuple):
+        names = [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
+        if len(names) != len(target.elements) or len(set(names)) != len(names):
+            return None
+        return cst.Parameters([cst.Param(cst.Name(name)) for name in names])
+    if not isinstance(target, cst.Name):
+        return None
+    finder = _Kinds(target.value)
+    for statement in statements:
+        statement.visit(finder)
+    if len(finder.kinds) > 1:
+        return None
+    parameter = cst.Param(cst.Name(target.value))
+    if finder.kinds == {"tuple"}:
+        return cst.Parameters(star_arg=parameter.with_changes(star="*"))
+    return cst.Parameters([parameter])
+
+
+class _Kinds(cst.CSTVisitor):
+    """Whether a name is used as a tuple or as a dict."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.kinds: set[str] = set()
+
+    def _is_name(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Name) and node.value == self.name
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        if self._is_name(node.value):
+            element = node.slice[0].slice
+            index = isinstance(element, cst.Index) and isinstance(element.value, cst.Integer | cst.UnaryOperation)
+            key = isinstance(element, cst.Index) and isinstance(element.value, cst.SimpleString)
+            self.kinds.add("tuple" if index else "dict" if key else "unknown")
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute) and self._is_name(node.func.value):
+            self.kinds.add("dict" if node.func.attr.value in _METHODS else "unknown")
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if self._is_name(node.value):
+            unpacked = any(isinstance(t.target, cst.Tuple | cst.List) for t in node.targets)
+            self.kinds.add("tuple" if unpacked else "unknown")
 
 
 def _parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -36,7 +36,6 @@ def manual(text: str) -> list[tuple[str, str]]:
 
 
 INPUTS_LEFT = {
-    "changed": (DATA + GET + "    x = tf.reshape(x, [1])\n    return x, y\n", "x = tf.reshape(x, [1])"),
     "read": (DATA + GET + "    print(x)\n    return x, y\n", "print(x)"),
     "changed in a branch": (DATA + GET + "    if y:\n        x = x + 1\n    return x, y\n", "if y:"),
     "dataset bound again": (

@@ -1,0 +1,185 @@
+"""Input functions over arrays and data frames: numpy_input_fn, pandas_input_fn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.emit.layout import WIDTH
+from migrator.findings import Severity
+from migrator.names.bindings import read_bindings
+from migrator.program.calls import is_false, is_none, is_true
+from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.rules.rule import Example, Rule
+from migrator.rules.site import CallRule, Site, expression
+
+RULES = (
+    Rule(
+        "TFM611",
+        "numpy_input_fn and pandas_input_fn",
+        Severity.REVIEW,
+        """
+The arrays become a `tf.data.Dataset` of the same batches: repeated before they are batched, so that a batch may hold
+the end of one epoch and the beginning of the next, and with a smaller last batch where `num_epochs` is given. With
+`shuffle=True` both draw from a buffer of `queue_capacity` examples (1000) over all epochs, in an order that
+TensorFlow 1 never repeats: no seed makes the two equal, and the finding says so. Without shuffling the batches are
+identical, and there is no finding.
+""",
+        (
+            Example(
+                'tf.estimator.inputs.numpy_input_fn({"x": x}, y, shuffle=False)',
+                'lambda: tf.data.Dataset.from_tensor_slices(({"x": x}, y)).batch(128)',
+            ),
+            Example(
+                'tf.estimator.inputs.numpy_input_fn(x={"x": x}, y=y, batch_size=100, num_epochs=None, shuffle=True)',
+                'lambda: tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat().shuffle(1000).batch(100)',
+            ),
+            Example(
+                "tf.estimator.inputs.pandas_input_fn(frame, None, 32, 2, False)",
+                "lambda: tf.data.Dataset.from_tensor_slices(dict(frame)).repeat(2).batch(32)",
+            ),
+        ),
+    ),
+    Rule(
+        "TFM613",
+        "arrays that change after their input function was made",
+        Severity.MANUAL,
+        """
+`numpy_input_fn` and `pandas_input_fn` keep the arrays that they are given. The new input function reads their names
+when it is called, so each of these names must have one value in its function (or module). Give the arrays of each
+input function names of their own.
+""",
+    ),
+)
+
+_PARAMETERS = ("x", "y", "batch_size", "num_epochs", "shuffle", "queue_capacity", "num_threads", "target_column")
+_NUMPY = ("tf.estimator.inputs.numpy_input_fn", "tf.contrib.learn.io.numpy_input_fn")
+_PANDAS = ("tf.estimator.inputs.pandas_input_fn", "tf.contrib.learn.io.pandas_input_fn")
+
+
+def is_array_input(name: str | None) -> bool:
+    """Whether a symbol makes an input function of arrays."""
+    return name in _NUMPY or name in _PANDAS
+
+
+def _dataset(site: Site) -> cst.BaseExpression:
+    """`lambda: dataset` of the same batches. Source of the defaults: the signatures of TensorFlow 1.15."""
+    given = site.arguments(_PARAMETERS, "TFM611")
+    if "x" not in given:
+        raise Blocked("TFM613", site.original, "the arrays are not given by name or as the first argument")
+    slices = site.code(given["x"])
+    if site.name in _PANDAS:
+        slices = f"dict({slices})"
+    labels = given.get("y")
+    if labels is not None and not is_none(labels):
+        slices = f"({slices}, {site.code(labels)})"
+    text = f"tf.data.Dataset.from_tensor_slices({slices})"
+    epochs = given.get("num_epochs")
+    if epochs is not None and is_none(epochs):
+        text += ".repeat()"
+    elif epochs is not None and not (isinstance(epochs, cst.Integer) and epochs.value == "1"):
+        text += f".repeat({site.code(epochs)})"
+    shuffle = given.get("shuffle")
+    capacity = site.code(given["queue_capacity"]) if "queue_capacity" in given else "1000"
+    if is_true(shuffle) or (shuffle is None and site.name.startswith("tf.contrib.")):
+        text += f".shuffle({capacity})"
+    elif shuffle is not None and not is_false(shuffle):
+        text += f".shuffle({capacity} if {site.code(shuffle)} else 1)"
+    batch = site.code(given["batch_size"]) if "batch_size" in given else "128"
+    return expression(f"lambda: {text}.batch({batch})")
+
+
+CALLS: dict[str, CallRule] = dict.fromkeys((*_NUMPY, *_PANDAS), _dataset)
+
+
+@dataclass(frozen=True)
+class ArrayInput:
+    """A call that makes an input function of arrays; `line` where it is `name = call`, and what follows it there."""
+
+    call: cst.Call
+    line: cst.SimpleStatementLine | None
+    name: str
+    airy: bool
+    at_top: bool
+
+
+def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], list[Blocked]]:
+    """Every such call of a file, problems (names that change), and remarks (orders that cannot be repeated)."""
+    finder = _Finder(file)
+    file.module.visit(finder)
+    problems, remarks = [], []
+    for found, scope in finder.found:
+        given = {a.keyword.value if a.keyword else i: a.value for i, a in enumerate(found.call.args)}
+        shuffle = given.get("shuffle", given.get(4))
+        if not is_false(shuffle):
+            message = "the order of shuffled arrays is random in both programs: their batches cannot be compared"
+            remarks.append(Blocked("TFM611", found.call, message))
+        counts: dict[str, int] = {}
+        for binding in read_bindings(scope):
+            if scope is not file.module or binding.is_global:
+                counts[binding.name] = counts.get(binding.name, 0) + 1
+        for name in sorted(names_in(found.call)):
+            if counts.get(name, 0) > 1:
+                message = f"`{name}` has more than one value in this scope: the input function would read the last"
+                problems.append(Blocked("TFM613", found.call, message))
+                break
+    return [found for found, _ in finder.found], problems, remarks
+
+
+def as_function(found: ArrayInput, body: cst.BaseExpression, module: cst.Module, width: int = WIDTH) -> cst.FunctionDef:
+    """`def name(): return dataset`, over two lines where one is too long."""
+    indent = module.default_indent
+    text = module.code_for_node(body)
+    lines = [f"return {text}"]
+    if len(indent) + len(lines[0]) > width and isinstance(body, cst.Call):
+        head = body
+        while isinstance(head.func, cst.Attribute) and isinstance(head.func.value, cst.Call):
+            head = head.func.value
+        first = module.code_for_node(head)
+        lines = [f"dataset = {first}", f"return dataset{text[len(first) :]}"]
+    source = f"def {found.name}():\n" + "".join(f"{indent}{line}\n" for line in lines)
+    function = cst.parse_module(source, config=module.config_for_parsing).body[0]
+    assert isinstance(function, cst.FunctionDef) and isinstance(function.body, cst.IndentedBlock)
+    blank = [cst.EmptyLine(indent=False)] * (2 if found.at_top else 1)
+    leading = [] if found.line is not None and found.line.leading_lines else blank
+    footer = [] if found.airy else blank
+    return function.with_changes(leading_lines=leading, body=function.body.with_changes(footer=footer))
+
+
+class _Finder(cst.CSTVisitor):
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[tuple[ArrayInput, cst.CSTNode]] = []
+        self._scopes: list[cst.CSTNode] = [file.module]
+        self._lines: dict[cst.CSTNode, tuple[cst.SimpleStatementLine, str, bool, bool]] = {}
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._scopes.append(node)
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._scopes.pop()
+
+    def visit_Module(self, node: cst.Module) -> None:
+        self._block(node.body, True)
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        self._block(node.body, False)
+
+    def _block(self, body: object, at_top: bool) -> None:
+        statements = list(body)  # type: ignore[call-overload]
+        for statement, after in zip(statements, [*statements[1:], None], strict=True):
+            if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+                small = statement.body[0]
+                if isinstance(small, cst.Assign) and len(small.targets) == 1:
+                    target = small.targets[0].target
+                    if isinstance(target, cst.Name):
+                        lines = getattr(after, "leading_lines", ())
+                        airy = after is None or any(line.comment is None for line in lines)
+                        self._lines[small.value] = statement, target.value, airy, at_top
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if is_array_input(self.file.imports.tensorflow(node.func)):
+            line, name, airy, at_top = self._lines.get(node, (None, "", True, False))
+            self.found.append((ArrayInput(node, line, name, airy, at_top), self._scopes[-1]))

@@ -1,0 +1,160 @@
+"""Input functions in the spellings that people use, and those that are refused."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import program, run
+
+
+def manual(findings: list[Finding]) -> list[str]:
+    return [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def migrated(text: str) -> str:
+    new, findings = run(text)
+    assert not manual(findings), findings
+    ast.parse(new)
+    return new
+
+
+def with_input(body: str, before: str = "", name: str = "input_fn()", driver: str = "") -> str:
+    text = program(driver=driver or "estimator.train(input_fn, steps=3)")
+    start, end = text.index("def input_fn"), text.index("def model_fn")
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    return f"{text[:start]}{before}def {name}:\n{lines}\n\n{text[end:]}"
+
+
+DATASET = "ds = tf.data.Dataset.from_tensors(([[1.0]], [[2.0]]))\n"
+WORK = {
+    "two statements": (
+        DATASET
+        + "x, y = ds.make_one_shot_iterator().get_next()\nx = x / 255.0\ny = tf.to_int32(y)\nreturn {'x': x}, y",
+        "    def prepare(x, y):\n        x = x / 255.0\n        y = tf.cast(y, tf.int32)\n"
+        "        return {'x': x}, y\n\n    return ds.map(prepare)\n",
+    ),
+    "an iterator with a name and a comment": (
+        DATASET + "it = tf.data.make_one_shot_iterator(ds)\nx, y = it.get_next()\n# to columns\n"
+        "x = tf.reshape(x, [-1, 1])\nreturn x, y",
+        "    def prepare(x, y):\n        # to columns\n        x = tf.reshape(x, [-1, 1])\n        return x, y\n\n"
+        "    return ds.map(prepare)\n",
+    ),
+    "a dict that loses its label": (
+        DATASET
+        + "features = ds.make_one_shot_iterator().get_next()\nlabels = features.pop('y')\nreturn features, labels",
+        "    def prepare(features):\n        labels = features.pop('y')\n        return features, labels\n\n"
+        "    return ds.map(prepare)\n",
+    ),
+    "a tuple by index": (
+        DATASET + "batch = ds.make_one_shot_iterator().get_next()\nreturn batch[0], batch[1]",
+        "    def prepare(*batch):\n        return batch[0], batch[1]\n\n    return ds.map(prepare)\n",
+    ),
+    "a helper": (
+        DATASET + "x, y = ds.make_one_shot_iterator().get_next()\nx = scale(x)\nreturn x, y",
+        "    def prepare(x, y):\n        x = scale(x)\n        return x, y\n\n    return ds.map(prepare)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_work_on_the_tensors_moves_into_a_map(name: str) -> None:
+    body, expected = WORK[name]
+    new = migrated(with_input(body, before="def scale(x):\n    return x / 2.0\n\n\n"))
+    assert expected in new
+    assert new.count("to columns") == ("comment" in name)
+    assert "iterator" not in new and "get_next" not in new
+
+
+REFUSED_WORK = {
+    "a branch": DATASET + "x, y = ds.make_one_shot_iterator().get_next()\nif y is None:\n    x = x * 2\nreturn x, y",
+    "effects": DATASET + "x, y = ds.make_one_shot_iterator().get_next()\nx = fetch(x)\nreturn x, y",
+    "a name from outside": (
+        "s = 1.0\n" + DATASET + "x, y = ds.make_one_shot_iterator().get_next()\ns = s + x\nreturn s, y"
+    ),
+    "a tensor from outside": (
+        "s = tf.random_normal([])\n" + DATASET + "x, y = ds.make_one_shot_iterator().get_next()\nx = x * s\nreturn x, y"
+    ),
+    "either": DATASET + "b = ds.make_one_shot_iterator().get_next()\nx = b['x']\nreturn x, b[1]",
+    "initializable": DATASET + "it = ds.make_initializable_iterator()\nx, y = it.get_next()\nreturn x, y",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_WORK)
+def test_work_that_is_not_understood_is_refused(name: str) -> None:
+    text = with_input(REFUSED_WORK[name])
+    new, findings = run(text)
+    assert new == text and "TFM601" in manual(findings)
+
+
+def arrays(call: str, after: str = "") -> str:
+    lines = "import numpy as np\nimages = np.ones((8, 1), np.float32)\nlabels = np.ones((8, 1), np.float32)\n"
+    return program(driver=f"{lines}train_fn = {call}\n{after}estimator.train(train_fn, steps=3)")
+
+
+def test_arrays_become_a_function_of_the_same_name() -> None:
+    new = migrated(arrays("tf.estimator.inputs.numpy_input_fn(images, labels, batch_size=4, shuffle=False)"))
+    line = "def train_fn():\n    return tf.data.Dataset.from_tensor_slices((images, labels)).batch(4)\n\n\n"
+    assert line in new and "make_inputs(train_fn())" in new
+    long = 'tf.estimator.inputs.numpy_input_fn(x={"a_long_feature": images}, y=labels, num_epochs=None, shuffle=True)'
+    new = migrated(arrays(long))
+    assert "    return dataset.repeat().shuffle(1000).batch(128)\n" in new
+    found = [f.code for f in run(arrays(long))[1] if f.severity is Severity.REVIEW]
+    assert found == ["TFM611"]
+
+
+def test_arrays_in_place() -> None:
+    call = "tf.estimator.inputs.numpy_input_fn(images, labels, shuffle=False)"
+    text = arrays("None").replace("train(train_fn", f"train(input_fn={call}").replace("train_fn = None\n", "")
+    assert "fit(tf.data.Dataset.from_tensor_slices((images, labels)).batch(128).take(3))" in migrated(text)
+
+
+def test_arrays_that_change_are_refused() -> None:
+    text = arrays("tf.estimator.inputs.numpy_input_fn(images, labels, shuffle=False)", "images = images * 2\n")
+    assert manual(run(text)[1]) == ["TFM613"]
+
+
+GIVEN = {
+    "params and mode": ("input_fn(mode, params)", "input_fn", 'input_fn("train", {"rate": 0.1})'),
+    "params after a default": ("input_fn(n=1, params=None)", "input_fn", 'input_fn(params={"rate": 0.1})'),
+    "lambda of params": ("input_fn(params)", "lambda params: input_fn(params)", 'input_fn({"rate": 0.1})'),
+    "partial in place": ("input_fn(n, params)", "functools.partial(input_fn, 1)", 'input_fn(1, {"rate": 0.1})'),
+    "partial with a name": ("input_fn(n, params)", "named", 'named({"rate": 0.1})'),
+    "maker": ("input_fn(params)", "make(2)", 'make(2)({"rate": 0.1})'),
+    "maker with a name": ("input_fn(params)", "made", 'made({"rate": 0.1})'),
+}
+MAKER = "def make(n):\n    def inner(params):\n        return input_fn(params)\n    return inner\n\n"
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_what_estimator_passes(name: str) -> None:
+    signature, argument, expected = GIVEN[name]
+    text = with_input(DATASET + "return ds", name=signature, driver=f"estimator.train({argument}, steps=3)")
+    lines = MAKER + "\nnamed = functools.partial(input_fn, 1)\nmade = make(2)\nestimator = "
+    new = migrated(
+        text.replace("estimator = ", lines, 1).replace("import tensorflow", "import functools\nimport tensorflow")
+    )
+    assert f"make_inputs({expected})" in new and f"fit({expected}.take(3))" in new
+
+
+REFUSED_GIVEN = {
+    "config": ("input_fn(config)", "input_fn"),
+    "another": ("input_fn(n)", "input_fn"),
+    "lambda of another": ("input_fn(n)", "lambda n: input_fn(n)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_GIVEN)
+def test_input_functions_that_are_refused(name: str) -> None:
+    signature, argument = REFUSED_GIVEN[name]
+    text = with_input(DATASET + "return ds", name=signature, driver=f"estimator.train({argument}, steps=3)")
+    new, findings = run(text)
+    assert new == text and manual(findings) == ["TFM602"]
+
+
+def test_a_function_that_a_maker_returns_must_return_a_dataset() -> None:
+    maker = "def make(n):\n    def inner():\n        return {'x': tf.ones([n])}, tf.ones([n])\n    return inner\n\n\n"
+    text = with_input("return 1", before=maker, driver="estimator.train(make(2), steps=3)")
+    assert manual(run(text)[1]) == ["TFM601"]
