@@ -13,6 +13,7 @@ from migrator.emit.driver import FileNames, choose_strategy, emit_driver, uses_o
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems
 from migrator.findings import Finding, Severity
+from migrator.program.exports import read_serving, signature_names
 from migrator.program.model_function import read_model_function
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.relevant import around_programs, is_concerned
@@ -315,6 +316,7 @@ class _GroupMigration:
         self.problems: dict[Path, list[Blocked]] = {path: [] for path in group.files}
         self.remarks: dict[Path, list[Blocked]] = {path: [] for path in group.files}
         self.strategies: list[Strategy] = []
+        self.signatures: dict[cst.FunctionDef, tuple[str, ...]] = {}
 
     def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
         models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
@@ -330,6 +332,8 @@ class _GroupMigration:
                 self.changes[file.path].expressions[node] = rewritten
         for path, file in self.group.files.items():
             self._guarded(file, partial(self._arrays, path, file))
+        for program in self.group.programs:
+            self._guarded(program.file, partial(self._servings, program, models))
         self._regularizers()
         self._references()
         for path, file in self.group.files.items():
@@ -412,7 +416,7 @@ class _GroupMigration:
             return
         file = program.model_file
         sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
-        wants = any(uses_of(p, "predict") for p in sharing)
+        wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
             function = read_model_function(file, program.model_fn, program.model.parameters)
@@ -421,6 +425,9 @@ class _GroupMigration:
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
+        if any(p.servings for p in sharing):
+            names = signature_names(file, function.export_outputs, function.predictions, function.define)
+            self.signatures[program.model_fn] = names
         self.changes[file.path].statements[program.model_fn] = [emitted.node]
         self.problems[file.path] += emitted.problems
         self.remarks[file.path] += emitted.remarks
@@ -453,6 +460,21 @@ class _GroupMigration:
                 if isinstance(made, cst.Lambda):
                     self.changes[path].statements[one.line] = [as_function(one, made.body, file.module)]
 
+    def _servings(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
+        """Serving functions become functions of the predictor."""
+        if program.model_fn not in models:
+            return
+        for node in program.servings:
+            serving = read_serving(
+                self.project,
+                program.file,
+                program.scope,
+                node,
+                not models[program.model_fn][1],
+                lambda file: (self.rewriters[file.path], self.changes[file.path].expressions),
+            )
+            self.changes[serving.file.path].statements[serving.node] = [serving.new]
+
     def _driver(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         emitted, of_dicts = models[program.model_fn]
         file = program.file
@@ -467,6 +489,7 @@ class _GroupMigration:
             emitted.has_predictor,
             of_dicts,
             self.names[file.path],
+            self.signatures.get(program.model_fn, ()),
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -12,6 +12,7 @@ from migrator.emit.names import free
 from migrator.names.imports import dotted
 from migrator.program.calls import is_none
 from migrator.program.comments import comment_lines
+from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
 from migrator.program.training import (
     TrainAndEvaluate,
@@ -101,10 +102,14 @@ def emit_driver(
     has_predictor: bool,
     predictions_are_dicts: bool,
     names: FileNames,
+    signatures: Sequence[str] = (),
 ) -> EmittedDriver:
-    """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with."""
+    """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
+
+    `signatures` are the names that the predictions are served under.
+    """
     return _Emitter(
-        project, program, rewriter, strategy, partitioner, has_predictor, predictions_are_dicts, names
+        project, program, rewriter, strategy, partitioner, has_predictor, predictions_are_dicts, names, signatures
     ).emit()
 
 
@@ -119,6 +124,7 @@ class _Emitter:
         has_predictor: bool,
         predictions_are_dicts: bool,
         names: FileNames,
+        signatures: Sequence[str],
     ) -> None:
         self.project = project
         self.program = program
@@ -135,11 +141,16 @@ class _Emitter:
         self.names = {wanted: self._free(wanted) for wanted in ("resolver", "strategy", "checkpoint", "steps")}
         if strategy.cluster:
             self._helper("make_strategy", lambda name: setup.make_strategy(name, strategy, partitioner, self.indent))
-        labelled = program.train_and_evaluate is not None or any(use.method != "predict" for use in program.uses)
+        labelled = program.train_and_evaluate is not None or any(
+            use.method in ("train", "evaluate") for use in program.uses
+        )
         self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
         if has_predictor:
-            self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent))
+            if uses_of(program, "predict"):
+                self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent))
             self.names["predictor"] = self._free("predictor")
+        if program.servings:
+            self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
         self.model = self._model_name()
 
     def _free(self, wanted: str) -> str:
@@ -191,18 +202,26 @@ class _Emitter:
             target = cluster if self.strategy.cluster else one_device
             assert both.place.statement is not None
             replaced[both.place.statement] = self._parsed(target.train_and_evaluate(plan))
+        if both is not None and both.exporters:
+            assert both.place.statement is not None
+            replaced[both.place.statement] += self._parsed("\n".join(self._exporters(both, plan)) + "\n")
         for use in program.uses:
             if use.method == "train":
                 self._train(use, plan, replaced)
+            elif use.method in EXPORTS:
+                expressions[use.place.call] = self._export(use)
             else:
                 expressions[use.place.call] = self._evaluate_or_predict(use)
+        for node in program.folders:
+            assert plan.model_dir is not None
+            expressions[node] = cst.parse_expression(plan.model_dir)
         self._keep_comments(replaced)
         return EmittedDriver(
             replaced,
             expressions,
             before,
             tuple(self.helpers),
-            frozenset(("os",)) if plan.model_dir is not None else frozenset(),
+            frozenset(("os", "time") if program.servings else ("os",) if plan.model_dir is not None else ()),
             tuple(self.remarks),
             self.strategy,
         )
@@ -469,7 +488,8 @@ class _Emitter:
         if program.train_and_evaluate is not None:
             both = program.train_and_evaluate
             candidates.append((both.train.get("input_fn"), both.place.call, "train"))
-        order = sorted(program.uses, key=lambda use: ("train", "evaluate", "predict").index(use.method))
+        fed = [use for use in program.uses if use.method in _MODES]
+        order = sorted(fed, key=lambda use: ("train", "evaluate", "predict").index(use.method))
         labelled = bool(candidates) or any(use.method != "predict" for use in order)
         candidates += [
             (use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
@@ -612,11 +632,49 @@ class _Emitter:
             lines = one_device.fit(plan, dataset, text, absolute=False)
         replaced[statement] = self._parsed("\n".join(lines) + "\n")
 
+    # -- exports ---------------------------------------------------------------------------------------------------
+
+    def _export(self, use: Use) -> cst.BaseExpression:
+        folder = self._text(use.arguments["export_dir_base"])
+        serving = self._text(use.arguments["serving_input_receiver_fn"])
+        text = f"{self.names['export_model']}({self.names['predictor']}, {serving}, {folder})"
+        statement = use.place.statement
+        small = statement.body[0] if statement is not None else None
+        if not isinstance(small, cst.Expr) or small.value is not use.place.call:
+            text += ".encode()"  # an Estimator answers with bytes
+        return cst.parse_expression(text)
+
+    def _exporters(self, both: TrainAndEvaluate, plan: TrainingPlan) -> list[str]:
+        """Lines that export when the training is over: in the process that evaluates."""
+        lines = []
+        for exporter in both.exporters:
+            if plan.model_dir is None:
+                raise Blocked("TFM142", exporter.call, "exporters write below the `model_dir`: give the Estimator one")
+            if exporter.kind == "Best" and plan.period is not None:
+                raise Blocked("TFM142", exporter.call, "which of several evaluations is the best is not looked for")
+            if exporter.kind != "Final" and (plan.period is not None or self.strategy.cluster):
+                message = f"the {exporter.kind}Exporter writes once, when the training is over"
+                self.remarks.append(Blocked("TFM143", exporter.call, message))
+            folder = f'os.path.join({plan.model_dir}, "export", {self._text(exporter.name)})'
+            arguments = [self.names["predictor"], self._text(exporter.serving), folder]
+            depth = 1 if self.strategy.cluster else 0
+            lines.append(self.indent * depth + call(self.names["export_model"], arguments, self.indent, depth))
+        if self.strategy.cluster:
+            evaluates = f'{plan.resolver}.task_type == "evaluator" or not {plan.resolver}.cluster_spec().jobs'
+            lines.insert(0, f"if {evaluates}:")
+        return lines
+
     def _evaluate_or_predict(self, use: Use) -> cst.BaseExpression:
         dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         if use.method == "evaluate":
             head = f"{self.model}.evaluate"
             arguments = [self._limited(dataset, use.arguments.get("steps"), None), "return_dict=True"]
+            if self.program.reads_global_step:
+                arguments = [
+                    f"{head}({', '.join(arguments)})",
+                    f"global_step={self.model}.optimizer.iterations.numpy()",
+                ]
+                head = "dict"
         else:
             head = self.names["predict"]
             arguments = [self.names["predictor"], dataset]

@@ -20,6 +20,7 @@ def leftovers(
     gone: Iterable[cst.CSTNode],
     removed: Collection[cst.CSTNode] = (),
     may_go: Callable[[str], bool] = lambda symbol: True,
+    keep: Collection[str] = (),
 ) -> list[cst.BaseStatement]:
     """The statements of a scope that serve nothing but `gone`, nodes that are not to be in the new program.
 
@@ -27,9 +28,9 @@ def leftovers(
     `gone` when it gives (or changes) a name that nothing else reads, from literals, names and TensorFlow calls alone:
     a ConfigProto and its settings, a hook, the dict of tensors that it logs. An `if` that held nothing else goes too;
     other blocks are never left empty. Names of the module around a function stay, except those that TensorFlow made.
-    `may_go` tells the TensorFlow functions whose calls may be left out.
+    `may_go` tells the TensorFlow functions whose calls may be left out, `keep` are names that the new program reads.
     """
-    search = _Search(file, list(removed), may_go)
+    search = _Search(file, list(removed), may_go, frozenset(keep))
     found = search.of(scope, list(gone), everything=True)
     if scope is not file.module:
         found += search.of(file.module, [*gone, *found], everything=False)
@@ -41,6 +42,7 @@ class _Search:
     file: ParsedFile
     removed: list[cst.CSTNode]
     may_go: Callable[[str], bool]
+    keep: frozenset[str]
 
     def of(self, scope: cst.CSTNode, gone: list[cst.CSTNode], everything: bool) -> list[cst.BaseStatement]:
         blocks = _Blocks()
@@ -51,7 +53,7 @@ class _Search:
         every = name_nodes(scope)
         while queue:
             name = queue.pop(0)
-            if name in seen or name in self.file.imports.names:
+            if name in seen or name in self.file.imports.names or name in self.keep:
                 continue
             lines = self._makers(blocks, name)
             if not lines or (not everything and not any(self._calls_tensorflow(line) for line in lines)):

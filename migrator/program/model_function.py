@@ -48,7 +48,7 @@ class ModelFunction:
 
     `network` are the statements of the forward code, `optimizer_statement` the one that makes the optimizer when it
     has a name. `output` is the tensor that the loss reads and `output_name` its name where it is a plain name.
-    `hooks` are remarks about those of the EstimatorSpecs that are left out.
+    `hooks` are remarks about those of the EstimatorSpecs that are left out, `export_outputs` those of PREDICT mode.
     """
 
     file: ParsedFile
@@ -69,6 +69,7 @@ class ModelFunction:
     label_names: frozenset[str]
     unclear: frozenset[str]
     hooks: tuple[Blocked, ...] = ()
+    export_outputs: cst.BaseExpression | None = None
 
     @property
     def predicts_dicts(self) -> bool:
@@ -154,6 +155,7 @@ class _Reader:
             label_names=frozenset(label_names),
             unclear=frozenset(self.unclear),
             hooks=hooks,
+            export_outputs=self._piece("export_outputs", PREDICT),
         )
 
     def _hooks(self) -> tuple[Blocked, ...]:

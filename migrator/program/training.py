@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.program.calls import bind, is_none, is_true, string
+from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.leftovers import leftovers
 from migrator.program.model_reference import ModelReference, find_model
-from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.run_config import read_run_config
 from migrator.program.scopes import (
     assigned_lambdas,
@@ -31,7 +32,7 @@ _EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_se
 _TRAIN = ("input_fn", "hooks", "steps", "max_steps", "saving_listeners")
 _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
-_METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT}
+_METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS}
 
 Arguments = dict[str, cst.BaseExpression]
 
@@ -62,6 +63,7 @@ class TrainAndEvaluate:
     place: Place
     train: Arguments
     evaluate: Arguments
+    exporters: tuple[Exporter, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class TrainingProgram:
     """One Estimator and everything that is done with it in one scope of one file.
 
     `removed` are the statements of RunConfig, TrainSpec and EvalSpec, whose values are given elsewhere afterwards, and
-    those that only served what is left out.
+    those that only served what is left out. `reads_global_step` says that the results of an evaluation are asked for
+    it, `folders` are the places where the `model_dir` is asked of the Estimator.
     """
 
     file: ParsedFile
@@ -84,6 +87,8 @@ class TrainingProgram:
     train_and_evaluate: TrainAndEvaluate | None
     removed: tuple[cst.BaseStatement, ...]
     remarks: tuple[Blocked, ...]
+    reads_global_step: bool = False
+    folders: tuple[cst.Attribute, ...] = ()
 
     @property
     def model_file(self) -> ParsedFile:
@@ -92,6 +97,13 @@ class TrainingProgram:
     @property
     def model_fn(self) -> cst.FunctionDef:
         return self.model.function
+
+    @property
+    def servings(self) -> list[cst.BaseExpression]:
+        """The serving functions of all exports, as they are given."""
+        both = self.train_and_evaluate
+        found = [exporter.serving for exporter in both.exporters] if both is not None else []
+        return found + [u.arguments["serving_input_receiver_fn"] for u in self.uses if u.method in EXPORTS]
 
     @property
     def calls(self) -> list[cst.Call]:
@@ -122,6 +134,8 @@ class _ProgramReader:
         self.places = places
         self.removed: list[cst.BaseStatement] = []
         self.dropped: list[cst.CSTNode] = []
+        self.kept: set[str] = set()
+        self.folders: list[cst.Attribute] = []
         self.made: list[cst.Call] = []
         self.remarks: list[Blocked] = []
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
@@ -141,7 +155,7 @@ class _ProgramReader:
             model_dir = config.get("model_dir")
         uses, both = self._uses(variable)
         params = bound.get("params")
-        self.removed += leftovers(self.file, self.scope, self.dropped, self.removed)
+        self.removed += leftovers(self.file, self.scope, self.dropped, self.removed, keep=self.kept)
         program = TrainingProgram(
             file=self.file,
             scope=self.scope,
@@ -155,10 +169,19 @@ class _ProgramReader:
             train_and_evaluate=both,
             removed=tuple(self.removed),
             remarks=tuple(self.remarks),
+            reads_global_step=self._reads_global_step(),
+            folders=tuple(self.folders),
         )
+        if self.folders and program.model_dir is None:
+            raise Blocked("TFM103", self.folders[0], "the Estimator is asked for its model_dir, but was not given one")
         self._check_steady(program)
         self._check_surroundings(program)
         return program
+
+    def _reads_global_step(self) -> bool:
+        finder = _GlobalStep()
+        self.scope.visit(finder)
+        return bool(finder.found)
 
     def _check_steady(self, program: TrainingProgram) -> None:
         """The arguments of specs are evaluated later than they were: their names must not change in between."""
@@ -183,15 +206,6 @@ class _ProgramReader:
             for node in path_to(self.scope, call):
                 if isinstance(node, cst.With) and self._is_tensorflow(node):
                     raise Blocked("TFM103", node, "the Estimator stands inside a `with` on a TensorFlow object")
-        if any(use.method == "evaluate" for use in program.uses):
-            finder = _GlobalStep()
-            self.scope.visit(finder)
-            if finder.found:
-                raise Blocked(
-                    "TFM103",
-                    finder.found[0],
-                    "Model.evaluate gives no `global_step`: read `model.optimizer.iterations`, or remove this",
-                )
 
     def _is_tensorflow(self, node: cst.With) -> bool:
         finder = _TensorFlowNames(self.file)
@@ -284,9 +298,13 @@ class _ProgramReader:
             if method not in _METHODS:
                 raise Blocked("TFM103", call, f"`{variable}.{method}` is not carried over yet")
             arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
+            if method in EXPORTS:
+                check_export(arguments, call)
             self._hooks(arguments, ("hooks",), method == "train")
             for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
-                if not is_none(arguments.get(key)) and not (key.startswith("yield") and is_true(arguments[key])):
+                if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
+                    self.dropped.append(arguments[key])
+                elif not is_none(arguments.get(key)) and not (key.startswith("yield") and is_true(arguments[key])):
                     raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet")
             place = Place(method, call, statement, self.place.function)
             if method == "train" and not _is_whole(place):
@@ -304,12 +322,29 @@ class _ProgramReader:
                     explained.add(given)
                     both = self._train_and_evaluate(place, arguments)
         assert self.place.statement is not None
+        asked = _Folders(variable)
+        self.scope.visit(asked)
+        self.folders += asked.found
+        explained.update(node.value for node in asked.found)
         for name in _references(self.scope, variable):
             if name not in explained and not _is_target(self.place.statement, name):
                 raise Blocked("TFM103", name, f"`{variable}` is also used in a way that is not carried over")
         if not uses and both is None:
             raise Blocked("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
         return tuple(uses), both
+
+    def _is_latest(self, node: cst.BaseExpression | None, variable: str) -> bool:
+        """Whether a checkpoint is the one that the Estimator takes anyway: the latest of its model_dir."""
+        if not isinstance(node, cst.Call) or len(node.args) != 1:
+            return False
+        if self.file.imports.resolve(node.func) != "tf.train.latest_checkpoint":
+            return False
+        folder = node.args[0].value
+        if isinstance(folder, cst.Attribute) and isinstance(folder.value, cst.Name):
+            if folder.value.value == variable and folder.attr.value == "model_dir":
+                return True
+        given = bind(self.place.call, _ESTIMATOR, "tf.estimator.Estimator", "TFM104").get("model_dir")
+        return given is not None and self.file.code(given) == self.file.code(folder)
 
     def _train_and_evaluate(self, place: Place, arguments: Arguments) -> TrainAndEvaluate:
         if not _is_whole(place):
@@ -322,12 +357,18 @@ class _ProgramReader:
         evaluate = self._spec(arguments["eval_spec"], "tf.estimator.EvalSpec", _EVAL_SPEC, "TFM109")
         for spec in (train, evaluate):
             self._hooks(spec, ("hooks",), spec is train)
-            for key in ("saving_listeners", "exporters"):
-                if not is_none(spec.get(key)):
-                    raise Blocked("TFM110", spec[key], f"`{key}` is not carried over yet")
+            if not is_none(spec.get("saving_listeners")):
+                raise Blocked("TFM110", spec["saving_listeners"], "`saving_listeners` is not carried over yet")
+        exporters: list[Exporter] = []
+        given = evaluate.get("exporters")
+        if given is not None and not is_none(given):
+            exporters = read_exporters(self.file, self.scope, given)
+            self.dropped.append(given)
+            for exporter in exporters:
+                self.kept |= names_in(exporter.name) | names_in(exporter.serving)
         if "steps" in train:
             raise Blocked("TFM110", train["steps"], "`num_steps` counts from the start of a training: give `max_steps`")
-        return TrainAndEvaluate(place, train, evaluate)
+        return TrainAndEvaluate(place, train, evaluate, tuple(exporters))
 
 
 class _Finder(cst.CSTVisitor):
@@ -398,8 +439,21 @@ def _is_whole(place: Place) -> bool:
     return isinstance(small, cst.Expr) and small.value is place.call
 
 
+class _Folders(cst.CSTVisitor):
+    """`variable.model_dir`."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__()
+        self.variable = variable
+        self.found: list[cst.Attribute] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        if isinstance(node.value, cst.Name) and node.value.value == self.variable and node.attr.value == "model_dir":
+            self.found.append(node)
+
+
 class _GlobalStep(cst.CSTVisitor):
-    """`["global_step"]` and `.get("global_step")`."""
+    """`["global_step"]` and `.get("global_step")`, and texts with `{global_step}` to be filled in."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -414,6 +468,10 @@ class _GlobalStep(cst.CSTVisitor):
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "get" and node.args:
             if _is_global_step(node.args[0].value):
                 self.found.append(node)
+
+    def visit_SimpleString(self, node: cst.SimpleString) -> None:
+        if "{global_step" in node.value or "(global_step)" in node.value:
+            self.found.append(node)
 
 
 def _is_global_step(node: cst.BaseExpression) -> bool:

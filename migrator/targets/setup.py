@@ -111,6 +111,20 @@ def predict(name: str, of_dicts: bool, indent: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def export_model(name: str, signatures: Sequence[str], indent: str) -> str:
+    """The function that writes a SavedModel, as Estimator.export_saved_model does, as source text."""
+    served = ", ".join(f'"{signature}": serve' for signature in signatures)
+    lines = [
+        f"def {name}(predictor, serving, folder):",
+        f'{indent}"""Writes what `serving` makes of the predictor to a new folder in `folder`; returns its path."""',
+        f"{indent}serve = serving(predictor)",
+        f"{indent}path = os.path.join(folder, str(int(time.time())))",
+        indent + call("tf.saved_model.save", ["predictor", "path", f"signatures={{{served}}}"], indent, 1),
+        f"{indent}return path",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def paragraphs(functions: Sequence[str]) -> str:
     """Functions one under the other, two blank lines between them."""
     return "\n\n".join(functions)

@@ -152,3 +152,28 @@ def test_hooks_of_the_spec_are_left_out() -> None:
     assert review(text) == ["TFM141"]
     refused = program(spec=", training_hooks=[Mine()]")
     assert manual(run(refused)[1]) == ["TFM110"] and run(refused)[0] == refused
+
+
+RESULTS = {
+    "an entry": 'results = estimator.evaluate(input_fn)\nprint(results["global_step"])',
+    "a text": 'print("{global_step}: {loss}".format(**estimator.evaluate(input_fn)))',
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_global_step_of_an_evaluation(name: str) -> None:
+    new = migrated(program(driver="estimator.train(input_fn, steps=3)\n" + RESULTS[name]))
+    assert "dict(model.evaluate(input_fn(), return_dict=True), global_step=model.optimizer.iterations.numpy())" in new
+
+
+def test_what_the_estimator_is_asked_for() -> None:
+    driver = (
+        "estimator.train(input_fn, steps=3)\nprint(estimator.model_dir)\n"
+        "estimator.evaluate(input_fn, checkpoint_path=tf.train.latest_checkpoint(estimator.model_dir))"
+    )
+    text = program(driver=driver)
+    assert manual(run(text)[1]) == ["TFM103"]
+    new = migrated(text.replace('params={"rate": 0.1})', 'params={"rate": 0.1}, model_dir="m")'))
+    assert "print(model_dir)" in new and new.count("latest_checkpoint") == 1
+    other = program(driver="estimator.evaluate(input_fn, checkpoint_path='m/ckpt-7')")
+    assert manual(run(other)[1]) == ["TFM110"]

@@ -1,0 +1,363 @@
+"""Exports of a program: serving_input_receiver_fns, exporters of an EvalSpec, and what signatures become of them."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.emit.names import free
+from migrator.program.calls import bind, is_none, string
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.scopes import bindings
+
+_RECEIVERS = (
+    "tf.estimator.export.ServingInputReceiver",
+    "tf.estimator.export.TensorServingInputReceiver",
+)
+_RAW = "tf.estimator.export.build_raw_serving_input_receiver_fn"
+_PARSING = "tf.estimator.export.build_parsing_serving_input_receiver_fn"
+_EXPORTERS = {
+    "tf.estimator.FinalExporter": ("name", "serving_input_receiver_fn", "assets_extra", "as_text"),
+    "tf.estimator.LatestExporter": (
+        *("name", "serving_input_receiver_fn", "assets_extra", "as_text", "exports_to_keep"),
+    ),
+    "tf.estimator.BestExporter": (
+        *("name", "serving_input_receiver_fn", "event_file_pattern", "compare_fn", "assets_extra", "as_text"),
+        "exports_to_keep",
+    ),
+}
+_EXPORT = ("export_dir_base", "serving_input_receiver_fn", "assets_extra", "as_text", "checkpoint_path")
+EXPORTS = {
+    "export_savedmodel": (*_EXPORT, "strip_default_attrs"),
+    "export_saved_model": (*_EXPORT, "experimental_mode"),
+}
+_DEFAULT = "serving_default"
+
+#: The rewriter of a file, and the expressions that it puts in place of others.
+Rewriting = Callable[[ParsedFile], tuple[cst.CSTTransformer, dict[cst.CSTNode, cst.BaseExpression]]]
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A serving_input_receiver_fn: the statement of `file` that makes it, and what takes its place.
+
+    That is a function of one argument, the predictor, which returns the `tf.function` to serve.
+    """
+
+    file: ParsedFile
+    node: cst.BaseStatement
+    new: cst.FunctionDef
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """One exporter of an EvalSpec: its kind (Final, Latest, Best), its name, its serving function, and the call."""
+
+    kind: str
+    name: cst.BaseExpression
+    serving: cst.BaseExpression
+    call: cst.Call
+
+
+def read_exporters(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression) -> list[Exporter]:
+    """The exporters that `exporters=` gives. Raises Blocked (TFM142)."""
+    found = []
+    for element in _elements(scope, node):
+        name = file.imports.resolve(element.func) if isinstance(element, cst.Call) else None
+        if name not in _EXPORTERS:
+            raise Blocked("TFM142", element, "this exporter is not made beside the Estimator: it is not carried over")
+        assert isinstance(element, cst.Call)
+        kind = name.rpartition(".")[2].removesuffix("Exporter")
+        bound = bind(element, _EXPORTERS[name], name, "TFM142")
+        check_export(bound, element)
+        serving = bound["serving_input_receiver_fn"]
+        title = bound.get("name") or cst.SimpleString('"best_exporter"')
+        found.append(Exporter(kind, title, serving, element))
+    return found
+
+
+def check_export(bound: dict[str, cst.BaseExpression], call: cst.Call) -> None:
+    """Refuses what an export asks for beside its signature (TFM142)."""
+    for key in ("assets_extra", "checkpoint_path", "experimental_mode"):
+        if not is_none(bound.get(key)):
+            raise Blocked("TFM142", bound[key], f"`{key}` of an export is not carried over")
+    if is_none(bound.get("serving_input_receiver_fn")):
+        raise Blocked("TFM142", call, "the export has no serving_input_receiver_fn")
+
+
+def _elements(scope: cst.CSTNode, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(node, cst.List | cst.Tuple):
+        for element in node.elements:
+            yield from _elements(scope, element.value)
+    elif isinstance(node, cst.Name):
+        found = _values(scope, node.value)
+        if len(found) != 1:
+            yield node
+        else:
+            yield from _elements(scope, found[0][1])
+    else:
+        yield node
+
+
+def signature_names(
+    file: ParsedFile,
+    outputs: cst.BaseExpression | None,
+    predictions: cst.BaseExpression | None,
+    define: Callable[[str], cst.BaseExpression | None],
+) -> tuple[str, ...]:
+    """The names under which an EstimatorSpec serves its predictions. Raises Blocked (TFM142) for other outputs.
+
+    `define` tells what a name of the model_fn stands for. Source: get_export_outputs of TensorFlow 1.15 serves a single
+    output of another name as `serving_default` too.
+    """
+    if outputs is None or is_none(outputs):
+        return (_DEFAULT,)
+
+    def value(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+        return (define(node.value) or node) if isinstance(node, cst.Name) else node
+
+    node = value(outputs)
+    if not isinstance(node, cst.Dict):
+        raise Blocked("TFM142", outputs, "`export_outputs` is not a dict written out in the model_fn")
+    names: list[str] = []
+    for element in node.elements:
+        given = value(element.value)
+        is_predict = isinstance(given, cst.Call) and (
+            file.imports.resolve(given.func) == "tf.estimator.export.PredictOutput" and len(given.args) == 1
+        )
+        served = value(given.args[0].value) if is_predict else None  # type: ignore[union-attr]
+        if served is None or predictions is None or file.code(served) != file.code(value(predictions) or predictions):
+            message = "an export output is something else than a PredictOutput of the predictions"
+            raise Blocked("TFM142", element, message)
+        key = element.key if isinstance(element, cst.DictElement) else None
+        name = string(key)
+        if name is None and (file.imports.resolve(key) or "").endswith(".DEFAULT_SERVING_SIGNATURE_DEF_KEY"):
+            name = _DEFAULT
+        if name is None:
+            raise Blocked("TFM142", element, "the name of an export output is not written out")
+        names.append(name)
+    return tuple(dict.fromkeys((_DEFAULT, *names)))
+
+
+def read_serving(
+    project: Project,
+    file: ParsedFile,
+    scope: cst.CSTNode,
+    node: cst.BaseExpression,
+    single: bool,
+    rewriting: Rewriting,
+) -> Serving:
+    """The serving function that a name means, in its new form. Raises Blocked (TFM142).
+
+    `single` says that a prediction is one tensor, which an Estimator serves as `output`.
+    """
+    return _Reader(project, rewriting, single).read(file, scope, node)
+
+
+class _Reader:
+    def __init__(self, project: Project, rewriting: Rewriting, single: bool) -> None:
+        self.project = project
+        self.rewriting = rewriting
+        self.single = single
+
+    def read(self, file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression) -> Serving:
+        if isinstance(node, cst.Name):
+            local = [n for name, n in bindings(scope) if name == node.value]
+            if len(local) == 1 and isinstance(local[0], cst.FunctionDef):
+                return self._function(file, local[0])
+            for place in (scope, file.module):
+                found = _values(place, node.value)
+                if len(found) == 1:
+                    line, value = found[0]
+                    if isinstance(value, cst.Call) and line is not None:
+                        return Serving(file, line, self._make(file, node.value, *self._ready_made(file, value), []))
+        known = self.project.function(file, node)
+        if known is not None:
+            return self._function(*known)
+        message = "the serving_input_receiver_fn is not a function of the given files: give it a name and a `def`"
+        raise Blocked("TFM142", node, message)
+
+    def _text(self, file: ParsedFile, node: cst.BaseExpression) -> str:
+        return file.code(node.visit(self.rewriting(file)[0]))  # type: ignore[arg-type]
+
+    def _ready_made(self, file: ParsedFile, call: cst.Call) -> tuple[list[Entry], str]:
+        """The receivers of a ready-made serving function, and the features that it gives."""
+        name = file.imports.resolve(call.func)
+        if name == _PARSING:
+            bound = bind(call, ("feature_spec", "default_batch_size"), name, "TFM142")
+            if "feature_spec" in bound and is_none(bound.get("default_batch_size")):
+                features = f"tf.io.parse_example(examples, {self._text(file, bound['feature_spec'])})"
+                return [("examples", "examples", "tf.string", "[None]")], features
+        if name == _RAW:
+            bound = bind(call, ("features", "default_batch_size"), name, "TFM142")
+            given = bound.get("features")
+            if isinstance(given, cst.Dict) and is_none(bound.get("default_batch_size")):
+                taken: set[str] = {"predictor", "serve"}
+                entries = [self._in_place(file, *self._item(e), taken) for e in given.elements]
+                return entries, "{" + ", ".join(f'"{key}": {parameter}' for key, parameter, _, _ in entries) + "}"
+        raise Blocked("TFM142", call, "this serving_input_receiver_fn is not one that can be carried over")
+
+    def _item(self, element: cst.BaseDictElement) -> tuple[str, cst.BaseExpression]:
+        key = string(element.key) if isinstance(element, cst.DictElement) else None
+        if key is None:
+            raise Blocked("TFM142", element, "the names of the served inputs are not written out")
+        return key, element.value
+
+    def _in_place(self, file: ParsedFile, key: str, node: cst.BaseExpression, taken: set[str]) -> Entry:
+        """The entry of a placeholder in a dict, which becomes a parameter called like its key."""
+        dtype, shape = self._placeholder(file, node)
+        parameter = free(key if key.isidentifier() and not keyword.iskeyword(key) else "value", taken)
+        taken.add(parameter)
+        self.rewriting(file)[1][node] = cst.Name(parameter)
+        return key, parameter, dtype, shape
+
+    def _placeholder(self, file: ParsedFile, node: cst.BaseExpression) -> tuple[str, str]:
+        if not isinstance(node, cst.Call) or file.imports.tensorflow(node.func) != "tf.placeholder":
+            raise Blocked("TFM142", node, "a served input is not a placeholder")
+        bound = bind(node, ("dtype", "shape", "name"), "tf.placeholder", "TFM142")
+        shape = bound.get("shape")
+        return self._text(file, bound["dtype"]), "None" if shape is None else self._text(file, shape)
+
+    def _function(self, file: ParsedFile, function: cst.FunctionDef) -> Serving:
+        """What a serving_input_receiver_fn becomes: its statements in a `tf.function` of what were placeholders."""
+        params = function.params
+        if params.params or params.kwonly_params or isinstance(params.star_arg, cst.Param) or params.star_kwarg:
+            raise Blocked("TFM142", function.name, "the serving_input_receiver_fn takes arguments")
+        if not isinstance(function.body, cst.IndentedBlock):
+            raise Blocked("TFM142", function.name, "the serving_input_receiver_fn stands on one line")
+        *statements, last = function.body.body
+        returned = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
+        value = returned.value if isinstance(returned, cst.Return) else None
+        if not isinstance(value, cst.Call):
+            message = "the serving_input_receiver_fn does not end with `return ServingInputReceiver(...)`"
+            raise Blocked("TFM142", last, message)
+        if isinstance(value.func, cst.Call) and not value.args:
+            entries, features = self._ready_made(file, value.func)
+        elif file.imports.resolve(value.func) in _RECEIVERS:
+            names = ("features", "receiver_tensors", "receiver_tensors_alternatives")
+            bound = bind(value, names, "ServingInputReceiver", "TFM142")
+            if not is_none(bound.get(names[2])) or len(bound) < 2:
+                raise Blocked("TFM142", value, "alternative receivers are not carried over")
+            entries, statements = self._receivers(file, function, statements, bound)
+            features = self._text(file, bound["features"])
+        else:
+            raise Blocked("TFM142", value, "this serving_input_receiver_fn is not one that can be carried over")
+        new = [statement.visit(self.rewriting(file)[0]) for statement in statements]
+        made = self._make(file, function.name.value, entries, features, new)  # type: ignore[arg-type]
+        return Serving(file, function, made)
+
+    def _receivers(
+        self,
+        file: ParsedFile,
+        function: cst.FunctionDef,
+        statements: list[cst.BaseStatement],
+        bound: dict[str, cst.BaseExpression],
+    ) -> tuple[list[Entry], list[cst.BaseStatement]]:
+        """The served inputs, and the statements without those that only made them."""
+        features, receivers = bound["features"], bound["receiver_tensors"]
+        gone: list[cst.CSTNode] = []
+        taken = names_in(function) | {"predictor", "serve"}
+        line, node = None, receivers
+        if isinstance(receivers, cst.Name):
+            line, node = self._value(function, statements, receivers)
+        items = [self._item(e) for e in node.elements] if isinstance(node, cst.Dict) else [("input", receivers)]
+        entries = []
+        for key, item in items:
+            if isinstance(item, cst.Name):
+                made, value = self._value(function, statements, item)
+                entries.append((key, item.value, *self._placeholder(file, value)))
+                gone.append(made)
+            else:
+                entries.append(self._in_place(file, key, item, taken))
+        rest = [s for s in statements if not any(s is g for g in gone)]
+        if isinstance(node, cst.Dict) and line is not None:
+            read = names_in(features).union(*(names_in(s) for s in rest if s is not line))
+            assert isinstance(receivers, cst.Name)
+            rest = [s for s in rest if s is not line or receivers.value in read]
+        replaced = self.rewriting(file)[1]
+        for statement in rest:
+            finder = _Placeholders(file)
+            statement.visit(finder)
+            if any(found not in replaced for found in finder.found):
+                raise Blocked("TFM142", statement, "a placeholder is not among the served inputs")
+        return entries, rest
+
+    def _value(
+        self, function: cst.FunctionDef, statements: list[cst.BaseStatement], name: cst.Name
+    ) -> tuple[cst.CSTNode, cst.BaseExpression]:
+        found = _values(function.body, name.value)
+        if len(found) == 1 and any(found[0][0] is s for s in statements):
+            line, value = found[0]
+            assert line is not None
+            return line, value
+        message = f"`{name.value}` is not given once, by a line of the serving function itself"
+        raise Blocked("TFM142", name, message)
+
+    def _make(
+        self, file: ParsedFile, name: str, entries: list[Entry], features: str, statements: list[cst.BaseStatement]
+    ) -> cst.FunctionDef:
+        """`def name(predictor)` that returns the `tf.function` to serve."""
+        indent = file.module.default_indent
+        specs = [f'tf.TensorSpec({shape}, {dtype}, name="{key}")' for key, _, dtype, shape in entries]
+        listed = ", ".join(specs)
+        if len(listed) > 66:
+            listed = "".join(f"\n{indent * 2}{spec}," for spec in specs) + f"\n{indent}"
+        answer = f'{{"output": predictor({features})}}' if self.single else f"predictor({features})"
+        source = (
+            f"def {name}(predictor):\n"
+            f"{indent}@tf.function(input_signature=[{listed}])\n"
+            f"{indent}def serve({', '.join(parameter for _, parameter, _, _ in entries)}):\n"
+            f"{indent * 2}return {answer}\n\n"
+            f"{indent}return serve\n"
+        )
+        made = cst.parse_module(source, config=file.module.config_for_parsing).body[0]
+        assert isinstance(made, cst.FunctionDef) and isinstance(made.body, cst.IndentedBlock)
+        inner, last = made.body.body
+        assert isinstance(inner, cst.FunctionDef) and isinstance(inner.body, cst.IndentedBlock)
+        doc, rest = statements[:1], statements[1:]
+        first = doc[0].body[0] if doc and isinstance(doc[0], cst.SimpleStatementLine) else None
+        if not isinstance(first, cst.Expr) or not isinstance(first.value, cst.SimpleString | cst.ConcatenatedString):
+            doc, rest = [], statements
+        inner = inner.with_changes(body=inner.body.with_changes(body=[*rest, *inner.body.body]))
+        return made.with_changes(body=made.body.with_changes(body=[*doc, inner, last]))
+
+
+Entry = tuple[str, str, str, str]  # the key of the signature, the parameter, its dtype, its shape
+
+
+def _values(scope: cst.CSTNode, name: str) -> list[tuple[cst.SimpleStatementLine | None, cst.BaseExpression]]:
+    finder = _Values(name)
+    scope.visit(finder)
+    return finder.found
+
+
+class _Values(cst.CSTVisitor):
+    """`name = value`, with the line where that is all of it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[tuple[cst.SimpleStatementLine | None, cst.BaseExpression]] = []
+        self._line: cst.SimpleStatementLine | None = None
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self._line = node if len(node.body) == 1 else None
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target.target, cst.Name) and target.target.value == self.name:
+                self.found.append((self._line if len(node.targets) == 1 else None, node.value))
+
+
+class _Placeholders(cst.CSTVisitor):
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if self.file.imports.tensorflow(node.func) == "tf.placeholder":
+            self.found.append(node)

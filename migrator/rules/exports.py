@@ -1,0 +1,33 @@
+"""Rules about exports. The code is in program/exports.py and emit/driver.py."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM142",
+        "an export that is not carried over",
+        Severity.MANUAL,
+        """
+`export_savedmodel`, `export_saved_model` and the exporters of an EvalSpec become `tf.saved_model.save` of the model
+that predicts, with a `tf.function` for each signature: the same names of inputs and outputs, the same folder.
+Understood are a `serving_input_receiver_fn` that is a function without arguments whose placeholders are its served
+inputs, `build_parsing_serving_input_receiver_fn` and `build_raw_serving_input_receiver_fn` behind a name, and
+`export_outputs` that are missing, or a `PredictOutput` of the predictions. ClassificationOutput, RegressionOutput,
+several different outputs, assets, `checkpoint_path` and exporters without a `model_dir` are not carried over: write
+the signature by hand, as `tf.saved_model.save(model, folder, signatures=...)`.
+""",
+    ),
+    Rule(
+        "TFM143",
+        "exporters write once, at the end",
+        Severity.REVIEW,
+        """
+`LatestExporter` wrote a SavedModel after every evaluation and kept the newest five; `BestExporter` wrote when the
+result was the best so far. The migrated program writes one when the training is over, which is the newest of them. A
+`BestExporter` is carried over only where there is one evaluation.
+""",
+    ),
+)

@@ -1,0 +1,174 @@
+"""Exports: serving functions, exporters and export_saved_model, carried over or refused."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import program, run
+
+
+def manual(findings: list[Finding]) -> list[str]:
+    return [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def migrated(text: str, strategy: str = "auto") -> str:
+    new, findings = run(text, strategy)
+    assert not manual(findings), findings
+    ast.parse(new)
+    return new
+
+
+RECEIVER = """\
+def serving_fn():
+    \"\"\"What a client sends.\"\"\"
+    # raw pixels
+    x = tf.placeholder(tf.float32, [None, 1], name="pixels")
+    inputs = {"pixels": x}
+    scaled = tf.to_float(x) / 255.0
+    return tf.estimator.export.ServingInputReceiver({"x": scaled}, inputs)
+
+
+"""
+
+
+def exporting(
+    serving: str = RECEIVER, driver: str = "", outputs: str = "", predictions: str = '{"out": logits}'
+) -> str:
+    driver = driver or 'estimator.train(input_fn, steps=3)\nestimator.export_savedmodel("out", serving_fn)'
+    spec = f", predictions={predictions}{outputs}"
+    return program(driver=driver, spec=spec).replace("def model_fn", serving + "def model_fn", 1)
+
+
+def test_a_serving_function_becomes_a_signature() -> None:
+    new = migrated(exporting())
+    assert """\
+def serving_fn(predictor):
+    \"\"\"What a client sends.\"\"\"
+    @tf.function(input_signature=[tf.TensorSpec([None, 1], tf.float32, name="pixels")])
+    def serve(x):
+        scaled = tf.cast(x, tf.float32) / 255.0
+        return predictor({"x": scaled})
+
+    return serve
+""" in new.replace("    # raw pixels\n", "")
+    assert 'export_model(predictor, serving_fn, "out")' in new
+    assert 'signatures={"serving_default": serve}' in new
+    assert "import time" in new and "def predict(" not in new and "placeholder" not in new
+
+
+FORMS = {
+    "dict of placeholders": (
+        'def serving_fn():\n    inputs = {"a": tf.placeholder(tf.float32, [None, 1]), "b-c": tf.placeholder(tf.int64)}'
+        "\n"
+        "    return tf.estimator.export.ServingInputReceiver(inputs, inputs)\n\n\n",
+        ['inputs = {"a": a, "b-c": value}', "def serve(a, value):", "return predictor(inputs)", "None, tf.int64"],
+    ),
+    "one tensor": (
+        "def serving_fn():\n    image = tf.placeholder(tf.float32, [None, 1])\n"
+        "    return tf.estimator.export.TensorServingInputReceiver(image, image)\n\n\n",
+        ['name="input"', "def serve(image):", "return predictor(image)"],
+    ),
+    "parsing behind a name": (
+        'spec = {"x": tf.FixedLenFeature([1], tf.float32)}\n'
+        "serving_fn = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)\n\n\n",
+        ['tf.TensorSpec([None], tf.string, name="examples")', "predictor(tf.io.parse_example(examples, spec))"],
+    ),
+    "raw, called at once": (
+        "def serving_fn():\n    return tf.estimator.export.build_raw_serving_input_receiver_fn("
+        '{"x": tf.placeholder(tf.float32, [None, 1])})()\n\n\n',
+        ['return predictor({"x": x})'],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_of_serving_functions(name: str) -> None:
+    serving, expected = FORMS[name]
+    new = migrated(exporting(serving))
+    for text in expected:
+        assert text in new, new
+    assert "placeholder" not in new and "tf.estimator" not in new
+
+
+OUTPUTS = {
+    "a name of its own": (
+        ', export_outputs={"predict": tf.estimator.export.PredictOutput({"out": logits})}',
+        "predict",
+    ),
+    "the default": (
+        ", export_outputs={tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY:"
+        ' tf.estimator.export.PredictOutput({"out": logits})}',
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_names_of_signatures(name: str) -> None:
+    outputs, key = OUTPUTS[name]
+    new = migrated(exporting(outputs=outputs))
+    served = '{"serving_default": serve' + (f', "{key}": serve' if key else "") + "}"
+    assert served in new
+
+
+def test_a_single_tensor_is_served_as_output() -> None:
+    assert 'return {"output": predictor(' in migrated(exporting(predictions="logits"))
+
+
+SPECS = (
+    'exporter = tf.estimator.{kind}("exporter", serving_fn)\n'
+    "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=4),"
+    " tf.estimator.EvalSpec(input_fn, exporters=[exporter]))"
+)
+
+
+def with_folder(text: str) -> str:
+    return text.replace('params={"rate": 0.1})', 'params={"rate": 0.1}, model_dir="m")')
+
+
+@pytest.mark.parametrize("kind", ["FinalExporter", "LatestExporter", "BestExporter"])
+def test_exporters(kind: str) -> None:
+    text = with_folder(exporting(driver=SPECS.format(kind=kind)))
+    new = migrated(text)
+    assert "export_model(predictor, serving_fn, os.path.join(" in new and '"export", "exporter"))' in new
+    assert 'if resolver.task_type == "evaluator" or not resolver.cluster_spec().jobs:' in new
+    assert "Exporter" not in new
+    found = [f.code for f in run(text)[1] if f.severity is Severity.REVIEW]
+    assert ("TFM143" in found) == (kind != "FinalExporter")
+    assert "\nexport_model(" in migrated(text, "one-device")
+
+
+REFUSED = {
+    "no such function": exporting(
+        "", driver="estimator.train(input_fn, steps=3)\nestimator.export_savedmodel('o', f())"
+    ),
+    "classification": exporting(
+        outputs=", export_outputs={'c': tf.estimator.export.ClassificationOutput(scores=logits)}"
+    ),
+    "other outputs": exporting(outputs=", export_outputs={'c': tf.estimator.export.PredictOutput({'a': net})}"),
+    "arguments": exporting(RECEIVER.replace("serving_fn()", "serving_fn(n)")),
+    "assets": exporting(
+        driver="estimator.train(input_fn, steps=3)\nestimator.export_savedmodel('o', serving_fn, assets_extra={})"
+    ),
+    "another placeholder": exporting(
+        RECEIVER.replace("    scaled", "    rate = tf.placeholder(tf.float32)\n    scaled", 1)
+    ),
+    "in a branch": exporting(
+        "def serving_fn():\n    if 1:\n        x = tf.placeholder(tf.float32)\n"
+        "    return tf.estimator.export.ServingInputReceiver({'x': x}, {'x': x})\n\n\n"
+    ),
+    "no model_dir": exporting(driver=SPECS.format(kind="FinalExporter")),
+    "own exporter": with_folder(exporting(driver=SPECS.format(kind="Exporter"))),
+    "best of several": with_folder(exporting(driver=SPECS.format(kind="BestExporter"))).replace(
+        'model_dir="m")', 'model_dir="m", config=tf.estimator.RunConfig(save_checkpoints_steps=2))'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_exports_that_are_refused(name: str) -> None:
+    new, findings = run(REFUSED[name])
+    assert new == REFUSED[name] and "TFM142" in manual(findings)
