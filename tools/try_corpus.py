@@ -41,6 +41,12 @@ from migrator.source.newlines import unified
 from migrator.source.reading import Source, read
 
 KINDS = ("custom", "tpu", "canned", "keras", "subclass")
+# Names that belong to TensorFlow and not to the program.
+_SETTINGS = frozenset(
+    """hooks exporters saving_listeners checkpoint_path predict_keys warm_start_from scaffold train_distribute
+    eval_distribute experimental_distribute session_config device_fn protocol training_hooks evaluation_hooks
+    prediction_hooks training_chief_hooks export_outputs features labels mode params config""".split()  # noqa: SIM905
+)
 _MAPPED = "track_tf1_style_variables"
 _EXAMPLES = 3
 
@@ -78,11 +84,12 @@ def family(finding: Finding) -> str:
     """A finding's code and its message without what is particular to one program."""
 
     def keep(match: re.Match[str]) -> str:
-        return match[0] if match[1].startswith("tf.") or (match[1].isidentifier() and len(match[1]) > 24) else "`…`"
+        name, _, attribute = match[1].partition(".")
+        if name == "tf" or match[1] in _SETTINGS:
+            return match[0]
+        return f"`….{attribute}`" if attribute.isidentifier() else "`…`"
 
     message = re.sub(r"`([^`]*)`", keep, finding.message)
-    if finding.code == "TFM110":
-        message = finding.message
     return f"{finding.code} {re.sub(r'[0-9]+', 'N', message)}"[:160]
 
 
@@ -249,7 +256,9 @@ def _programs(
                 for found in own:
                     name = family(found)
                     program.reasons.append(name)
-                    place = f"{folder / Path(found.path).relative_to(scratch)}:{found.line}"
+                    lines = project._by_path[Path(found.path)].text.split("\n")
+                    shown = lines[found.line - 1].strip()[:100] if found.line <= len(lines) else ""
+                    place = f"{folder / Path(found.path).relative_to(scratch)}:{found.line}  `{shown}`"
                     examples = tried.examples.setdefault(name, [])
                     if place not in examples and len(examples) < _EXAMPLES:
                         examples.append(place)

@@ -8,7 +8,7 @@ assignments such as `layers = tf.layers`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -58,7 +58,8 @@ class ImportMap:
 
     `stars` are the modules of `from module import *` (also in `names`, as `*module`). `alias_lines` are module-level
     assignments that only give a TensorFlow name another name, `collapsed` the top-level statements that only choose
-    between imports of TensorFlow. `problems` are bindings that make the map uncertain.
+    between imports of TensorFlow. `problems` are bindings that make the map uncertain. `mentions_v1` says that the file
+    speaks of `compat.v1`, so that a plain `tf.X` in it may mean TensorFlow 2.
     """
 
     names: dict[str, str]
@@ -69,6 +70,7 @@ class ImportMap:
     collapsed: frozenset[cst.CSTNode] = frozenset()
     problems: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     nodes: dict[str, cst.CSTNode] = field(default_factory=dict)
+    mentions_v1: bool = False
 
     def resolve(self, node: cst.BaseExpression | None) -> str | None:
         """The canonical dotted name of an expression, when its first part was imported; else None."""
@@ -80,6 +82,11 @@ class ImportMap:
         if origin is None:
             return None
         return canonical(f"{origin}.{rest}" if rest else origin)
+
+    def may_be_two(self, node: cst.BaseExpression) -> bool:
+        """Whether a name may already mean TensorFlow 2: it is spelled plainly in a file that also says compat.v1."""
+        head, _, rest = (dotted(node) or "").partition(".")
+        return self.mentions_v1 and "compat.v1" not in f"{self.names.get(head, '')}.{rest}"
 
     def tensorflow(self, node: cst.BaseExpression | None) -> str | None:
         """Like resolve, but only for TensorFlow symbols (`tf` or `tf.X`)."""
@@ -97,9 +104,12 @@ def imports_tensorflow(small: cst.BaseSmallStatement) -> bool | None:
     return False
 
 
-def read_imports(module: cst.Module) -> ImportMap:
-    """Collects the imports anywhere in a module (function bodies included) and the aliases at its top level."""
-    return _Reader(module).read()
+def read_imports(module: cst.Module, mentions_v1: bool = False) -> ImportMap:
+    """Collects the imports anywhere in a module (function bodies included) and the aliases at its top level.
+
+    `mentions_v1` says that the file speaks of `compat.v1`.
+    """
+    return replace(_Reader(module).read(), mentions_v1=mentions_v1)
 
 
 class _Reader:

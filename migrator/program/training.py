@@ -371,6 +371,15 @@ class _ProgramReader:
         return TrainAndEvaluate(place, train, evaluate, tuple(exporters))
 
 
+_FAMILIES = (
+    "tf.estimator.",
+    "tf.contrib.learn.",
+    "tf.contrib.tpu.",
+    "tf.contrib.estimator.",
+    "tf.keras.estimator.",
+)
+
+
 class _Finder(cst.CSTVisitor):
     def __init__(self, file: ParsedFile) -> None:
         super().__init__()
@@ -393,7 +402,7 @@ class _Finder(cst.CSTVisitor):
 
     def visit_Call(self, node: cst.Call) -> None:
         name = self.file.imports.resolve(node.func)
-        if name is not None and name.startswith(("tf.estimator.", "tf.contrib.learn.", "tf.contrib.tpu.")):
+        if name is not None and name.startswith(_FAMILIES):
             line = self._lines[-1] if self._lines else None
             function = self._functions[-1] if self._functions else None
             self.places.append(Place(name, node, line, function))

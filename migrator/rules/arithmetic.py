@@ -23,7 +23,8 @@ RULES = (
 certain. `tf.where(condition, x, y)` takes whole rows where the condition is a vector, and TensorFlow 2 broadcasts it
 along the last axis instead; where the condition compares `x` or `y` itself the two are the same, elsewhere the
 operation of TensorFlow 1 is called by its name (`tf.raw_ops.Select`). `tf.nn.softmax_cross_entropy_with_logits` sends
-no gradient to the labels in TensorFlow 1.
+no gradient to the labels in TensorFlow 1. In a file that also says `compat.v1` a plain `tf.where` may mean either
+version: it is refused where the two differ.
 """,
         (
             Example("tf.div(x, y)", None),
@@ -65,7 +66,8 @@ _ELEMENTWISE = frozenset(
 
 def _name(node: cst.BaseExpression) -> str | None:
     """The name of a called function, as the file spells it."""
-    return dotted(node.func) if isinstance(node, cst.Call) else None
+    name = dotted(node.func) if isinstance(node, cst.Call) else None
+    return name.replace(".compat.v1.", ".") if name is not None else None
 
 
 def _is(node: cst.BaseExpression, literal: type[cst.BaseNumber], calls: frozenset[str], types: Sequence[str]) -> bool:
@@ -107,6 +109,9 @@ def _where(site: Site) -> cst.BaseExpression:
     like = {site.code(node) for value in (given["x"], given["y"]) for node in (value, _likened(value))}
     if _compares(given["condition"], like, site):
         return site.call
+    if site.imports is not None and site.imports.may_be_two(site.original.func):
+        message = "`tf.where` broadcasts in TensorFlow 2 and takes rows in `tf.compat.v1.where`: say which is meant"
+        raise Blocked("TFM240", site.original, message)
     new = site.arguments(("condition", "x", "y", "name"), "TFM240")
     return expression(call_text("tf.raw_ops.Select", [f"{key}={site.code(node)}" for key, node in new.items()]))
 

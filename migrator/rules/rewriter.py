@@ -307,7 +307,7 @@ class Rewriter(cst.CSTTransformer):
                 return _CALLS[name](site)
             found = home(name)
             if found is not None:
-                return self._renamed(name, found, updated_node)
+                return self._renamed(name, found, original_node, updated_node)
         except Blocked as problem:
             # The rule sees rewritten arguments, which have no place in the file: report at the call.
             self.problems.append(Blocked(problem.code, original_node, problem.message))
@@ -328,7 +328,7 @@ class Rewriter(cst.CSTTransformer):
             self.definition,
         )
 
-    def _renamed(self, name: str, found: Home, updated: cst.Call) -> cst.Call:
+    def _renamed(self, name: str, found: Home, original: cst.Call, updated: cst.Call) -> cst.Call:
         """The call with the names that its arguments have in TensorFlow 2, for a symbol whose signature changed."""
         signature = found.signature
         if signature is None:
@@ -344,6 +344,9 @@ class Rewriter(cst.CSTTransformer):
             if parameter is None:
                 which = f"`{arg.keyword.value}`" if arg.keyword is not None else f"argument {index + 1}"
                 raise Blocked("TFM204", arg, f"{which} of `{name}` has no counterpart in TensorFlow 2")
+            if arg.keyword is None and index >= signature.shared and self.imports.may_be_two(original.func):
+                message = f"argument {index + 1} of `{name}` is another one in TensorFlow 2: give it by name"
+                raise Blocked("TFM204", arg, message)
             if parameter.only is not None and self.code(arg.value) != parameter.only:
                 message = (
                     f"`{parameter.old}` of `{name}` may only be {parameter.only}: TensorFlow 2 has no such argument"

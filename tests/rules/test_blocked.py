@@ -125,3 +125,13 @@ def test_one_blocked_program_does_not_stop_another() -> None:
     results = run_project(files)
     assert results["bad.py"][0] == files["bad.py"]
     assert "tf.keras.Model" in results["good.py"][0]
+
+
+@pytest.mark.parametrize(
+    "made", ["tf.keras.estimator.model_to_estimator(model)", "tf.contrib.estimator.DNNEstimator()"]
+)
+def test_no_estimator_is_passed_over_in_silence(made: str) -> None:
+    text = f"import tensorflow as tf\n\nestimator = {made}\n"
+    new, findings = run(text)
+    assert new == text
+    assert [f.code for f in findings] == ["TFM102"]

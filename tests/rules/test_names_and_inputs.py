@@ -206,3 +206,24 @@ def test_constants_and_names() -> None:
     assert sorted(file.constants) == ["a"]
     assert set("abcdefghikL") <= file.names
     assert Project.of([file]).function(file, cst.Name("missing")) is None
+
+
+BOTH = "import tensorflow as tf\nimport tensorflow.compat.v1 as tf1"
+
+
+@pytest.mark.parametrize(
+    ("network", "code"),
+    [
+        ("net += tf.cast(tf.argmax(net, 1, tf.int32), tf.float32)", "TFM204"),
+        ("net = tf.where(MASK, net, -net)", "TFM240"),
+    ],
+)
+def test_plain_names_beside_compat_v1_may_be_either(network: str, code: str) -> None:
+    assert code in [found for found, _ in manual(with_head(BOTH, program(network=network)))]
+
+
+def test_what_both_versions_share_is_carried_over_beside_compat_v1() -> None:
+    network = "net = tf.where(net > 0, net, -net)\nnet = tf1.where(MASK, net, tf.squeeze(net, [1], 's'))"
+    new, _ = run(with_head(BOTH, program(network=network)))
+    assert "net = tf.where(net > 0, net, -net)" in new
+    assert "net = tf.raw_ops.Select(condition=MASK, x=net, y=tf.squeeze(net, [1], 's'))" in new
