@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from migrator.program.training import (
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.inputs import rewrite_returns
 from migrator.rules.layers import runs_updates
+from migrator.rules.optimizers import may_be_sparse
+from migrator.rules.site import TrainingContext
 from migrator.targets.setup import Strategy
 
 _PART_OF_PROGRAMS = (
@@ -317,6 +319,12 @@ class _GroupMigration:
         self.remarks: dict[Path, list[Blocked]] = {path: [] for path in group.files}
         self.strategies: list[Strategy] = []
         self.signatures: dict[cst.FunctionDef, tuple[str, ...]] = {}
+        sparse = any(may_be_sparse(file.text) for file in group.files.values())
+        self.training = {
+            path: TrainingContext(sparse=sparse, taken=set(file.names)) for path, file in group.files.items()
+        }
+        for path, rewriter in self.rewriters.items():
+            rewriter.training = self.training[path]
 
     def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
         models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
@@ -421,7 +429,7 @@ class _GroupMigration:
         try:
             function = read_model_function(file, program.model_fn, program.model.parameters)
             self.regularized[program.model_fn] = function.regularized
-            emitted = emit_model_function(function, wants)
+            emitted = emit_model_function(function, wants, self._training(program))
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
@@ -434,6 +442,11 @@ class _GroupMigration:
         self.changes[file.path].needs |= emitted.needs
         self.changes[file.path].classes.update(emitted.classes)
         models[program.model_fn] = emitted, function.predicts_dicts
+
+    def _training(self, program: TrainingProgram) -> TrainingContext:
+        """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
+        strategy = choose_strategy(program, self.asked)
+        return replace(self.training[program.model_file.path], per_replica=strategy is Strategy.MULTI_WORKER_MIRRORED)
 
     def _inputs(self, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
         rewriter = self.rewriters[path]
@@ -548,11 +561,13 @@ class _GroupMigration:
         module = file.module.visit(self.rewriters[file.path])
         assert isinstance(module, cst.Module)
         changes = self.changes[file.path]
-        changes.needs |= self.rewriters[file.path].needs
-        self.remarks[file.path] += self.rewriters[file.path].remarks
+        training = self.training[file.path]
+        changes.needs |= self.rewriters[file.path].needs | training.needs
+        self.remarks[file.path] += [*self.rewriters[file.path].remarks, *training.remarks]
         changes.classes.update(self.rewriters[file.path].classes)
         for name in sorted(changes.classes.keys() & file.names):
             self.problems[file.path].append(Blocked("TFM224", None, f"the file needs a class `{name}`: rename yours"))
+        changes.classes.update(training.helpers)
         module = insert_classes(module, changes.classes)
         return finish_imports(module, changes).code
 

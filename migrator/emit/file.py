@@ -215,8 +215,8 @@ def insert_classes(module: cst.Module, classes: Mapping[str, str]) -> cst.Module
         return module
     two = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
     new: list[cst.BaseStatement | cst.SimpleStatementLine] = []
-    for name in sorted(classes):
-        for statement in cst.parse_module(classes[name], config=module.config_for_parsing).body:
+    for text in classes.values():
+        for statement in cst.parse_module(text).body:  # own indentation, so that it takes the file's
             new.append(statement.with_changes(leading_lines=two))
     body = list(module.body)
     at = next((i for i, s in enumerate(body) if isinstance(s, cst.FunctionDef | cst.ClassDef)), len(body))

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import libcst as cst
 
+from migrator.emit import optimizer
 from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
 from migrator.emit.metrics import emit_metrics
@@ -21,6 +22,7 @@ from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNam
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.layers import runs_updates
 from migrator.rules.rewriter import Rewriter
+from migrator.rules.site import TrainingContext
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class EmittedModel:
     classes: Mapping[str, str]  # that the file needs: name and text
 
 
-def emit_model_function(function: ModelFunction, wants_predictor: bool) -> EmittedModel:
+def emit_model_function(function: ModelFunction, wants_predictor: bool, training: TrainingContext) -> EmittedModel:
     """Builds the Keras function. Raises Blocked for what only shows now (labels in the network, mode left over)."""
-    return _Emitter(function, wants_predictor).emit()
+    return _Emitter(function, wants_predictor, training).emit()
 
 
 _READ_ELSEWHERE = (
@@ -50,6 +52,14 @@ _READ_ELSEWHERE = (
     "tf.nn.",
     "tf.reduce_",
     "tf.add_n",
+    "tf.gradients",
+    "tf.trainable_variables",
+    "tf.clip_by_",
+    "tf.global_norm",
+    "tf.get_collection",
+    "tf.GraphKeys.",
+    "tf.control_dependencies",
+    "tf.group",
 )
 
 
@@ -62,11 +72,12 @@ def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Paramete
         for p in rewriter.problems
         if not (p.code == "TFM203" and p.message.startswith(tuple(f"`{s}" for s in _READ_ELSEWHERE)))
         and not (p.code == "TFM202" and p.message.startswith(("`training=`", "this `tf.layers.")))
+        and p.code != "TFM402"  # a rate is judged with the optimizer that it belongs to
     ]
 
 
 class _Emitter:
-    def __init__(self, function: ModelFunction, wants_predictor: bool) -> None:
+    def __init__(self, function: ModelFunction, wants_predictor: bool, training: TrainingContext) -> None:
         self.function = function
         self.file = function.file
         self.indent = function.file.module.default_indent
@@ -79,6 +90,7 @@ class _Emitter:
             lambda name: function.define(name) or function.file.constants.get(name),
         )
         self.rewriter.updates = runs_updates(function.node, function.file.imports)
+        self.rate_class = optimizer.prepare(self.rewriter, training, function.train, function.file.code)
         if wants_predictor and function.predictions is None:
             raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")
         self.predictions = function.predictions if wants_predictor else None
@@ -99,16 +111,19 @@ class _Emitter:
         emitted = emit_metrics(function, self.labels, self.output_name, self.taken, self._is_static)
         metrics = list(emitted.metrics)
         self.rewriter.problems += emitted.problems
-        optimizer = self.file.code(self._rewritten(function.optimizer)) if function.optimizer_index is None else None
-        if optimizer is None:
-            assert isinstance(function.optimizer, cst.Name)
-            optimizer = function.optimizer.value
-        body, comments = self._network([*metrics, loss], [*definitions, *emitted.classes])
+        rate = self._rate()
+        if function.train.index is None:
+            trained_by = self._optimizer_text()
+            definitions = [*rate, *definitions]
+        else:
+            assert isinstance(function.train.optimizer, cst.Name)
+            trained_by = function.train.optimizer.value
+        body, comments = self._network([*metrics, loss], [*definitions, *emitted.classes], rate)
         inputs = self._inputs(body)
         model_name = free("model", self.taken)
         output = self._one_line(self._rewritten(function.output))
         lines = [*definitions, *emitted.classes, f"{model_name} = tf.keras.Model({inputs}, {output})"]
-        arguments = [f"optimizer={optimizer}", f"loss={loss}"]
+        arguments = [f"optimizer={trained_by}", f"loss={loss}"]
         if metrics:
             arguments.append(f"metrics={bracket(metrics, self.indent, 2)}")
         lines.append(call(f"{model_name}.compile", arguments, self.indent, 1).replace("\n" + self.indent, "\n"))
@@ -119,7 +134,7 @@ class _Emitter:
         end = statements("\n".join(lines) + "\n", self.file.module)
         node = function.node
         assert isinstance(node.body, cst.IndentedBlock)
-        if self._is_airy():
+        if self._is_airy() or (rate and function.train.index is None):
             comments = [cst.EmptyLine(indent=False), *comments]
         end = self._with_comments(end, comments)
         block = node.body.with_changes(body=[*body, *end])
@@ -134,6 +149,31 @@ class _Emitter:
             frozenset(self.rewriter.needs),
             dict(self.rewriter.classes),
         )
+
+    # -- optimizer -------------------------------------------------------------------------------------------------
+
+    def _rate(self) -> list[str]:
+        """The lines of the schedule class, where the rate needs one."""
+        if self.rate_class is None:
+            return []
+        train = self.function.train
+        self.moved |= set(train.rate.moved)
+        moved = [self.function.statements[index].node for index in train.rate.moved]
+        return optimizer.schedule_class(self.rate_class, train, moved, self.rewriter, self.file.code, self.indent)
+
+    def _optimizer_text(self) -> str:
+        """The optimizer that is made where it is used. Problems of a call that was put together have no place."""
+        known = len(self.rewriter.problems)
+        text = self.file.code(self._rewritten(self.function.train.optimizer))
+        place = self.function.train.place
+        if place is not None:
+            for found in (self.rewriter.problems, self.rewriter.training.remarks):
+                start = known if found is self.rewriter.problems else 0
+                found[start:] = [
+                    Blocked(p.code, place, p.message) if p.node in self.function.train.made or not start else p
+                    for p in found[start:]
+                ]
+        return text
 
     # -- signature -------------------------------------------------------------------------------------------------
 
@@ -184,11 +224,12 @@ class _Emitter:
     # -- network ---------------------------------------------------------------------------------------------------
 
     def _network(
-        self, expressions: Iterable[str], definitions: Iterable[str]
+        self, expressions: Iterable[str], definitions: Iterable[str], rate: Sequence[str]
     ) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
         """The forward statements that the model needs, rewritten, and the comments that are left for its end.
 
-        `expressions` and `definitions` are the texts of loss and metrics, which stand after them.
+        `expressions` and `definitions` are the texts of loss and metrics, which stand after them; `rate` is the
+        schedule that the optimizer reads.
         """
         self._check_modes()
         live = self._roots(expressions, definitions)
@@ -197,7 +238,7 @@ class _Emitter:
         skipped = set(self.function.consumed) | self.moved
         for index in range(len(self.function.statements) - 1, -1, -1):
             statement = self.function.statements[index]
-            if index in skipped and index != self.function.optimizer_index:
+            if index in skipped and index != self.function.train.index:
                 continue
             names = names_in(statement.node)
             if names & self.function.label_names and index not in skipped:
@@ -221,6 +262,10 @@ class _Emitter:
             node = statement.node
             if index in kept:
                 self._no_mode(new[index], node)
+                if index == self.function.train.index and rate:
+                    lines = statements("\n".join(rate) + "\n", self.file.module)
+                    body += self._with_comments(lines, [cst.EmptyLine(indent=False), *waiting])
+                    waiting = [cst.EmptyLine(indent=False)]
                 body += self._with_comments([new[index]], [*waiting, *_lost_comments(node, new[index])])
                 waiting = []
             elif index in skipped:
@@ -307,7 +352,9 @@ class _Emitter:
         return bool(defined & read)
 
     def _roots(self, expressions: Iterable[str], definitions: Iterable[str]) -> set[str]:
-        roots = names_in(self.function.output) | names_in(self.function.optimizer)
+        roots = names_in(self.function.output) | names_in(self.function.train.optimizer)
+        if self.function.train.clipping is not None:
+            roots |= names_in(self.function.train.clipping.value)
         if self.predictions is not None:
             roots |= names_in(self.predictions)
         for text in expressions:

@@ -12,12 +12,12 @@ from migrator.program.calls import bind, is_none, string
 from migrator.program.leftovers import leftovers
 from migrator.program.loss import check_labels_are_a_tensor, check_not_changed_later, read_model_loss, read_output
 from migrator.program.metrics import read_metrics
-from migrator.program.modes import PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
-from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
+from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.rules.hooks import read_hooks
 from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
-from migrator.rules.optimizers import is_optimizer, refuse_schedule
 
 _SPEC = (
     "mode",
@@ -33,21 +33,13 @@ _SPEC = (
     "prediction_hooks",
 )
 _HOOKS = ("training_chief_hooks", "training_hooks", "evaluation_hooks", "prediction_hooks")
-_GLOBAL_STEPS = (
-    "tf.train.get_global_step",
-    "tf.train.get_or_create_global_step",
-    "tf.train.create_global_step",
-    "tf.contrib.framework.get_global_step",
-    "tf.contrib.framework.get_or_create_global_step",
-)
 
 
 @dataclass(frozen=True)
 class ModelFunction:
     """Everything that a Keras model of the same training needs, as nodes of the original tree.
 
-    `network` are the statements of the forward code, `optimizer_statement` the one that makes the optimizer when it
-    has a name. `output` is the tensor that the loss reads and `output_name` its name where it is a plain name.
+    `output` is the tensor that the loss reads and `output_name` its name where it is a plain name.
     `hooks` are remarks about those of the EstimatorSpecs that are left out, `export_outputs` those of PREDICT mode.
     """
 
@@ -62,8 +54,7 @@ class ModelFunction:
     output: cst.BaseExpression
     regularized: bool
     metrics: tuple[tuple[cst.BaseExpression, Metric], ...]
-    optimizer: cst.BaseExpression
-    optimizer_index: int | None
+    train: TrainOp
     predictions: cst.BaseExpression | None
     summaries: tuple[cst.CSTNode, ...]
     label_names: frozenset[str]
@@ -126,10 +117,11 @@ class _Reader:
             raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
         loss = read_model_loss(self.read_body, loss_expression)
         self.consumed |= loss.statements
-        optimizer, optimizer_index = self._train_op(loss_expression)
+        train = self._train_op(loss_expression)
         metrics, metric_statements = read_metrics(self.read_body)
         self.consumed |= metric_statements
         summaries = self._summaries()
+        self._training_is_apart(train)
         label_names = self._label_names()
         output = read_output(self.read_body, loss.data, label_names)
         self._check_rebinding()
@@ -148,8 +140,7 @@ class _Reader:
             output=output,
             regularized=loss.regularized,
             metrics=metrics,
-            optimizer=optimizer,
-            optimizer_index=optimizer_index,
+            train=train,
             predictions=self._piece("predictions", PREDICT),
             summaries=tuple(summaries),
             label_names=frozenset(label_names),
@@ -207,68 +198,39 @@ class _Reader:
 
     # -- training --------------------------------------------------------------------------------------------------
 
-    def _train_op(self, loss: cst.BaseExpression) -> tuple[cst.BaseExpression, int | None]:
-        node = self._piece("train_op", TRAIN)
-        if node is None:
-            raise Blocked("TFM403", self.node.name, "no EstimatorSpec of the TRAIN mode has a train_op")
-        made_at = len(self.statements)
-        if isinstance(node, cst.Name):
-            self._clear(node, "TFM403")
-            definitions = self._definitions_of(node.value, TRAIN)
-            if len(definitions) != 1:
-                raise Blocked("TFM403", node, "the train_op is not assigned exactly once")
-            made_at = definitions[0].index
-            self.consumed.add(made_at)
-            node = definitions[0].value
-        if (
-            not isinstance(node, cst.Call)
-            or not isinstance(node.func, cst.Attribute)
-            or node.func.attr.value != "minimize"
-        ):
-            raise Blocked("TFM403", node, "the train_op is not `optimizer.minimize(...)`")
-        bound = bind(node, ("loss", "global_step", "var_list", "gate_gradients"), "minimize", "TFM403")
-        if "loss" not in bound or self.file.code(bound["loss"]) != self.file.code(loss):
-            raise Blocked("TFM403", node, "what is minimized is not the loss of the EstimatorSpec")
-        if isinstance(loss, cst.Name) and any(d.index > made_at for d in self._definitions_of(loss.value, TRAIN)):
-            raise Blocked("TFM403", node, "the loss changes after it is minimized: EstimatorSpec reports another one")
-        for key in ("var_list", "gate_gradients"):
-            if not is_none(bound.get(key)):
-                raise Blocked("TFM403", bound[key], f"`{key}` of minimize is not carried over yet")
-        self._global_step(bound.get("global_step"), node)
-        return self._optimizer(node.func.value)
+    def _train_op(self, loss: cst.BaseExpression) -> TrainOp:
+        last = {name: index for index, s in enumerate(self.statements) for name in names_given((s,))}
+        body = TrainBody(self.file, self.node, self.statements, frozenset(self._from_data()), lambda n: last.get(n, -1))
+        train = read_train_op(self._piece("train_op", TRAIN), loss, body)
+        self.consumed |= train.consumed | set(train.rate.moved)
+        return train
 
-    def _global_step(self, node: cst.BaseExpression | None, call: cst.Call) -> None:
-        if isinstance(node, cst.Name):
-            definitions = self._definitions_of(node.value, TRAIN)
-            if len(definitions) == 1:
-                self.consumed.add(definitions[0].index)
-                node = definitions[0].value
-        if not isinstance(node, cst.Call) or self.imports.resolve(node.func) not in _GLOBAL_STEPS:
-            raise Blocked(
-                "TFM403", node or call, "minimize is not given the global step: TensorFlow 1 would not count steps"
-            )
+    def _from_data(self) -> set[str]:
+        """The features, the labels, and every name that is computed from them."""
+        names = {self.parameters.features, self.parameters.labels} - {None}
+        found = {str(name) for name in names}
+        while True:
+            new = set[str]()
+            for statement in self.statements:
+                if names_in(statement.node) & found:
+                    new |= names_given((statement,))
+            if new <= found:
+                return found
+            found |= new
 
-    def _optimizer(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, int | None]:
-        index = None
-        if isinstance(node, cst.Name):
-            definitions = self._definitions_of(node.value, TRAIN)
-            if len(definitions) != 1:
-                raise Blocked("TFM401", node, "the optimizer is not assigned exactly once")
-            index = definitions[0].index
-            value = definitions[0].value
-        else:
-            value = node
-        if not isinstance(value, cst.Call) or not is_optimizer(self.imports.resolve(value.func)):
-            raise Blocked("TFM401", value, "the optimizer is not a tf.train optimizer that is made in the model_fn")
-        for arg in value.args:
-            self._refuse_schedule(arg.value)
-        return node, index
-
-    def _refuse_schedule(self, node: cst.BaseExpression) -> None:
-        refuse_schedule(node, self.imports)
-        for name in names_in(node):
-            for definition in self._definitions_of(name, TRAIN):
-                refuse_schedule(definition.value, self.imports)
+    def _training_is_apart(self, train: TrainOp) -> None:
+        """What only the training knows must not be read elsewhere. Raises Blocked (TFM402, TFM403)."""
+        for index, statement in enumerate(self.statements):
+            if index in self.consumed | train.rate.own or index == train.index or not statement.modes & {TRAIN, EVAL}:
+                continue
+            apart = {node.value for node in name_nodes(statement.node) if node not in train.rate.steps}
+            read = apart & (train.names | train.rate.names)
+            if read:
+                code = "TFM402" if read & train.rate.names else "TFM403"
+                raise Blocked(code, statement.node, f"`{sorted(read)[0]}` is used for more than the training")
+            foreign = [node for node in statement.after if node not in train.harmless]
+            if foreign:
+                raise Blocked("TFM403", foreign[0], "these control dependencies are not carried over")
 
     # -- evaluation ------------------------------------------------------------------------------------------------
 

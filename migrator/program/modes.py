@@ -98,6 +98,7 @@ class ModalStatement:
     node: cst.BaseStatement
     modes: Modes
     comments: tuple[cst.EmptyLine, ...] = ()  # of the mode branches dissolved just before it
+    after: tuple[cst.BaseExpression, ...] = ()  # what `with tf.control_dependencies(...)` around it names
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ class _Walker:
         self.specs: list[Spec] = []
         self.carried: list[cst.EmptyLine] = []
         self._pending: dict[str, list[Spec]] = {}
+        self._after: tuple[cst.BaseExpression, ...] = ()
 
     def block(self, body: Sequence[cst.BaseStatement], modes: Modes) -> Modes:
         """Walks a block that `modes` enter; returns the modes that fall out of its end."""
@@ -154,6 +156,12 @@ class _Walker:
         elif isinstance(statement, cst.With) and self._only_names(statement):
             self._carry(statement.leading_lines)
             return self.block(_body(statement.body), modes)
+        elif isinstance(statement, cst.With) and (first := self._dependencies(statement)) is not None:
+            self._carry(statement.leading_lines)
+            outer, self._after = self._after, (*self._after, first)
+            out = self.block(_body(statement.body), modes)
+            self._after = outer
+            return out
         elif isinstance(statement, cst.SimpleStatementLine):
             if len(statement.body) == 1:
                 done = self._simple(statement, statement.body[0], modes)
@@ -162,7 +170,7 @@ class _Walker:
                     return done
         else:
             self._no_spec_inside(statement)
-        self.statements.append(ModalStatement(statement, modes, tuple(self.carried)))
+        self.statements.append(ModalStatement(statement, modes, tuple(self.carried), self._after))
         self.carried = []
         return modes
 
@@ -181,6 +189,15 @@ class _Walker:
             name.startswith(("tf.losses.", "tf.train.", "tf.metrics.", "tf.estimator.")) or "cross_entropy" in name
             for name in finder.found
         )
+
+    def _dependencies(self, statement: cst.With) -> cst.BaseExpression | None:
+        """What a `with tf.control_dependencies(...)` names."""
+        call = statement.items[0].item if len(statement.items) == 1 else None
+        if not isinstance(call, cst.Call) or len(call.args) != 1:
+            return None
+        if self.names.imports.resolve(call.func) != "tf.control_dependencies":
+            return None
+        return call.args[0].value
 
     def _carry(self, lines: Sequence[cst.EmptyLine]) -> None:
         if any(line.comment is not None for line in lines):

@@ -21,7 +21,7 @@ from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.inputs import is_iterator
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
-from migrator.rules.site import CallRule, Site
+from migrator.rules.site import CallRule, Site, TrainingContext
 
 RULES = (
     Rule(
@@ -156,6 +156,7 @@ class Rewriter(cst.CSTTransformer):
         self.classes: dict[str, str] = {}
         self.dropped_regularizers: list[cst.CSTNode] = []
         self.needs: set[str] = set()
+        self.training = TrainingContext()
         self._consumed: set[cst.CSTNode] = set()
         self._known_objects: set[cst.CSTNode] = set()
         self._object_classes: dict[str, str | None] = {}
@@ -184,7 +185,7 @@ class Rewriter(cst.CSTTransformer):
     def visit_Arg(self, node: cst.Arg) -> bool:
         if node.keyword is not None:
             self._consumed.add(node.keyword)
-        return True
+        return node.value not in self.training.skipped
 
     def visit_With(self, node: cst.With) -> bool:
         try:
@@ -326,6 +327,7 @@ class Rewriter(cst.CSTTransformer):
             self.classes,
             self.imports,
             self.definition,
+            self.training,
         )
 
     def _renamed(self, name: str, found: Home, original: cst.Call, updated: cst.Call) -> cst.Call:

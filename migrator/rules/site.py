@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -11,6 +11,48 @@ from migrator.names.imports import ImportMap
 from migrator.program.calls import bind
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked
+
+
+@dataclass
+class TrainingContext:
+    """What the rules of optimizers and schedules know beyond their own call, and what they ask for.
+
+    `schedules` are the calls that become schedule objects, and `scheduled` the optimizers whose rate is one (None:
+    not known). `step` is the name of the step inside a schedule, `steps` are mentions of it that go away. `rates` and
+    `arguments` replace the rate of an optimizer (`skipped` as it was) and add arguments to it. `sparse` says that
+    variables may get sparse gradients, `per_replica` that several replicas clip their gradients before they are
+    summed. `helpers` are the classes that the file needs: text by name.
+    """
+
+    step: str | None = None
+    steps: frozenset[cst.CSTNode] = frozenset()
+    schedules: frozenset[cst.CSTNode] = frozenset()
+    scheduled: frozenset[cst.CSTNode] | None = None
+    rates: Mapping[cst.CSTNode, str] = field(default_factory=dict)
+    skipped: frozenset[cst.CSTNode] = frozenset()
+    arguments: Mapping[cst.CSTNode, tuple[str, ...]] = field(default_factory=dict)
+    sparse: bool = False
+    per_replica: bool = False
+    taken: set[str] = field(default_factory=set)
+    helpers: dict[str, str] = field(default_factory=dict)
+    remarks: list[Blocked] = field(default_factory=list)
+    needs: set[str] = field(default_factory=set)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def helper(self, wanted: str, text: str) -> str:
+        """The name of a class that the file gets; `text` has `{name}` where its name goes."""
+        if text not in self._names:
+            name, number = wanted, 2
+            while name in self.taken:
+                name, number = f"{wanted}{number}", number + 1
+            self.taken.add(name)
+            self._names[text] = name
+            self.helpers[name] = text.replace("{name}", name)
+        return self._names[text]
+
+    def remark(self, code: str, node: cst.CSTNode, message: str) -> None:
+        if not any(known.node is node and known.code == code for known in self.remarks):
+            self.remarks.append(Blocked(code, node, message))
 
 
 @dataclass(frozen=True)
@@ -32,6 +74,7 @@ class Site:
     classes: dict[str, str] = field(default_factory=dict)
     imports: ImportMap | None = None
     definition: Callable[[str], cst.BaseExpression | None] = lambda name: None
+    training: TrainingContext = field(default_factory=TrainingContext)
 
     def tensorflow(self, node: cst.BaseExpression) -> str | None:
         """The TensorFlow 1 name of an expression."""

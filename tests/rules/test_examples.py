@@ -14,8 +14,12 @@ from migrator.rules.rule import Example
 from tests.rules.programs import program, run
 
 EXPRESSIONS = [
-    (rule.code, example) for rule in all_rules() for example in rule.examples if not rule.code.startswith("TFM30")
+    (rule.code, example)
+    for rule in all_rules()
+    for example in rule.examples
+    if not rule.code.startswith(("TFM30", "TFM411"))
 ]
+RATES = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code == "TFM411"]
 LOSSES = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code.startswith("TFM30")]
 
 
@@ -32,6 +36,13 @@ def test_expression(code: str, example: Example) -> None:
     else:
         assert not rewriter.problems
         assert module.code_for_node(new) == example.after
+
+
+@pytest.mark.parametrize(("code", "example"), RATES, ids=lambda value: getattr(value, "before", value))
+def test_rate(code: str, example: Example) -> None:
+    new, findings = run(program(optimizer=f"tf.train.GradientDescentOptimizer({example.before})"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert f"SGD(learning_rate={example.after})" in new
 
 
 @pytest.mark.parametrize(("code", "example"), LOSSES, ids=lambda value: getattr(value, "before", value))

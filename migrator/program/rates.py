@@ -1,0 +1,231 @@
+"""The learning rate of a model_fn: a number, a schedule that Keras has, or lines that compute it from the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from migrator.program.assignments import assignments, branches
+from migrator.program.modes import TRAIN
+from migrator.program.parsed import Blocked, names_in
+from migrator.rules.optimizers import parameters_of
+from migrator.rules.schedules import GLOBAL_STEPS, is_schedule, step_argument
+
+if TYPE_CHECKING:
+    from migrator.program.train_op import TrainBody
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How the rate of the optimizers changes with the global step.
+
+    `stock` are calls that become Keras schedules where they stand, `steps` the mentions of the global step in them,
+    `scheduled` the optimizers whose rate is a schedule. Where Keras has no such schedule, `moved` are the statements
+    that compute `value` from the step, which they call `step`; `values` are its mentions.
+    Statements other than `own` must not read `names`.
+    """
+
+    stock: frozenset[cst.CSTNode] = frozenset()
+    steps: frozenset[cst.CSTNode] = frozenset()
+    scheduled: frozenset[cst.CSTNode] = frozenset()
+    moved: tuple[int, ...] = ()
+    value: cst.BaseExpression | None = None
+    values: frozenset[cst.CSTNode] = frozenset()
+    step: str = "step"
+    names: frozenset[str] = frozenset()
+    own: frozenset[int] = frozenset()
+
+
+def read_rate(body: TrainBody, made: Sequence[cst.Call], consumed: frozenset[int], steps: frozenset[str]) -> Rate:
+    """Reads the rate of the optimizers that `made` makes. Raises Blocked (TFM402)."""
+    return _Reader(body, consumed, steps).read(made)
+
+
+class _Reader:
+    def __init__(self, body: TrainBody, consumed: frozenset[int], steps: frozenset[str]) -> None:
+        self.body = body
+        self.steps = steps
+        self.statements = [
+            (index, statement.node)
+            for index, statement in enumerate(body.statements)
+            if TRAIN in statement.modes and index not in consumed
+        ]
+        self.derived = self._derived()
+        self.stock: set[cst.CSTNode] = set()
+        self.gone: set[cst.CSTNode] = set()
+
+    def read(self, made: Sequence[cst.Call]) -> Rate:
+        rates: dict[cst.Call, cst.BaseExpression] = {}
+        for call in made:
+            for parameter, value in self._arguments(call):
+                self._no_data(value)
+                if parameter == "global_step":
+                    self.gone.add(value)
+                elif parameter == "learning_rate":
+                    rates[call] = value
+                elif self._reads_step(value):
+                    raise Blocked("TFM402", value, "a setting other than the rate changes with the step")
+        changing = [value for value in rates.values() if self._reads_step(value)]
+        if not changing:
+            return Rate(steps=frozenset(self.gone))
+        scheduled = frozenset(call for call, value in rates.items() if self._reads_step(value))
+        if self._in_place(changing):
+            own = self._slice(changing)
+            given = {name for _, node in own for name, _ in assignments(node)}
+            return Rate(
+                frozenset(self.stock),
+                frozenset(self.gone),
+                scheduled,
+                names=frozenset(given & self.derived),
+                own=frozenset(index for index, _ in own),
+            )
+        return self._moved(changing, scheduled)
+
+    def _arguments(self, call: cst.Call) -> Iterator[tuple[str, cst.BaseExpression]]:
+        parameters = parameters_of(self.body.imports.resolve(call.func) or "")
+        for index, arg in enumerate(call.args):
+            if arg.keyword is not None:
+                yield arg.keyword.value, arg.value
+            else:
+                yield (parameters[index] if index < len(parameters) else ""), arg.value
+
+    def _no_data(self, value: cst.BaseExpression) -> None:
+        names, seen = names_in(value), set[str]()
+        while names - seen:
+            name = (names - seen).pop()
+            seen.add(name)
+            if name in self.body.data:
+                raise Blocked("TFM402", value, f"the optimizer reads `{name}`, which comes from the data")
+            for _, node in self.statements:
+                names |= {n for given, v in assignments(node) if given == name for n in names_in(v)}
+
+    # -- what depends on the step ----------------------------------------------------------------------------------
+
+    def _reads_step(self, node: cst.CSTNode) -> bool:
+        return bool(names_in(node) & (self.steps | self.derived)) or bool(self._step_calls(node))
+
+    def _step_calls(self, node: cst.CSTNode) -> list[cst.Call]:
+        finder = _Calls()
+        node.visit(finder)
+        return [call for call in finder.found if self.body.imports.resolve(call.func) in GLOBAL_STEPS]
+
+    def _derived(self) -> set[str]:
+        found: set[str] = set()
+        self.derived = found
+        while True:
+            new = {name for _, node in self.statements if self._reads_step(node) for name, _ in assignments(node)}
+            if new <= found:
+                return found
+            found |= new
+
+    # -- schedules that Keras has ----------------------------------------------------------------------------------
+
+    def _in_place(self, rates: Sequence[cst.BaseExpression]) -> bool:
+        """Whether every value on the way to the rates is a Keras schedule, or does not change."""
+        schedules: set[str] = set()
+        for _, node in self._slice(rates):
+            given = _plain(node)
+            if given is None:
+                return False
+            for name, value in given:
+                if self._is_stock(value, schedules):
+                    schedules.add(name)
+                elif names_in(value) & (schedules | self.steps) or self._step_calls(value):
+                    return False
+                elif isinstance(node, cst.SimpleStatementLine):
+                    schedules.discard(name)
+        return all(
+            isinstance(rate, cst.Name)
+            or self._is_stock(rate, schedules)
+            or not (names_in(rate) & (schedules | self.steps) or self._step_calls(rate))
+            for rate in rates
+        )
+
+    def _is_stock(self, node: cst.BaseExpression, schedules: set[str]) -> bool:
+        name = self.body.imports.resolve(node.func) if isinstance(node, cst.Call) else None
+        if not isinstance(node, cst.Call) or name is None or not is_schedule(name):
+            return False
+        step = step_argument(node, name)
+        others = [arg.value for arg in node.args if arg.value is not step]
+        plain = not any(names_in(value) & (schedules | self.steps) or self._step_calls(value) for value in others)
+        if step is None or not plain or not self._is_step(step):
+            return False
+        self.stock.add(node)
+        self.gone.add(step)
+        return True
+
+    def _is_step(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.Name):
+            return node.value in self.steps
+        return isinstance(node, cst.Call) and self.body.imports.resolve(node.func) in GLOBAL_STEPS
+
+    def _slice(self, rates: Sequence[cst.BaseExpression]) -> list[tuple[int, cst.BaseStatement]]:
+        """The statements that give a value, changing with the step, which the rates come from."""
+        names = {name for rate in rates for name in names_in(rate)} & self.derived
+        found: dict[int, cst.BaseStatement] = {}
+        while True:
+            new = [
+                (index, node)
+                for index, node in self.statements
+                if index not in found and any(name in names for name, _ in assignments(node))
+            ]
+            if not new:
+                return sorted(found.items())
+            for index, node in new:
+                found[index] = node
+                names |= (names_in(node) & self.derived) | {name for name, _ in assignments(node)}
+
+    # -- lines of the program --------------------------------------------------------------------------------------
+
+    def _moved(self, rates: Sequence[cst.BaseExpression], scheduled: frozenset[cst.CSTNode]) -> Rate:
+        code = self.body.file.code
+        if len({code(rate) for rate in rates}) > 1:
+            raise Blocked("TFM402", rates[1], "two optimizers have different rates that change with the step")
+        moved = self._slice(rates)
+        given = {name for _, node in moved for name, _ in assignments(node)}
+        read = set(names_in(rates[0])).union(*(names_in(node) for _, node in moved))
+        parameters = {p.name.value for p in self.body.function.params.params}
+        for name in sorted(given & parameters):
+            raise Blocked("TFM402", rates[0], f"`{name}`, a parameter of the model_fn, gets another value for the rate")
+        for name in sorted(read & (given | self.body.data) & self.body.data):
+            raise Blocked("TFM402", rates[0], f"the rate reads `{name}`, which comes from the data")
+        first = moved[0][0] if moved else len(self.body.statements)
+        for index, statement in enumerate(self.body.statements):
+            later = {name for name, _ in assignments(statement.node)} & (read - given)
+            if index > first and later and TRAIN in statement.modes and index not in {i for i, _ in moved}:
+                raise Blocked("TFM402", statement.node, f"`{sorted(later)[0]}`, which the rate reads, is changed later")
+        steps = sorted(read & self.steps)
+        if len(steps) > 1:
+            raise Blocked("TFM402", rates[0], f"the global step has two names: {' and '.join(steps)}")
+        return Rate(
+            steps=frozenset(self.gone),
+            scheduled=scheduled,
+            moved=tuple(index for index, _ in moved),
+            value=rates[0],
+            values=frozenset(rates),
+            step=steps[0] if steps else "step",
+            names=frozenset(given),
+        )
+
+
+def _plain(node: cst.BaseStatement) -> list[tuple[str, cst.BaseExpression]] | None:
+    """The assignments of a statement that is one, or chooses between some."""
+    if isinstance(node, cst.If):
+        return branches(node)
+    if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1:
+        small = node.body[0]
+        if isinstance(small, cst.Assign) and all(isinstance(t.target, cst.Name) for t in small.targets):
+            return assignments(node)
+    return None
+
+
+class _Calls(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.found.append(node)

@@ -1,0 +1,935 @@
+"""How a model_fn makes its train_op: the optimizer, and what happens to gradients before it applies them.
+
+The TRAIN statements are followed in order, with what each name stands for: the optimizer, gradients, pairs of them and
+variables, the global step, an operation that applies gradients. What is not one of these is left to the other readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import libcst as cst
+
+from migrator.names.imports import ImportMap
+from migrator.program.assignments import assignments, branches, targets
+from migrator.program.calls import bind, is_none, is_true, number, string
+from migrator.program.modes import TRAIN, ModalStatement
+from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.rates import Rate, read_rate
+from migrator.rules.optimizers import is_optimizer
+from migrator.rules.schedules import GLOBAL_STEPS
+
+_SHARDED = ("tf.contrib.tpu.CrossShardOptimizer", "tf.tpu.CrossShardOptimizer")
+_NAMES_OF_OPTIMIZERS = {
+    # The optimizers that optimize_loss knows by name (tf.contrib.layers.OPTIMIZER_CLS_NAMES).
+    "Adagrad": "tf.train.AdagradOptimizer({})",
+    "Adam": "tf.train.AdamOptimizer({})",
+    "Ftrl": "tf.train.FtrlOptimizer({})",
+    "Momentum": "tf.train.MomentumOptimizer({}, momentum=0.9)",
+    "RMSProp": "tf.train.RMSPropOptimizer({})",
+    "SGD": "tf.train.GradientDescentOptimizer({})",
+}
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """Gradients are clipped: the Keras argument that does the same, and its value."""
+
+    argument: str
+    value: cst.BaseExpression
+
+
+@dataclass(frozen=True)
+class TrainOp:
+    """What `compile` needs to know, and the statements that said it.
+
+    `optimizer` is the expression that makes the optimizer, or the name that statement `index` gives it; `made` are the
+    calls that make it. `updates` says that batch normalization updates its moving averages. `consumed` are the indices
+    of statements that only made the train_op, and `names` the names that only they gave. `harmless` are control
+    dependencies that may go. `place` is where to report an optimizer that is put together from several arguments.
+    """
+
+    optimizer: cst.BaseExpression
+    index: int | None
+    made: tuple[cst.Call, ...]
+    clipping: Clipping | None
+    updates: bool
+    rate: Rate
+    consumed: frozenset[int]
+    names: frozenset[str]
+    harmless: frozenset[cst.CSTNode]
+    place: cst.CSTNode | None = None
+
+
+@dataclass(frozen=True)
+class TrainBody:
+    """A model_fn as the reader of its train_op sees it.
+
+    `data` are the names whose values come from features or labels; `loss_index` says which statement gives a name its
+    last value.
+    """
+
+    file: ParsedFile
+    function: cst.FunctionDef
+    statements: Sequence[ModalStatement]
+    data: frozenset[str]
+    loss_index: Callable[[str], int]
+
+    @property
+    def imports(self) -> ImportMap:
+        return self.file.imports
+
+
+# -- what a name can stand for ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Optimizer:
+    node: cst.BaseExpression
+    index: int | None
+    made: tuple[cst.Call, ...]
+    clipping: Clipping | None = None
+    place: cst.CSTNode | None = None
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    """Gradients of the loss, alone or in pairs with their variables."""
+
+    loss: cst.BaseExpression
+    at: int
+    clipping: Clipping | None = None
+    updates: bool = False
+    pairs: bool = False
+
+
+@dataclass(frozen=True)
+class _Variables:
+    node: cst.BaseExpression
+
+
+@dataclass(frozen=True)
+class _Step:
+    node: cst.BaseExpression
+
+
+@dataclass(frozen=True)
+class _Norm:
+    """A number about gradients."""
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """Something that runs: it applies gradients, counts steps, updates moving averages, or nothing of these."""
+
+    optimizer: _Optimizer | None = None
+    gradients: _Gradients | None = None
+    counts: bool = False
+    updates: bool = False
+
+
+@dataclass(frozen=True)
+class _Several:
+    items: tuple[_Value | None, ...]
+
+
+_Value = _Optimizer | _Gradients | _Variables | _Step | _Norm | _Operation | _Several
+
+
+def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, body: TrainBody) -> TrainOp:
+    """Reads the train_op of the TRAIN mode, which minimizes `loss`. Raises Blocked (TFM401, TFM402, TFM403)."""
+    if node is None:
+        raise Blocked("TFM403", body.function.name, "no EstimatorSpec of the TRAIN mode has a train_op")
+    return _Reader(body).read(node, loss)
+
+
+@dataclass
+class _Reader:
+    body: TrainBody
+    names: dict[str, _Value] = field(default_factory=dict)
+    consumed: dict[int, set[str]] = field(default_factory=dict)
+    at: int = 0
+    problems: dict[str, Blocked] = field(default_factory=dict)
+    harmless: set[cst.CSTNode] = field(default_factory=set)
+
+    def read(self, node: cst.BaseExpression, loss: cst.BaseExpression) -> TrainOp:
+        for index, statement in enumerate(self.body.statements):
+            if TRAIN in statement.modes:
+                self.at = index
+                self._statement(statement)
+        self.at = len(self.body.statements)
+        if isinstance(node, cst.Name) and node.value in self.problems:
+            raise self.problems[node.value]
+        value = self._value(node)
+        if isinstance(value, _Several):
+            value = self._joined(value.items, node)
+        if not isinstance(value, _Operation) or value.optimizer is None or value.gradients is None:
+            raise Blocked("TFM403", self._made_by(node), "this train_op does not apply gradients with an optimizer")
+        self._check(value, value.gradients, loss, node)
+        optimizer = value.optimizer
+        clipping = [c for c in (optimizer.clipping, value.gradients.clipping) if c is not None]
+        if len(clipping) > 1:
+            raise Blocked("TFM403", clipping[1].value, "the gradients are clipped twice")
+        only = {name for names in self.consumed.values() for name in names}
+        return TrainOp(
+            optimizer=optimizer.node,
+            index=optimizer.index,
+            made=optimizer.made,
+            clipping=clipping[0] if clipping else None,
+            updates=value.updates or value.gradients.updates,
+            rate=read_rate(self.body, optimizer.made, frozenset(self.consumed), frozenset(self._steps())),
+            consumed=frozenset(self.consumed),
+            names=frozenset(only),
+            harmless=frozenset(self.harmless),
+            place=optimizer.place,
+        )
+
+    def _check(
+        self, value: _Operation, gradients: _Gradients, loss: cst.BaseExpression, node: cst.BaseExpression
+    ) -> None:
+        code = self.body.file.code
+        if code(gradients.loss) != code(loss):
+            raise Blocked("TFM403", gradients.loss, "what is minimized is not the loss of the EstimatorSpec")
+        if isinstance(loss, cst.Name) and self.body.loss_index(loss.value) > gradients.at:
+            raise Blocked(
+                "TFM403", gradients.loss, "the loss changes after it is minimized: EstimatorSpec reports another one"
+            )
+        if not value.counts:
+            raise Blocked(
+                "TFM403", self._made_by(node), "the global step is not counted: the Estimator would never stop"
+            )
+
+    def _made_by(self, node: cst.BaseExpression) -> cst.CSTNode:
+        """The last statement that gave a name its value, for reports."""
+        if isinstance(node, cst.Name):
+            for statement in reversed(self.body.statements):
+                if TRAIN in statement.modes and any(n == node.value for n, _ in assignments(statement.node)):
+                    return next(v for n, v in assignments(statement.node) if n == node.value)
+        return node
+
+    def _steps(self) -> set[str]:
+        return {name for name, value in self.names.items() if isinstance(value, _Step)}
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def _statement(self, statement: ModalStatement) -> None:
+        node = statement.node
+        self.harmless |= {first for first in statement.after if self._only_updates(first)}
+        if isinstance(node, cst.SimpleStatementLine):
+            if len(node.body) == 1:
+                self._small(node.body[0], statement)
+            return
+        if isinstance(node, cst.If) and self._choice(node):
+            return
+        if isinstance(node, cst.For) and self._loop(node):
+            return
+        for name, value in assignments(node):
+            self._forget(
+                name, Blocked("TFM403", value, f"`{name}` is given a value inside a block that is not understood")
+            )
+
+    def _forget(self, name: str, problem: Blocked | None = None) -> None:
+        self.names.pop(name, None)
+        self.problems.pop(name, None)
+        if problem is not None:
+            self.problems[name] = problem
+
+    def _small(self, small: cst.BaseSmallStatement, statement: ModalStatement) -> None:
+        if isinstance(small, cst.Assign) and len(small.targets) == 1:
+            target = small.targets[0].target
+            value = self._ordered(self._value(small.value), statement)
+            if isinstance(target, cst.Name):
+                self._give(target.value, value, small.value)
+                return
+            if isinstance(target, cst.Tuple | cst.List) and isinstance(value, _Several):
+                names = [e.value.value if isinstance(e.value, cst.Name) else None for e in target.elements]
+                if None not in names and len(names) == len(value.items):
+                    for name, item in zip(names, value.items, strict=True):
+                        self._give(str(name), item, small.value)
+                    return
+            for name in targets(target):
+                self._forget(name)
+        elif isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
+            if small.target.value in self.names:
+                message = f"`{small.target.value}` is changed in place"
+                self._forget(small.target.value, Blocked("TFM403", small, message))
+        elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) and self._mentions(small.value):
+            self.consumed.setdefault(self.at, set())
+
+    def _give(self, name: str, value: _Value | None, node: cst.BaseExpression) -> None:
+        self._forget(name)
+        if value is None:
+            return
+        if isinstance(value, _Optimizer) and value.index is None:
+            # Its statement stays: it makes the Keras optimizer.
+            self.names[name] = replace(value, index=self.at, node=cst.Name(name))
+            return
+        self.names[name] = value
+        if isinstance(value, _Optimizer):
+            wrapped = isinstance(node, cst.Call) and not is_optimizer(self._resolve(node))
+            if not wrapped and isinstance(value.node, cst.Name) and value.node.value != name:
+                raise Blocked("TFM401", node, "the optimizer has two names")
+        self.consumed.setdefault(self.at, set()).add(name)
+
+    def _ordered(self, value: _Value | None, statement: ModalStatement) -> _Value | None:
+        """A value that is made under control dependencies: what they run, runs with it."""
+        for node in statement.after:
+            first = self._value(node)
+            operation = self._joined(first.items, node) if isinstance(first, _Several) else first
+            if not isinstance(operation, _Operation):
+                raise Blocked("TFM403", node, "these control dependencies are not carried over")
+            if isinstance(value, _Gradients):
+                value = replace(value, updates=value.updates or operation.updates)
+            elif isinstance(value, _Operation):
+                value = self._joined((value, operation), node)
+        return value
+
+    def _only_updates(self, node: cst.BaseExpression) -> bool:
+        value = self._value(node)
+        operation = self._joined(value.items, node) if isinstance(value, _Several) else value
+        return isinstance(operation, _Operation) and operation.optimizer is None and not operation.counts
+
+    def _choice(self, node: cst.If) -> bool:
+        """`if ...: optimizer = A(...) else: optimizer = B(...)`, and wrappers for TPUs."""
+        found = branches(node)
+        if found is None:
+            return False
+        given = {name for name, _ in found}
+        values = [(name, value, self._value(value)) for name, value in found]
+        optimizers = [(name, value) for name, _, value in values if isinstance(value, _Optimizer)]
+        names = {name for name, _ in optimizers}
+        if len(names) != 1 or not all(isinstance(v, _Optimizer) for n, _, v in values if n in names):
+            return False
+        (name,) = names
+        wraps = [value for _, value in optimizers]
+        if all(value.index is not None for value in wraps):
+            # Only wrapped, once more or not: what is left of it says nothing.
+            self.consumed.setdefault(self.at, set())
+            return given == names and len({value.index for value in wraps}) == 1
+        if any(value.index is not None or value.clipping is not None for value in wraps):
+            return False
+        earlier = self.names.get(name)
+        if earlier is not None:
+            return False
+        for other in given - names:
+            self._forget(other)
+        made = tuple(call for value in wraps for call in value.made)
+        self.names[name] = _Optimizer(cst.Name(name), self.at, made)
+        return True
+
+    def _loop(self, node: cst.For) -> bool:
+        """Loops that clip: `for i, (g, v) in enumerate(pairs): pairs[i] = (clip(g), v)`, or with `append`."""
+        loop = _read_loop(node)
+        if loop is None:
+            return False
+        pairs = self._value(loop.over)
+        if not isinstance(pairs, _Gradients):
+            return False
+        value = self._each(loop.element, loop.target, pairs)
+        if value is None:
+            return False
+        into = loop.into
+        if loop.index is None and into not in self._lists:
+            return False
+        if loop.index is not None and not (isinstance(loop.over, cst.Name) and loop.over.value == into):
+            return False
+        self.names[into] = value
+        self.consumed.setdefault(self.at, set()).add(into)
+        if loop.index is None:
+            self.consumed.setdefault(self._lists.pop(into), set()).add(into)
+        return True
+
+    @property
+    def _lists(self) -> dict[str, int]:
+        """Names of lists that are empty still, and the statements that made them."""
+        found: dict[str, int] = {}
+        for index, statement in enumerate(self.body.statements[: self.at]):
+            for name, value in assignments(statement.node):
+                found.pop(name, None)
+                if isinstance(value, cst.List) and not value.elements:
+                    found[name] = index
+        return found
+
+    def _mentions(self, call: cst.Call) -> bool:
+        """A statement that only makes the global step."""
+        return isinstance(self._value(call), _Step)
+
+    # -- expressions -----------------------------------------------------------------------------------------------
+
+    def _resolve(self, node: cst.BaseExpression) -> str | None:
+        return self.body.imports.resolve(node.func if isinstance(node, cst.Call) else node)
+
+    def _value(self, node: cst.BaseExpression) -> _Value | None:
+        if isinstance(node, cst.Name):
+            return self.names.get(node.value)
+        if isinstance(node, cst.List | cst.Tuple):
+            return self._list(node)
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            left, right = self._value(node.left), self._value(node.right)
+            sides = [v for side in (left, right) for v in (side.items if isinstance(side, _Several) else (side,))]
+            return _Several(tuple(sides)) if all(isinstance(v, _Operation) for v in sides) else None
+        if isinstance(node, cst.ListComp | cst.GeneratorExp):
+            return self._comprehension(node)
+        if isinstance(node, cst.Subscript):
+            value, index = self._value(node.value), _index(node)
+            if isinstance(value, _Several) and index is not None and index < len(value.items):
+                return value.items[index]
+            return None
+        if isinstance(node, cst.Call):
+            return self._call(node)
+        return None
+
+    def _list(self, node: cst.List | cst.Tuple) -> _Value | None:
+        items: list[_Value | None] = []
+        for element in node.elements:
+            value = self._value(element.value)
+            if isinstance(element, cst.StarredElement) and isinstance(value, _Several):
+                items += value.items
+            else:
+                items.append(value)
+        return _Several(tuple(items)) if items and any(item is not None for item in items) else None
+
+    def _call(self, node: cst.Call) -> _Value | None:
+        name = self._resolve(node)
+        if is_optimizer(name) or name in _SHARDED:
+            return self._optimizer(node, str(name))
+        if name in GLOBAL_STEPS:
+            return _Step(node)
+        if isinstance(node.func, cst.Name) and node.func.value in ("list", "tuple", "zip", "set"):
+            return self._builtin(node, node.func.value)
+        if name is not None and name in _FUNCTIONS:
+            return _FUNCTIONS[name](self, node, name)
+        if isinstance(node.func, cst.Attribute):
+            subject = self._value(node.func.value)
+            if isinstance(subject, _Optimizer):
+                return self._method(node, node.func.attr.value, subject)
+            if isinstance(subject, _Step) and node.func.attr.value in ("assign_add", "assign"):
+                return self._counted(node, subject, node.func.attr.value, node.args)
+        return None
+
+    def _optimizer(self, node: cst.Call, name: str) -> _Value | None:
+        if name in _SHARDED:
+            inner = node.args[0].value if node.args else None
+            value = self._value(inner) if inner is not None else None
+            if not isinstance(value, _Optimizer) or len(node.args) != 1:
+                raise Blocked("TFM401", node, "this CrossShardOptimizer is not understood")
+            return value
+        return _Optimizer(node, None, (node,))
+
+    def _builtin(self, node: cst.Call, name: str) -> _Value | None:
+        values = [self._value(arg.value) for arg in node.args]
+        if len(values) == 1 and node.args[0].star == "*" and name == "zip":
+            (pairs,) = values
+            if isinstance(pairs, _Gradients) and pairs.pairs:
+                return _Several((replace(pairs, pairs=False), _Variables(node)))
+            return None
+        if (
+            name == "zip"
+            and len(values) == 2
+            and isinstance(values[0], _Gradients)
+            and isinstance(values[1], _Variables)
+        ):
+            return replace(values[0], pairs=True)
+        return values[0] if name in ("list", "tuple") and len(values) == 1 and not node.args[0].star else None
+
+    def _method(self, node: cst.Call, method: str, optimizer: _Optimizer) -> _Value | None:
+        if method == "compute_gradients":
+            bound = bind(
+                node,
+                (
+                    "loss",
+                    "var_list",
+                    "gate_gradients",
+                    "aggregation_method",
+                    "colocate_gradients_with_ops",
+                    "grad_loss",
+                ),
+                "compute_gradients",
+                "TFM403",
+            )
+            return replace(self._differentiated(node, bound), pairs=True)
+        if method == "minimize":
+            bound = bind(
+                node,
+                (
+                    "loss",
+                    "global_step",
+                    "var_list",
+                    "gate_gradients",
+                    "aggregation_method",
+                    "colocate_gradients_with_ops",
+                    "name",
+                    "grad_loss",
+                ),
+                "minimize",
+                "TFM403",
+            )
+            counts = self._is_step(bound.get("global_step"), node)
+            return _Operation(optimizer, self._differentiated(node, bound), counts)
+        if method == "apply_gradients":
+            bound = bind(node, ("grads_and_vars", "global_step", "name"), "apply_gradients", "TFM403")
+            pairs = self._value(bound["grads_and_vars"]) if "grads_and_vars" in bound else None
+            if not isinstance(pairs, _Gradients) or not pairs.pairs:
+                place = bound.get("grads_and_vars", node)
+                name = place.value if isinstance(place, cst.Name) else ""
+                raise self.problems.get(name) or Blocked(
+                    "TFM403", place, "these gradients are changed in a way that is not understood"
+                )
+            return _Operation(optimizer, pairs, self._is_step(bound.get("global_step"), node))
+        return None
+
+    def _differentiated(self, node: cst.Call, bound: dict[str, cst.BaseExpression]) -> _Gradients:
+        if "loss" not in bound:
+            raise Blocked("TFM403", node, "no loss is given")
+        for key in ("var_list", "grad_loss"):
+            value = bound.get(key)
+            if not is_none(value) and not (value is not None and self._all_variables(value)):
+                raise Blocked("TFM403", value, f"`{key}` is not carried over yet: all variables must be trained")
+        return _Gradients(bound["loss"], self.at)
+
+    def _all_variables(self, node: cst.BaseExpression) -> bool:
+        return isinstance(self._value(node), _Variables)
+
+    def _is_step(self, node: cst.BaseExpression | None, call: cst.Call) -> bool:
+        if is_none(node):
+            return False
+        assert node is not None
+        if not isinstance(self._value(node), _Step):
+            raise Blocked("TFM403", node, "this is not the global step: TensorFlow 1 would count another variable")
+        return True
+
+    def _counted(self, node: cst.Call, step: _Step, how: str, args: Sequence[cst.Arg]) -> _Value | None:
+        """`step.assign_add(1)`, `tf.assign(step, step + 1)`."""
+        value = args[0].value if args else None
+        if isinstance(value, cst.Name):
+            value = self._next_step(value)
+        if how == "assign_add" and number(value) == 1:
+            return _Operation(counts=True)
+        if how == "assign" and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+            if isinstance(self._value(value.left), _Step) and number(value.right) == 1:
+                return _Operation(counts=True)
+        raise Blocked("TFM403", node, "the global step is set to something other than the next step")
+
+    def _next_step(self, name: cst.Name) -> cst.BaseExpression:
+        """What a name for the next step stands for; its statement goes with the counting."""
+        for index in range(self.at - 1, -1, -1):
+            for given, value in assignments(self.body.statements[index].node):
+                if given == name.value:
+                    self.consumed.setdefault(index, set()).add(given)
+                    return value
+        return name
+
+    def _joined(self, values: Sequence[_Value | None], node: cst.BaseExpression) -> _Operation | None:
+        """Several operations that run together."""
+        found = _Operation()
+        for value in values:
+            if isinstance(value, _Several):
+                value = self._joined(value.items, node)
+            if isinstance(value, _Norm | _Step):
+                value = _Operation()
+            if not isinstance(value, _Operation):
+                return None
+            if value.gradients is not None and found.gradients is not None and value.gradients != found.gradients:
+                raise Blocked("TFM403", node, "several optimizers, or one that runs twice, are not carried over yet")
+            found = _Operation(
+                value.optimizer or found.optimizer,
+                value.gradients or found.gradients,
+                value.counts or found.counts,
+                value.updates or found.updates,
+            )
+        return found
+
+    # -- functions of TensorFlow -----------------------------------------------------------------------------------
+
+    def _group(self, node: cst.Call, name: str) -> _Value | None:
+        values: list[_Value | None] = []
+        for arg in node.args:
+            if arg.keyword is None:
+                value = self._value(arg.value)
+                values += value.items if isinstance(value, _Several) else [value]
+        return self._joined(values, node)
+
+    def _collection(self, node: cst.Call, name: str) -> _Value | None:
+        key = node.args[0].value if node.args else None
+        what = self._resolve(key) if key is not None else None
+        what = what or (string(key) if key is not None else None)
+        if what in ("tf.GraphKeys.UPDATE_OPS", "update_ops"):
+            if len(node.args) > 1:
+                raise Blocked("TFM403", node, "only some of the update operations are run")
+            return _Operation(updates=True)
+        if what in ("tf.GraphKeys.TRAINABLE_VARIABLES", "trainable_variables"):
+            return self._trainable(cst.Call(node.func, node.args[1:]), name) if len(node.args) > 1 else _Variables(node)
+        return None
+
+    def _trainable(self, node: cst.Call, name: str) -> _Value | None:
+        given = node.args[0].value if node.args else None
+        return _Variables(node) if is_none(given) else None
+
+    def _gradients(self, node: cst.Call, name: str) -> _Value | None:
+        parameters = (
+            "ys",
+            "xs",
+            "grad_ys",
+            "name",
+            "colocate_gradients_with_ops",
+            "gate_gradients",
+            "aggregation_method",
+        )
+        bound = bind(node, parameters, "tf.gradients", "TFM403")
+        if (
+            not is_none(bound.get("grad_ys"))
+            or "ys" not in bound
+            or not isinstance(self._value(bound["xs"]), _Variables)
+        ):
+            return None
+        return _Gradients(bound["ys"], self.at)
+
+    def _global_norm_clip(self, node: cst.Call, name: str) -> _Value | None:
+        bound = bind(node, ("t_list", "clip_norm", "use_norm", "name"), name, "TFM403")
+        gradients = self._value(bound["t_list"]) if "t_list" in bound else None
+        if not isinstance(gradients, _Gradients) or gradients.pairs or "clip_norm" not in bound:
+            return None
+        if not is_none(bound.get("use_norm")) and not isinstance(self._value(bound["use_norm"]), _Norm):
+            return None
+        return _Several((self._clipped(gradients, "global_clipnorm", bound["clip_norm"]), _Norm()))
+
+    def _clipped(self, gradients: _Gradients, argument: str, value: cst.BaseExpression) -> _Gradients:
+        if gradients.clipping is not None:
+            raise Blocked("TFM403", value, "the gradients are clipped twice")
+        if not self._is_number(value):
+            raise Blocked("TFM403", value, "the bound of the clipping is computed from the data")
+        return replace(gradients, clipping=Clipping(argument, value))
+
+    def _is_number(self, node: cst.BaseExpression) -> bool:
+        names = names_in(node)
+        return not names & (self.body.data | self.names.keys())
+
+    def _norm(self, node: cst.Call, name: str) -> _Value | None:
+        value = self._value(node.args[0].value) if node.args else None
+        return _Norm() if isinstance(value, _Gradients) else None
+
+    def _nothing(self, node: cst.Call, name: str) -> _Value | None:
+        return _Operation()
+
+    def _same(self, node: cst.Call, name: str) -> _Value | None:
+        value = self._value(node.args[0].value) if node.args else None
+        return value if isinstance(value, _Operation) else None
+
+    def _assigned(self, node: cst.Call, name: str) -> _Value | None:
+        step = self._value(node.args[0].value) if node.args else None
+        if not isinstance(step, _Step):
+            return None
+        return self._counted(node, step, name.rpartition(".")[2], node.args[1:])
+
+    def _clipping_optimizer(self, node: cst.Call, name: str) -> _Value | None:
+        bound = bind(node, ("optimizer", "clip_norm"), name, "TFM403")
+        inner = self._value(bound["optimizer"]) if "optimizer" in bound else None
+        if not isinstance(inner, _Optimizer) or "clip_norm" not in bound or inner.clipping is not None:
+            raise Blocked("TFM401", node, "the optimizer whose gradients are clipped is not understood")
+        return replace(inner, clipping=Clipping("global_clipnorm", bound["clip_norm"]))
+
+    def _create_train_op(self, node: cst.Call, name: str) -> _Value | None:
+        parameters = (
+            "total_loss",
+            "optimizer",
+            "global_step",
+            "update_ops",
+            "variables_to_train",
+            "transform_grads_fn" if "training" in name else "clip_gradient_norm",
+            "summarize_gradients",
+            "gate_gradients",
+            "aggregation_method",
+            "colocate_gradients_with_ops",
+            "check_numerics",
+            "gradient_multipliers",
+        )
+        bound = bind(node, parameters, name, "TFM403")
+        for key in ("update_ops", "variables_to_train", "transform_grads_fn", "gradient_multipliers"):
+            if not is_none(bound.get(key)):
+                raise Blocked("TFM403", bound[key], f"`{key}` of create_train_op is not carried over yet")
+        optimizer = self._value(bound["optimizer"]) if "optimizer" in bound else None
+        if not isinstance(optimizer, _Optimizer) or "total_loss" not in bound:
+            raise Blocked("TFM401", node, "the optimizer of create_train_op is not understood")
+        if "global_step" in bound:
+            self._is_step(bound["global_step"], node)
+        gradients = _Gradients(bound["total_loss"], self.at, updates=True)
+        norm = bound.get("clip_gradient_norm")
+        if norm is not None and number(norm) != 0.0 and not is_none(norm):
+            gradients = self._clipped(gradients, "clipnorm", norm)
+        return _Operation(optimizer, gradients, counts=not is_none(bound.get("global_step", node)), updates=True)
+
+    def _optimize_loss(self, node: cst.Call, name: str) -> _Value | None:
+        parameters = (
+            "loss",
+            "global_step",
+            "learning_rate",
+            "optimizer",
+            "gradient_noise_scale",
+            "gradient_multipliers",
+            "clip_gradients",
+            "learning_rate_decay_fn",
+            "update_ops",
+            "variables",
+            "name",
+            "summaries",
+            "colocate_gradients_with_ops",
+            "increment_global_step",
+        )
+        bound = bind(node, parameters, name, "TFM403")
+        for key in ("gradient_noise_scale", "gradient_multipliers", "update_ops", "variables"):
+            if not is_none(bound.get(key)):
+                raise Blocked("TFM403", bound[key], f"`{key}` of optimize_loss is not carried over yet")
+        if not is_none(bound.get("increment_global_step")) and not is_true(bound["increment_global_step"]):
+            raise Blocked("TFM403", node, "the global step is not counted: the Estimator would never stop")
+        if not is_none(bound.get("global_step")):
+            self._is_step(bound["global_step"], node)
+        gradients = _Gradients(bound["loss"], self.at, updates=True)
+        norm = bound.get("clip_gradients")
+        if norm is not None and not is_none(norm):
+            gradients = self._clipped(gradients, "global_clipnorm", norm)
+        return _Operation(self._optimizer_of_loss(node, bound), gradients, counts=True, updates=True)
+
+    def _optimizer_of_loss(self, node: cst.Call, bound: dict[str, cst.BaseExpression]) -> _Optimizer:
+        """The optimizer that optimize_loss makes, or is given."""
+        given = bound.get("optimizer")
+        if given is None:
+            raise Blocked("TFM401", node, "optimize_loss is called without an optimizer")
+        value = self._value(given)
+        if isinstance(value, _Optimizer):
+            if not is_none(bound.get("learning_rate_decay_fn")):
+                raise Blocked("TFM402", node, "the decay does nothing: the optimizer has a rate of its own")
+            return value
+        rate = bound.get("learning_rate")
+        if rate is None or is_none(rate):
+            raise Blocked("TFM401", node, "optimize_loss is called without a learning rate")
+        decay = bound.get("learning_rate_decay_fn")
+        if decay is not None and not is_none(decay):
+            rate = self._decayed(rate, decay)
+        text = "{}"
+        if isinstance(given, cst.Lambda) and len(given.params.params) == 1:
+            return self._from_lambda(given, rate)
+        known = string(given)
+        if known in _NAMES_OF_OPTIMIZERS:
+            text = _NAMES_OF_OPTIMIZERS[str(known)]
+        elif is_optimizer(self._resolve(given)):
+            text = f"{self._resolve(given)}({{}})"
+        else:
+            raise Blocked("TFM401", given, "the optimizer of optimize_loss is not understood")
+        call = cst.parse_expression(text.format("rate"))
+        assert isinstance(call, cst.Call)
+        arguments = [cst.Arg(rate, keyword=cst.Name("learning_rate"), equal=_EQUAL), *call.args[1:]]
+        func = self._here(call.func, given)
+        made = call.with_changes(func=func, args=arguments)
+        return _Optimizer(made, None, (made,), place=given)
+
+    def _here(self, function: cst.BaseExpression, given: cst.BaseExpression) -> cst.BaseExpression:
+        """A TensorFlow name in the spelling of this file."""
+        if self._resolve(given) is not None:
+            return given
+        for name, origin in self.body.imports.names.items():
+            if origin in ("tensorflow", "tensorflow.compat.v1", "tf"):
+                return cst.parse_expression(self.body.file.code(function).replace("tf.", f"{name}.", 1))
+        raise Blocked("TFM401", given, "TensorFlow has no name in this file")
+
+    def _from_lambda(self, given: cst.Lambda, rate: cst.BaseExpression) -> _Optimizer:
+        body = given.body
+        parameter = given.params.params[0].name.value
+        if not isinstance(body, cst.Call) or not is_optimizer(self._resolve(body)):
+            raise Blocked("TFM401", given, "the optimizer of optimize_loss is not understood")
+        args = [
+            arg.with_changes(value=rate) if isinstance(arg.value, cst.Name) and arg.value.value == parameter else arg
+            for arg in body.args
+        ]
+        if any(parameter in names_in(a.value) for a, b in zip(args, body.args, strict=True) if a is b):
+            raise Blocked("TFM402", given, "the rate is changed inside the lambda")
+        made = body.with_changes(args=args)
+        return _Optimizer(made, None, (made,), place=given)
+
+    def _decayed(self, rate: cst.BaseExpression, decay: cst.BaseExpression) -> cst.BaseExpression:
+        """The rate that `lambda rate, step: tf.train.exponential_decay(rate, step, ...)` gives."""
+        if not isinstance(decay, cst.Lambda) or len(decay.params.params) != 2:
+            raise Blocked("TFM402", decay, "this learning_rate_decay_fn is not understood: write it as a lambda")
+        first, second = (param.name.value for param in decay.params.params)
+        step = self._here(cst.parse_expression("tf.train.get_global_step()"), decay)
+        new = decay.body.visit(_Substitution({first: rate, second: step}))
+        assert isinstance(new, cst.BaseExpression)
+        return new
+
+    # -- gradient by gradient --------------------------------------------------------------------------------------
+
+    def _comprehension(self, node: cst.ListComp | cst.GeneratorExp) -> _Value | None:
+        loop = node.for_in
+        if loop.inner_for_in is not None or any(not _tests_for_none(test.test) for test in loop.ifs):
+            return None
+        over = self._value(loop.iter)
+        if isinstance(over, _Variables) and isinstance(node.elt, cst.Name) and isinstance(loop.target, cst.Name):
+            return over if node.elt.value == loop.target.value and not loop.ifs else None
+        if not isinstance(over, _Gradients):
+            return None
+        return self._each(node.elt, loop.target, over)
+
+    def _each(
+        self, element: cst.BaseExpression, target: cst.BaseAssignTargetExpression, over: _Gradients
+    ) -> _Value | None:
+        """What a loop over gradients makes of each of them."""
+        if over.pairs:
+            names = [e.value for e in target.elements] if isinstance(target, cst.Tuple) else []
+            if len(names) != 2 or not all(isinstance(name, cst.Name) for name in names):
+                return None
+            gradient, variable = (name.value for name in names if isinstance(name, cst.Name))
+            if isinstance(element, cst.Name) and element.value == variable:
+                return _Variables(element)
+            if isinstance(element, cst.Tuple) and len(element.elements) == 2:
+                first, second = (e.value for e in element.elements)
+                if not isinstance(second, cst.Name) or second.value != variable:
+                    return None
+                return self._one(first, gradient, over)
+            found = self._one(element, gradient, over)
+            return replace(found, pairs=False) if found is not None else None
+        return self._one(element, target.value, over) if isinstance(target, cst.Name) else None
+
+    def _one(self, node: cst.BaseExpression, gradient: str, over: _Gradients) -> _Gradients | None:
+        """What becomes of one gradient: itself, or clipped."""
+        if isinstance(node, cst.Name):
+            return over if node.value == gradient else None
+        if isinstance(node, cst.IfExp):
+            # `None if g is None else clip(g)`, either way round.
+            negative = _tests_for_none(node.test)
+            kept, none = (node.body, node.orelse) if negative else (node.orelse, node.body)
+            sure = negative or _is_none_test(node.test)
+            empty = is_none(none) or (isinstance(none, cst.Name) and none.value == gradient)
+            return self._one(kept, gradient, over) if sure and empty else None
+        if not isinstance(node, cst.Call):
+            return None
+        name = self._resolve(node)
+        if name == "tf.clip_by_norm":
+            bound = bind(node, ("t", "clip_norm", "axes", "name"), name, "TFM403")
+            if self._is_gradient(bound.get("t"), gradient) and "clip_norm" in bound and is_none(bound.get("axes")):
+                return self._clipped(over, "clipnorm", bound["clip_norm"])
+        if name == "tf.clip_by_value":
+            bound = bind(node, ("t", "clip_value_min", "clip_value_max", "name"), name, "TFM403")
+            low, high = bound.get("clip_value_min"), bound.get("clip_value_max")
+            if self._is_gradient(bound.get("t"), gradient) and low is not None and high is not None:
+                if _negated(low, high, self.body.file.code):
+                    return self._clipped(over, "clipvalue", high)
+                raise Blocked("TFM403", node, "the bounds of the clipping are not opposite: Keras has only one")
+        return None
+
+    def _is_gradient(self, node: cst.BaseExpression | None, gradient: str) -> bool:
+        return isinstance(node, cst.Name) and node.value == gradient
+
+
+_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+_FUNCTIONS: dict[str, Callable[[_Reader, cst.Call, str], _Value | None]] = {
+    "tf.group": _Reader._group,
+    "tf.tuple": _Reader._group,
+    "tf.no_op": _Reader._nothing,
+    "tf.identity": _Reader._same,
+    "tf.get_collection": _Reader._collection,
+    "tf.get_collection_ref": _Reader._collection,
+    "tf.trainable_variables": _Reader._trainable,
+    "tf.gradients": _Reader._gradients,
+    "tf.clip_by_global_norm": _Reader._global_norm_clip,
+    "tf.global_norm": _Reader._norm,
+    "tf.linalg.global_norm": _Reader._norm,
+    "tf.assign": _Reader._assigned,
+    "tf.assign_add": _Reader._assigned,
+    "tf.contrib.estimator.clip_gradients_by_norm": _Reader._clipping_optimizer,
+    "tf.contrib.training.create_train_op": _Reader._create_train_op,
+    "tf.contrib.slim.learning.create_train_op": _Reader._create_train_op,
+    "tf.contrib.layers.optimize_loss": _Reader._optimize_loss,
+}
+
+
+class _Substitution(cst.CSTTransformer):
+    def __init__(self, values: dict[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.values = values
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        return True
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        return self.values.get(original_node.value, updated_node)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop that makes a list of each gradient: `into.append(element)`, or `into[index] = element`."""
+
+    target: cst.BaseAssignTargetExpression
+    over: cst.BaseExpression
+    element: cst.BaseExpression
+    into: str
+    index: str | None
+
+
+def _read_loop(node: cst.For) -> _Loop | None:
+    target, over, index = node.target, node.iter, None
+    if isinstance(over, cst.Call) and isinstance(over.func, cst.Name) and over.func.value == "enumerate":
+        if not isinstance(target, cst.Tuple) or len(target.elements) != 2 or len(over.args) != 1:
+            return None
+        first, second = (e.value for e in target.elements)
+        if not isinstance(first, cst.Name) or not isinstance(second, cst.Tuple | cst.Name):
+            return None
+        target, over, index = second, over.args[0].value, first.value
+    body = node.body.body if isinstance(node.body, cst.IndentedBlock) else ()
+    while len(body) == 1 and isinstance(body[0], cst.If) and _tests_for_none(body[0].test) and body[0].orelse is None:
+        body = body[0].body.body if isinstance(body[0].body, cst.IndentedBlock) else ()
+    if len(body) != 1 or not isinstance(body[0], cst.SimpleStatementLine) or len(body[0].body) != 1 or node.orelse:
+        return None
+    small = body[0].body[0]
+    if index is not None and isinstance(small, cst.Assign) and len(small.targets) == 1:
+        place = small.targets[0].target
+        if isinstance(place, cst.Subscript) and isinstance(place.value, cst.Name) and len(place.slice) == 1:
+            element = place.slice[0].slice
+            if isinstance(element, cst.Index) and isinstance(element.value, cst.Name) and element.value.value == index:
+                return _Loop(target, over, small.value, place.value.value, index)
+    if index is None and isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+        func, args = small.value.func, small.value.args
+        if isinstance(func, cst.Attribute) and func.attr.value == "append" and isinstance(func.value, cst.Name):
+            return _Loop(target, over, args[0].value, func.value.value, None) if len(args) == 1 else None
+    return None
+
+
+def _index(node: cst.Subscript) -> int | None:
+    element = node.slice[0].slice if len(node.slice) == 1 else None
+    value = number(element.value) if isinstance(element, cst.Index) else None
+    return int(value) if value is not None and value >= 0 else None
+
+
+def _tests_for_none(node: cst.BaseExpression) -> bool:
+    """`x is not None`."""
+    return isinstance(node, cst.Comparison) and _compares(node, cst.IsNot)
+
+
+def _is_none_test(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Comparison) and _compares(node, cst.Is)
+
+
+def _compares(node: cst.Comparison, operator: type[cst.BaseCompOp]) -> bool:
+    return (
+        len(node.comparisons) == 1
+        and isinstance(node.comparisons[0].operator, operator)
+        and is_none(node.comparisons[0].comparator)
+        and isinstance(node.left, cst.Name)
+    )
+
+
+def _negated(low: cst.BaseExpression, high: cst.BaseExpression, code: Callable[[cst.CSTNode], str]) -> bool:
+    """Whether `low` is written as minus `high`."""
+    a, b = number(low), number(high)
+    if a is not None and b is not None:
+        return a == -b
+    return (
+        isinstance(low, cst.UnaryOperation)
+        and isinstance(low.operator, cst.Minus)
+        and (code(low.expression) == code(high))
+    )
