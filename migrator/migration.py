@@ -507,6 +507,7 @@ class _GroupMigration:
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
         changes.statements.update(driver.statements)
+        changes.moved.update(node for node in program.removed if isinstance(node, cst.ClassDef))  # comments and all
         changes.expressions.update(driver.expressions)
         for helper in driver.helpers:
             if helper not in changes.helpers:

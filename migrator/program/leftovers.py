@@ -21,6 +21,7 @@ def leftovers(
     removed: Collection[cst.CSTNode] = (),
     may_go: Callable[[str], bool] = lambda symbol: True,
     keep: Collection[str] = (),
+    own: Collection[str] = (),
 ) -> list[cst.BaseStatement]:
     """The statements of a scope that serve nothing but `gone`, nodes that are not to be in the new program.
 
@@ -28,9 +29,10 @@ def leftovers(
     `gone` when it gives (or changes) a name that nothing else reads, from literals, names and TensorFlow calls alone:
     a ConfigProto and its settings, a hook, the dict of tensors that it logs. An `if` that held nothing else goes too;
     other blocks are never left empty. Names of the module around a function stay, except those that TensorFlow made.
-    `may_go` tells the TensorFlow functions whose calls may be left out, `keep` are names that the new program reads.
+    `may_go` tells the TensorFlow functions whose calls may be left out, `keep` are names that the new program reads,
+    `own` the program's own classes and functions whose calls may be left out as well.
     """
-    search = _Search(file, list(removed), may_go, frozenset(keep))
+    search = _Search(file, list(removed), may_go, frozenset(keep), frozenset(own))
     found = search.of(scope, list(gone), everything=True)
     if scope is not file.module:
         found += search.of(file.module, [*gone, *found], everything=False)
@@ -43,6 +45,7 @@ class _Search:
     removed: list[cst.CSTNode]
     may_go: Callable[[str], bool]
     keep: frozenset[str]
+    own: frozenset[str]
 
     def of(self, scope: cst.CSTNode, gone: list[cst.CSTNode], everything: bool) -> list[cst.BaseStatement]:
         blocks = _Blocks()
@@ -104,7 +107,7 @@ class _Search:
         for call in _calls(node):
             func = call.func
             name = self.file.imports.tensorflow(func)
-            plain = isinstance(func, cst.Name) and func.value in _PLAIN
+            plain = isinstance(func, cst.Name) and func.value in _PLAIN | self.own
             plain = plain or (isinstance(func, cst.Attribute) and func.attr.value in _PLAIN_METHODS)
             plain = plain or self.file.imports.resolve(func) in _ASKS
             if not plain and (name is None or not self.may_go(name)):

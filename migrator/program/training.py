@@ -136,6 +136,7 @@ class _ProgramReader:
         self.dropped: list[cst.CSTNode] = []
         self.kept: set[str] = set()
         self.folders: list[cst.Attribute] = []
+        self.classes: list[cst.ClassDef] = []
         self.made: list[cst.Call] = []
         self.remarks: list[Blocked] = []
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
@@ -155,7 +156,9 @@ class _ProgramReader:
             model_dir = config.get("model_dir")
         uses, both = self._uses(variable)
         params = bound.get("params")
-        self.removed += leftovers(self.file, self.scope, self.dropped, self.removed, keep=self.kept)
+        own = {node.name.value for node in self.classes}
+        self.removed += leftovers(self.file, self.scope, self.dropped, self.removed, keep=self.kept, own=own)
+        self.removed += self._unused_classes()
         program = TrainingProgram(
             file=self.file,
             scope=self.scope,
@@ -177,6 +180,12 @@ class _ProgramReader:
         self._check_steady(program)
         self._check_surroundings(program)
         return program
+
+    def _unused_classes(self) -> list[cst.ClassDef]:
+        """The hook classes that nothing names any more."""
+        gone = {id(name) for node in (*self.dropped, *self.removed, *self.classes) for name in name_nodes(node)}
+        left = {name.value for name in name_nodes(self.file.module) if id(name) not in gone}
+        return [node for node in dict.fromkeys(self.classes) if node.name.value not in left]
 
     def _reads_global_step(self) -> bool:
         finder = _GlobalStep()
@@ -255,6 +264,7 @@ class _ProgramReader:
             found = read_hooks(self.file, self.scope, arguments.pop(key, None), training and key == "hooks")
             self.remarks += found.remarks
             self.dropped += found.nodes
+            self.classes += found.classes
             for name, value in (("steps", found.steps), ("max_steps", found.max_steps)):
                 if value is None:
                     continue

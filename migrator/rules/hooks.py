@@ -34,7 +34,9 @@ and write the callback by hand.
 `GlobalStepWaiterHook` do not change what is trained. `Model.fit` prints loss and metrics itself;
 `tf.keras.callbacks.TensorBoard(log_dir, update_freq=..., profile_batch=...)` writes summaries, step rate and profiles,
 and the migrated program writes checkpoints where the Estimator has a `model_dir`. `NanTensorHook` stopped the program
-at a loss that is not a number, as every Estimator did anyway: `tf.keras.callbacks.TerminateOnNaN()` does that.
+at a loss that is not a number, as every Estimator did anyway: `tf.keras.callbacks.TerminateOnNaN()` does that. A hook
+of the program's own that only looks at values and prints or logs them is left out with its class; where you miss it,
+print from `on_train_batch_end(batch, logs)` of a `tf.keras.callbacks.Callback`.
 """,
     ),
 )
@@ -57,11 +59,13 @@ _MODULES = ("tf.train.", "tf.estimator.", "tf.contrib.")
 class Hooks:
     """What becomes of the hooks of a call: remarks about those left out, and the steps that one of them sets.
 
-    `nodes` are the expressions that are left out; `steps` and `max_steps` come from a StopAtStepHook.
+    `nodes` are the expressions that are left out, `classes` the program's own hooks among them; `steps` and `max_steps`
+    come from a StopAtStepHook.
     """
 
     remarks: list[Blocked] = field(default_factory=list)
     nodes: list[cst.BaseExpression] = field(default_factory=list)
+    classes: list[cst.ClassDef] = field(default_factory=list)
     steps: cst.BaseExpression | None = None
     max_steps: cst.BaseExpression | None = None
 
@@ -77,6 +81,13 @@ def read_hooks(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression | 
     for hook in _elements(file, scope, node, frozenset()):
         name = file.imports.resolve(hook.func) if isinstance(hook, cst.Call) else None
         last = (name or "").rpartition(".")[2]
+        own = _own_class(file, hook)
+        if own is not None:
+            _check_observes(file, own, hook)
+            found.classes.append(own)
+            message = f"`{own.name.value}` is left out: it changes nothing in the training"
+            found.remarks.append(Blocked("TFM141", hook, message))
+            continue
         if name is None or not name.startswith(_MODULES):
             raise Blocked("TFM110", hook, "this hook may change the training: it is not carried over")
         assert isinstance(hook, cst.Call)
@@ -90,6 +101,74 @@ def read_hooks(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression | 
         else:
             raise Blocked("TFM110", hook, f"`{last}` is not carried over: write a Keras callback in its place")
     return found
+
+
+_HOOK = tuple(f"{module}.SessionRunHook" for module in ("tf.train", "tf.estimator"))
+_TELLS = frozenset(
+    ("print", "len", "str", "int", "float", "range", "zip", "dict", "list", "sorted", "super", "isinstance")
+)
+_METHODS = frozenset(
+    (
+        *("format", "join", "items", "keys", "values", "get", "append", "__init__", "time", "total_seconds", "now"),
+        *("get_tensor_by_name", "get_operation_by_name", "should_trigger_for_step", "update_last_triggered_step"),
+        *("add_summary", "info", "warning", "debug", "error", "log", "reset", "flush"),
+    )
+)
+_SYMBOLS = (
+    *("tf.logging.", "tf.train.SessionRunArgs", "tf.estimator.SessionRunArgs", "tf.train.SecondOrStepTimer"),
+    *("tf.train.get_global_step", "tf.train.get_or_create_global_step", "tf.get_default_graph", "tf.Summary"),
+    *("tf.summary.FileWriter", "tf.train.basic_session_run_hooks", "tf.estimator.SecondOrStepTimer"),
+)
+
+
+def _own_class(file: ParsedFile, node: cst.BaseExpression) -> cst.ClassDef | None:
+    """The class of the file that a call makes a hook of."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
+        return None
+    found = [s for s in file.module.body if isinstance(s, cst.ClassDef) and s.name.value == node.func.value]
+    if len(found) != 1 or [file.imports.tensorflow(base.value) for base in found[0].bases] not in [[h] for h in _HOOK]:
+        return None
+    return found[0]
+
+
+def _check_observes(file: ParsedFile, node: cst.ClassDef, hook: cst.BaseExpression) -> None:
+    """Refuses a hook class that may do more than look at values and report them."""
+    finder = _Deeds(file)
+    node.body.visit(finder)
+    if finder.found:
+        text = file.code(finder.found[0])
+        message = f"`{node.name.value}` may change the training (`{text.strip()[:40]}`): write a Keras callback instead"
+        raise Blocked("TFM110", hook, message)
+
+
+class _Deeds(cst.CSTVisitor):
+    """What a hook does beside looking at values, keeping some of its own, and reporting them."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[cst.CSTNode] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        name = self.file.imports.resolve(node.func) or ""
+        tells = isinstance(node.func, cst.Name) and node.func.value in _TELLS
+        method = isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS
+        symbol = name.startswith(_SYMBOLS) or name.startswith(("time.", "datetime.", "logging."))
+        if not (tells or symbol or (method and not name.startswith("tf."))):
+            self.found.append(node)
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        root: cst.BaseExpression = node.target
+        while isinstance(root, cst.Attribute | cst.Subscript):
+            root = root.value
+        if root is not node.target and not (isinstance(root, cst.Name) and root.value == "self"):
+            self.found.append(node)
+
+    def visit_Raise(self, node: cst.Raise) -> None:
+        self.found.append(node)
+
+    def visit_Global(self, node: cst.Global) -> None:
+        self.found.append(node)
 
 
 def _elements(

@@ -120,8 +120,36 @@ def test_stop_at_step_hook_is_the_number_of_steps() -> None:
     assert new == migrated(program(driver="estimator.train(input_fn, max_steps=9)"))
 
 
+OWN = """\
+class Hook(tf.train.SessionRunHook):
+    # looks on
+    def __init__(self, every):
+        self.every = every
+        self.step = 0
+
+    def before_run(self, run_context):
+        self.step += 1  # counts
+        return tf.train.SessionRunArgs(self.loss)
+
+    def after_run(self, run_context, run_values):
+        print(run_values.results)
+
+
+hook = Hook(5)
+estimator.train(input_fn, hooks=[hook])"""
+
+
+def test_own_hooks_that_look_on_are_left_out() -> None:
+    new = migrated(program(driver=OWN))
+    assert "ook" not in new and "looks on" not in new and "counts" not in new
+    assert "model.fit(input_fn())" in new
+    assert review(program(driver=OWN)) == ["TFM141"]
+
+
 REFUSED_HOOKS = {
-    "own": "class Hook(tf.train.SessionRunHook):\n    pass\n\nestimator.train(input_fn, hooks=[Hook()])",
+    "own that stops": OWN.replace("print(run_values.results)", "run_context.request_stop()"),
+    "own that runs": OWN.replace("print(run_values.results)", "run_context.session.run(self.op)"),
+    "own that is read later": OWN.replace("_fn, hooks", "_fn, steps=3, hooks") + "\nprint(Hook.limit)",
     "early stopping": (
         "hook = tf.contrib.estimator.stop_if_no_decrease_hook(estimator, 'loss', 100)\n"
         "estimator.train(input_fn, hooks=[hook])"
@@ -138,7 +166,7 @@ REFUSED_HOOKS = {
 def test_hooks_that_may_change_the_training_are_refused(name: str) -> None:
     text = program(driver=REFUSED_HOOKS[name])
     new, findings = run(text)
-    assert new == text and "TFM110" in manual(findings)
+    assert new == text and manual(findings)[0] in ("TFM110", "TFM203")
 
 
 def test_hooks_of_the_spec_are_left_out() -> None:
