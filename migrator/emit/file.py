@@ -18,6 +18,9 @@ _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newe
 _ON_ONE_DEVICE = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer: the numbers were matched on it."
 
 
+_SUMMARIES = tuple(f"tf.summary.{kind}" for kind in ("scalar", "histogram", "image", "audio", "text", "tensor_summary"))
+
+
 @dataclass
 class FileChanges:
     """What is to be replaced in one file, by node of its tree.
@@ -90,6 +93,7 @@ class FileRewriter(Rewriter):
             if self._carried:
                 self._extra[node], self._carried = self._carried, []
             if self.changes.statements.get(node) == [] or self._is_removed(node):
+                self._remark_on_summary(node)
                 self._carried = [*self._extra.pop(node, ()), *node.leading_lines, *comment_lines(node, leading=False)]
                 return False
             if node in self.imports.collapsed:
@@ -104,8 +108,15 @@ class FileRewriter(Rewriter):
             return True
         if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 and isinstance(node.body[0], cst.Expr):
             value = node.body[0].value
-            return isinstance(value, cst.Call) and self.imports.resolve(value.func) in SWITCHES
+            return isinstance(value, cst.Call) and self.imports.resolve(value.func) in (*SWITCHES, *_SUMMARIES)
         return False
+
+    def _remark_on_summary(self, node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> None:
+        if isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Expr):
+            value = node.body[0].value
+            if isinstance(value, cst.Call) and self.imports.resolve(value.func) in _SUMMARIES:
+                message = "the summary is left out: Keras writes loss and metrics with a TensorBoard callback"
+                self.remarks.append(Blocked("TFM801", node, message))
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         changes = self.changes

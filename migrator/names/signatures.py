@@ -149,6 +149,14 @@ _TABLE = {
     "tf.substr": ("tf.strings.substr", _SUBSTR),
     "tf.strings.substr": ("tf.strings.substr", _SUBSTR),
     "tf.py_func": ("tf.numpy_function", "func inp Tout | stateful name"),
+    "tf.image.sample_distorted_bounding_box": (
+        "tf.image.sample_distorted_bounding_box",
+        "image_size bounding_boxes | seed seed2=None min_object_covered aspect_ratio_range area_range max_attempts "
+        "use_image_if_no_bounding_boxes name",
+    ),
+    "tf.scalar_mul": ("tf.math.scalar_mul", "scalar x name |"),
+    "tf.math.scalar_mul": ("tf.math.scalar_mul", "scalar x name |"),
+    "tf.feature_column.make_parse_example_spec": ("tf.feature_column.make_parse_example_spec", "feature_columns |"),
     "tf.gfile.Exists": ("tf.io.gfile.exists", "filename>path |"),
     "tf.gfile.MakeDirs": ("tf.io.gfile.makedirs", "dirname>path |"),
     "tf.gfile.MkDir": ("tf.io.gfile.mkdir", "dirname>path |"),

@@ -168,8 +168,8 @@ steps is global in both.
         "summaries",
         Severity.REVIEW,
         """
-`tf.summary` calls in a model_fn are left out. `Model.fit` reports loss and metrics to callbacks;
-`tf.keras.callbacks.TensorBoard` writes them.
+`tf.summary` calls in a model_fn, or on a line of their own in what it calls, are left out. `Model.fit` reports loss and
+metrics to callbacks; `tf.keras.callbacks.TensorBoard` writes them.
 """,
     ),
 )

@@ -103,6 +103,8 @@ EXAMPLES = (
     "tf.string_split(['a b  c', ''])",
     "tf.string_split(['a,b;c,', ';'], ',;', skip_empty=False)",
     "list(tf.python_io.tf_record_iterator(records))",
+    "tf.scalar_mul(2.0, x)",
+    "sorted(tf.feature_column.make_parse_example_spec([tf.feature_column.numeric_column('a', 2)]).items())",
     "tf.to_float(i)",
     "tf.to_int32(x)",
     "tf.log(x + 2.0)",

@@ -227,3 +227,16 @@ def test_what_both_versions_share_is_carried_over_beside_compat_v1() -> None:
     new, _ = run(with_head(BOTH, program(network=network)))
     assert "net = tf.where(net > 0, net, -net)" in new
     assert "net = tf.raw_ops.Select(condition=MASK, x=net, y=tf.squeeze(net, [1], 's'))" in new
+
+
+def test_summaries_of_helpers_are_left_out() -> None:
+    helper = (
+        "def block(net):\n    # what comes in\n    tf.summary.histogram('in', net)\n"
+        "    if net.shape[1] > 1:\n        tf.summary.scalar('mean', tf.reduce_mean(net))\n"
+        "    return tf.nn.relu(net)\n\n\n"
+    )
+    text = program(network="net = block(net)").replace("def model_fn", helper + "def model_fn")
+    new, findings = run(text)
+    assert "tf.summary" not in new and "        pass\n" in new and "    # what comes in\n" in new
+    assert [f.line for f in findings if f.code == "TFM801"] == [10, 12]
+    assert "TFM203" in [f.code for f in run(text.replace("    tf.summary", "    s = tf.summary", 1))[1]]

@@ -1,0 +1,59 @@
+"""Feature columns: the columns themselves live on, and what reads them becomes a layer."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.program.calls import is_none, is_true
+from migrator.program.parsed import Blocked
+from migrator.rules.rule import Example, Rule
+from migrator.rules.site import CallRule, Site, call_text, expression
+
+RULES = (
+    Rule(
+        "TFM243",
+        "feature columns",
+        Severity.MANUAL,
+        """
+`tf.feature_column.input_layer` becomes a `tf.keras.layers.DenseFeatures` layer: it takes the same columns, sorts them
+by name as TensorFlow 1 does, starts embeddings from the same distribution, and computes the same numbers. Collections
+that the variables are added to, and dicts that are filled with them, are not carried over.
+""",
+        (
+            Example(
+                "tf.feature_column.input_layer(features, columns)", "tf.keras.layers.DenseFeatures(columns)(features)"
+            ),
+            Example(
+                "tf.feature_column.input_layer(features=x, feature_columns=y, trainable=False)",
+                "tf.keras.layers.DenseFeatures(y, trainable=False)(x)",
+            ),
+            Example("tf.feature_column.input_layer(features, columns, cols_to_vars=found)", None),
+        ),
+    ),
+)
+
+_PARAMETERS = (
+    "features",
+    "feature_columns",
+    "weight_collections",
+    "trainable",
+    "cols_to_vars",
+    "cols_to_output_tensors",
+)
+
+
+def _input_layer(site: Site) -> cst.BaseExpression:
+    new = site.arguments(_PARAMETERS, "TFM243")
+    for key in ("weight_collections", "cols_to_vars", "cols_to_output_tensors"):
+        if not is_none(new.get(key)):
+            raise Blocked("TFM243", site.original, f"`{key}` of `tf.feature_column.input_layer` is not carried over")
+    if "features" not in new or "feature_columns" not in new:
+        raise Blocked("TFM243", site.original, "`tf.feature_column.input_layer` takes features and columns")
+    parts = [site.code(new["feature_columns"])]
+    if "trainable" in new and not is_true(new["trainable"]):
+        parts.append(f"trainable={site.code(new['trainable'])}")
+    return expression(f"{call_text('tf.keras.layers.DenseFeatures', parts)}({site.code(new['features'])})")
+
+
+CALLS: dict[str, CallRule] = {"tf.feature_column.input_layer": _input_layer}
