@@ -477,11 +477,11 @@ class _GroupMigration:
         """Serving functions become functions of the predictor."""
         if program.model_fn not in models:
             return
-        for node in program.servings:
+        for scope, node in program.servings:
             serving = read_serving(
                 self.project,
                 program.file,
-                program.scope,
+                scope,
                 node,
                 not models[program.model_fn][1],
                 lambda file: (self.rewriters[file.path], self.changes[file.path].expressions),

@@ -13,8 +13,9 @@ from migrator.names.imports import dotted
 from migrator.program.calls import is_none
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
-from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.training import (
+    Lent,
     TrainAndEvaluate,
     TrainingProgram,
     Use,
@@ -142,7 +143,7 @@ class _Emitter:
         if strategy.cluster:
             self._helper("make_strategy", lambda name: setup.make_strategy(name, strategy, partitioner, self.indent))
         labelled = program.train_and_evaluate is not None or any(
-            use.method in ("train", "evaluate") for use in program.uses
+            use.method in ("train", "evaluate") for use in program.all_uses
         )
         self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
         if has_predictor:
@@ -193,7 +194,7 @@ class _Emitter:
                 )
             )
         if both is not None and self.strategy.cluster:
-            for use in program.uses:
+            for use in program.all_uses:
                 message = (
                     f"on a cluster every task runs this `{use.method}` after train_and_evaluate; it is untried there"
                 )
@@ -212,6 +213,11 @@ class _Emitter:
                 expressions[use.place.call] = self._export(use)
             else:
                 expressions[use.place.call] = self._evaluate_or_predict(use)
+        for lent in program.lent:
+            expressions[lent.argument] = cst.Name(self.names["predictor"] if lent.predicts else self.model)
+            for use in lent.uses:
+                made = self._export(use, lent) if use.method in EXPORTS else self._evaluate_or_predict(use, lent)
+                expressions[use.place.call] = made
         for node in program.folders:
             assert plan.model_dir is not None
             expressions[node] = cst.parse_expression(plan.model_dir)
@@ -508,7 +514,9 @@ class _Emitter:
             if top is not None and all(self._position(b) < self._position(top) for _, b in bound):
                 self._check_move(top)
                 return dataset, top
-        assert late is not None
+        if late is None:
+            message = "no input function tells the shapes of the features: the program must train or evaluate here"
+            raise Blocked("TFM103", program.place.call, message)
         message = f"`{late[0]}` gets its value after the Estimator is made, but the new model needs it: move it up"
         raise Blocked("TFM103", late[1], message)
 
@@ -634,10 +642,11 @@ class _Emitter:
 
     # -- exports ---------------------------------------------------------------------------------------------------
 
-    def _export(self, use: Use) -> cst.BaseExpression:
+    def _export(self, use: Use, lent: Lent | None = None) -> cst.BaseExpression:
         folder = self._text(use.arguments["export_dir_base"])
         serving = self._text(use.arguments["serving_input_receiver_fn"])
-        text = f"{self.names['export_model']}({self.names['predictor']}, {serving}, {folder})"
+        predictor = self.names["predictor"] if lent is None else lent.parameter
+        text = f"{self.names['export_model']}({predictor}, {serving}, {folder})"
         statement = use.place.statement
         small = statement.body[0] if statement is not None else None
         if not isinstance(small, cst.Expr) or small.value is not use.place.call:
@@ -664,24 +673,46 @@ class _Emitter:
             lines.insert(0, f"if {evaluates}:")
         return lines
 
-    def _evaluate_or_predict(self, use: Use) -> cst.BaseExpression:
-        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
+    def _lent_dataset(self, use: Use, lent: Lent) -> str:
+        """The dataset of an input function in a function that has the model from elsewhere."""
+        node = use.arguments.get("input_fn")
+        if isinstance(node, cst.Name):
+            given = lent.given(node.value)
+            if given is not None:
+                self._returns_dataset(given)
+                callee = self._callee(given)
+                if callee is not None and self._passed(*callee, given, _MODES[use.method]):
+                    raise Blocked("TFM602", given, "an input function that takes `params` is given to a function")
+                return f"{node.value}()"
+        if node is not None and names_in(node) & {name for name, _ in bindings(self.program.scope)}:
+            shared = names_in(node) & {name for name, _ in bindings(self.program.scope)}
+            if not shared <= self.file.functions.keys():
+                raise Blocked("TFM602", node, "this input function has a name that means something else in the driver")
+        return self._dataset(node, use.place.call, _MODES[use.method])
+
+    def _evaluate_or_predict(self, use: Use, lent: Lent | None = None) -> cst.BaseExpression:
+        if lent is not None:
+            dataset = self._lent_dataset(use, lent)
+        else:
+            dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
+        model = self.model if lent is None else lent.parameter
+        predictor = lent.parameter if lent is not None else self.names.get("predictor", "")
         if use.method == "evaluate":
-            head = f"{self.model}.evaluate"
+            head = f"{model}.evaluate"
             arguments = [self._limited(dataset, use.arguments.get("steps"), None), "return_dict=True"]
             if self.program.reads_global_step:
                 arguments = [
                     f"{head}({', '.join(arguments)})",
-                    f"global_step={self.model}.optimizer.iterations.numpy()",
+                    f"global_step={model}.optimizer.iterations.numpy()",
                 ]
                 head = "dict"
         else:
             head = self.names["predict"]
-            arguments = [self.names["predictor"], dataset]
+            arguments = [predictor, dataset]
         text = f"{head}({', '.join(arguments)})"
         comments = [value for value in _comments_in(use.place.call) if value not in text]
         if comments:
-            levels = path_to(self.program.scope, use.place.call)
+            levels = path_to(self.program.scope if lent is None else lent.function, use.place.call)
             depth = sum(isinstance(node, cst.IndentedBlock) for node in levels)
             above = "".join(f"{value}\n{self.indent * (depth + 1)}" for value in comments)
             text = call(head, [above + arguments[0], *arguments[1:]], self.indent, depth)
@@ -770,7 +801,7 @@ def _parameters(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
 
 def uses_of(program: TrainingProgram, method: str) -> bool:
     """Whether a program calls a method of its Estimator."""
-    return any(use.method == method for use in program.uses)
+    return any(use.method == method for use in program.all_uses)
 
 
 __all__ = ["EmittedDriver", "FileNames", "ParsedFile", "choose_strategy", "emit_driver", "uses_of"]

@@ -67,12 +67,40 @@ class TrainAndEvaluate:
 
 
 @dataclass(frozen=True)
+class Lent:
+    """An Estimator given to a function of the file, which evaluates, predicts or exports with it.
+
+    `argument` is what the call in the program's scope gives, `parameter` what the function calls it.
+    """
+
+    call: cst.Call
+    argument: cst.Name
+    function: cst.FunctionDef
+    parameter: str
+    uses: tuple[Use, ...]
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the function wants the model that predicts, not the one that is trained."""
+        return any(use.method != "evaluate" for use in self.uses)
+
+    def given(self, name: str) -> cst.BaseExpression | None:
+        """What the call gives for a parameter of the function; None when it gives nothing."""
+        names = [p.name.value for p in self.function.params.params]
+        for index, arg in enumerate(self.call.args):
+            if (arg.keyword.value if arg.keyword is not None else names[index]) == name:
+                return arg.value
+        return None
+
+
+@dataclass(frozen=True)
 class TrainingProgram:
     """One Estimator and everything that is done with it in one scope of one file.
 
     `removed` are the statements of RunConfig, TrainSpec and EvalSpec, whose values are given elsewhere afterwards, and
     those that only served what is left out. `reads_global_step` says that the results of an evaluation are asked for
-    it, `folders` are the places where the `model_dir` is asked of the Estimator.
+    it, `folders` are the places where the `model_dir` is asked of the Estimator, `lent` the functions that it is given
+    to.
     """
 
     file: ParsedFile
@@ -89,6 +117,7 @@ class TrainingProgram:
     remarks: tuple[Blocked, ...]
     reads_global_step: bool = False
     folders: tuple[cst.Attribute, ...] = ()
+    lent: tuple[Lent, ...] = ()
 
     @property
     def model_file(self) -> ParsedFile:
@@ -99,16 +128,24 @@ class TrainingProgram:
         return self.model.function
 
     @property
-    def servings(self) -> list[cst.BaseExpression]:
-        """The serving functions of all exports, as they are given."""
+    def servings(self) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
+        """The serving functions of all exports, as they are given, with their scopes."""
         both = self.train_and_evaluate
-        found = [exporter.serving for exporter in both.exporters] if both is not None else []
-        return found + [u.arguments["serving_input_receiver_fn"] for u in self.uses if u.method in EXPORTS]
+        key = "serving_input_receiver_fn"
+        found = [(self.scope, exporter.serving) for exporter in both.exporters] if both is not None else []
+        found += [(self.scope, use.arguments[key]) for use in self.uses if use.method in EXPORTS]
+        lent = [(one.function, use) for one in self.lent for use in one.uses]
+        return found + [(scope, use.arguments[key]) for scope, use in lent if use.method in EXPORTS]
+
+    @property
+    def all_uses(self) -> list[Use]:
+        """What is done with the Estimator, also in functions that it is given to."""
+        return [*self.uses, *(use for one in self.lent for use in one.uses)]
 
     @property
     def calls(self) -> list[cst.Call]:
         """The calls that drive the Estimator, in their order in the file."""
-        found = [use.place.call for use in self.uses]
+        found = [use.place.call for use in self.uses] + [one.call for one in self.lent]
         if self.train_and_evaluate is not None:
             found.append(self.train_and_evaluate.place.call)
         return sorted(found, key=self.file.position)
@@ -136,6 +173,7 @@ class _ProgramReader:
         self.dropped: list[cst.CSTNode] = []
         self.kept: set[str] = set()
         self.folders: list[cst.Attribute] = []
+        self.lent: list[Lent] = []
         self.classes: list[cst.ClassDef] = []
         self.made: list[cst.Call] = []
         self.remarks: list[Blocked] = []
@@ -174,6 +212,7 @@ class _ProgramReader:
             remarks=tuple(self.remarks),
             reads_global_step=self._reads_global_step(),
             folders=tuple(self.folders),
+            lent=tuple(self.lent),
         )
         if self.folders and program.model_dir is None:
             raise Blocked("TFM103", self.folders[0], "the Estimator is asked for its model_dir, but was not given one")
@@ -190,6 +229,8 @@ class _ProgramReader:
     def _reads_global_step(self) -> bool:
         finder = _GlobalStep()
         self.scope.visit(finder)
+        for one in self.lent:
+            one.function.visit(finder)
         return bool(finder.found)
 
     def _check_steady(self, program: TrainingProgram) -> None:
@@ -307,15 +348,7 @@ class _ProgramReader:
         for call, receiver, method, statement in finder.found:
             if method not in _METHODS:
                 raise Blocked("TFM103", call, f"`{variable}.{method}` is not carried over yet")
-            arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
-            if method in EXPORTS:
-                check_export(arguments, call)
-            self._hooks(arguments, ("hooks",), method == "train")
-            for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
-                if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
-                    self.dropped.append(arguments[key])
-                elif not is_none(arguments.get(key)) and not (key.startswith("yield") and is_true(arguments[key])):
-                    raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet")
+            arguments = self._arguments(call, method, variable)
             place = Place(method, call, statement, self.place.function)
             if method == "train" and not _is_whole(place):
                 self._check_line(place, "TFM103")
@@ -338,10 +371,63 @@ class _ProgramReader:
         explained.update(node.value for node in asked.found)
         for name in _references(self.scope, variable):
             if name not in explained and not _is_target(self.place.statement, name):
+                lent = self._lend(name)
+                if lent is not None:
+                    self.lent.append(lent)
+                    continue
                 raise Blocked("TFM103", name, f"`{variable}` is also used in a way that is not carried over")
-        if not uses and both is None:
+        if not uses and both is None and not self.lent:
             raise Blocked("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
         return tuple(uses), both
+
+    def _arguments(self, call: cst.Call, method: str, variable: str) -> Arguments:
+        """The arguments of a method call on the Estimator, without what is left out."""
+        arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
+        if method in EXPORTS:
+            check_export(arguments, call)
+        self._hooks(arguments, ("hooks",), method == "train")
+        for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
+            if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
+                self.dropped.append(arguments[key])
+            elif not is_none(arguments.get(key)) and not (key.startswith("yield") and is_true(arguments[key])):
+                raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet")
+        return arguments
+
+    def _lend(self, name: cst.Name) -> Lent | None:
+        """The function that a name of the Estimator is given to, where it may have the Keras model instead.
+
+        None when the name is no argument of a function of the file that takes only this Estimator, or when the
+        function does something else with it than to evaluate, or to predict and export.
+        """
+        finder = _CallOf(name)
+        self.scope.visit(finder)
+        call = finder.found
+        if call is None or not isinstance(call.func, cst.Name) or any(arg.star for arg in call.args):
+            return None
+        function = self.file.functions.get(call.func.value)
+        params = [] if function is None else [p.name.value for p in function.params.params]
+        if function is None or len(call.args) > len(params):
+            return None
+        index = next(i for i, arg in enumerate(call.args) if arg.value is name)
+        keyword = call.args[index].keyword
+        parameter = keyword.value if keyword is not None else params[index]
+        mentions = [n for n in _references(self.file.module, call.func.value) if n is not function.name]
+        if parameter not in params or mentions != [call.func]:
+            return None
+        methods = _MethodCalls(parameter, function)
+        function.visit(methods)
+        receivers = [receiver for _, receiver, _, _ in methods.found]
+        own = next(p.name for p in function.params.params if p.name.value == parameter)
+        if any(n is not own and not _among(n, receivers) for n in _references(function, parameter)):
+            return None
+        kinds = {method for _, _, method, _ in methods.found}
+        if not kinds or not (kinds == {"evaluate"} or kinds <= {"predict", *EXPORTS}):
+            return None
+        uses = []
+        for inner, _, method, statement in methods.found:
+            arguments = self._arguments(inner, method, parameter)
+            uses.append(Use(method, Place(method, inner, statement, function), arguments))
+        return Lent(call, name, function, parameter, tuple(uses))
 
     def _is_latest(self, node: cst.BaseExpression | None, variable: str) -> bool:
         """Whether a checkpoint is the one that the Estimator takes anyway: the latest of its model_dir."""
@@ -456,6 +542,19 @@ def _is_whole(place: Place) -> bool:
         return False
     small = place.statement.body[0]
     return isinstance(small, cst.Expr) and small.value is place.call
+
+
+class _CallOf(cst.CSTVisitor):
+    """The call that a node is an argument of."""
+
+    def __init__(self, node: cst.CSTNode) -> None:
+        super().__init__()
+        self.node = node
+        self.found: cst.Call | None = None
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if any(arg.value is self.node for arg in node.args):
+            self.found = node
 
 
 class _Folders(cst.CSTVisitor):

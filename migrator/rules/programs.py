@@ -31,8 +31,9 @@ model_fn of their own. Canned estimators, TPUEstimator and `model_to_estimator` 
 Understood: `estimator = tf.estimator.Estimator(...)`, and in the same function `estimator.train`, `evaluate`, `predict`
 or `tf.estimator.train_and_evaluate(estimator, ...)`, each on a line of its own and outside of `with tf.Graph()...`.
 Data that is made after the Estimator must be there before its first use, in the same block, since a Keras model is made
-for the shapes of its data. An Estimator that is returned, passed on or asked for its variables is left, and with it the
-whole program.
+for the shapes of its data. An Estimator may be given to a function of the same file, which is called once and only
+evaluates, or only predicts and exports. One that is returned, given away otherwise or asked for its variables is left,
+and with it the whole program.
 """,
     ),
     Rule(

@@ -290,3 +290,53 @@ def test_comments_inside_the_driver_survive() -> None:
     new = migrated(text)
     for comment in ("# the data", "# enough", "# training", "# ours", "# again", "# new"):
         assert new.count(comment) == 1, comment
+
+
+LENT = """\
+def show(model, make_data, epoch):
+    for one in {body}:
+        print(epoch, one)
+
+
+def model_fn"""
+
+
+def lending(body: str, driver: str, spec: str = ", predictions={'out': logits}") -> str:
+    text = program(driver=driver, spec=spec).replace("def model_fn", LENT.format(body=body), 1)
+    return in_main(text)
+
+
+def test_an_estimator_given_to_a_function_that_predicts() -> None:
+    driver = "eval_fn = lambda: input_fn()\nfor epoch in range(2):\n    estimator.train(input_fn)\n"
+    new = migrated(lending("model.predict(make_data)", driver + "    show(estimator, eval_fn, epoch)"))
+    assert "for one in predict(model, make_data()):" in new
+    assert "show(predictor, eval_fn, epoch)" in new
+
+
+def test_an_estimator_given_to_a_function_that_evaluates() -> None:
+    driver = "estimator.train(input_fn, steps=3)\nshow(epoch=1, model=estimator, make_data=input_fn)"
+    new = migrated(lending("model.evaluate(make_data).items()", driver))
+    assert "for one in model.evaluate(make_data(), return_dict=True).items():" in new
+    assert "show(epoch=1, model=model_2, make_data=input_fn)" in new
+
+
+KEPT = {
+    "called twice": ("model.predict(make_data)", "show(estimator, input_fn, 1)\nshow(None, input_fn, 2)"),
+    "both kinds": ("[model.predict(make_data), model.evaluate(make_data)]", "show(estimator, input_fn, 1)"),
+    "trains": ("[model.train(make_data)]", "show(estimator, input_fn, 1)"),
+    "goes on": ("[other(model), model.predict(make_data)]", "show(estimator, input_fn, 1)"),
+    "of another file": ("[]", "foreign.show(estimator)"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_estimator_given_away_blocks(name: str) -> None:
+    body, call = KEPT[name]
+    text = lending(body, "estimator.train(input_fn, steps=3)\n" + call)
+    new, findings = run(text)
+    assert new == text and manual(findings) == ["TFM103"]
+
+
+def test_a_program_without_data_is_blocked() -> None:
+    text = program(driver="estimator.export_savedmodel('x', f)", spec=", predictions={'out': logits}")
+    assert manual(run(text)[1]) == ["TFM103", "TFM142"]
