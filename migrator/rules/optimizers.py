@@ -323,7 +323,7 @@ class {name}(tf.keras.optimizers.Adagrad):
         built = getattr(self, "_built", False)
         super().build(var_list)
         if not built:
-            self._sums = [self.add_variable_from_reference(variable, "gradient_sum") for variable in var_list]
+            self._sums = [self.add_variable_from_reference(variable, "gradient_accumulator") for variable in var_list]
 
     def update_step(self, gradient, variable):
         index = self._index_dict[self._var_key(variable)]
@@ -444,6 +444,7 @@ _TABLE: dict[str, _Optimizer] = {
         ("learning_rate", "global_step", "initial_gradient_squared_accumulator_value", *_SHRINKAGE, *_TAIL),
         {"initial_gradient_squared_accumulator_value": "initial_accumulator_value", **_same(*_SHRINKAGE)},
         {"initial_gradient_squared_accumulator_value": "0.1"},
+        ("epsilon=0.0",),
         helper=_ADAGRAD_DA,
         dense_only=True,
     ),

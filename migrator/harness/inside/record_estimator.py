@@ -58,8 +58,48 @@ OPTIMIZERS = {
             "initial_accumulator_value": "_initial_accumulator_value",
             "l1_regularization_strength": "_l1_regularization_strength",
             "l2_regularization_strength": "_l2_regularization_strength",
+            "l2_shrinkage_regularization_strength": "_l2_shrinkage_regularization_strength",
         },
         {},
+    ),
+    "ProximalGradientDescentOptimizer": (
+        "ProximalGradientDescentOptimizer",
+        {
+            "learning_rate": "_learning_rate",
+            "l1_regularization_strength": "_l1_regularization_strength",
+            "l2_regularization_strength": "_l2_regularization_strength",
+        },
+        {},
+    ),
+    "ProximalAdagradOptimizer": (
+        "ProximalAdagradOptimizer",
+        {
+            "learning_rate": "_learning_rate",
+            "initial_accumulator_value": "_initial_accumulator_value",
+            "l1_regularization_strength": "_l1_regularization_strength",
+            "l2_regularization_strength": "_l2_regularization_strength",
+        },
+        {},
+    ),
+    "AdagradDAOptimizer": (
+        "AdagradDAOptimizer",
+        {
+            "learning_rate": "_learning_rate",
+            "initial_accumulator_value": "_initial_gradient_squared_accumulator_value",
+            "l1_regularization_strength": "_l1_regularization_strength",
+            "l2_regularization_strength": "_l2_regularization_strength",
+        },
+        {},
+    ),
+    "AdaMaxOptimizer": (
+        "Adamax",
+        {"learning_rate": "_lr", "beta_1": "_beta1", "beta_2": "_beta2", "epsilon": "_epsilon"},
+        {},
+    ),
+    "NadamOptimizer": (
+        "NadamOptimizer",
+        {"learning_rate": "_lr", "beta_1": "_beta1", "beta_2": "_beta2", "epsilon": "_epsilon"},
+        {"amsgrad": False},
     ),
 }
 NOT_IN_TF1 = {
@@ -72,6 +112,8 @@ NOT_IN_TF1 = {
 SLOTS = {
     "momentum": "momentum",
     "accumulator": "accumulator",
+    "accum": "accumulator",
+    "gradient_squared_accumulator": "accumulator",
     "m": "first_moment",
     "v": "second_moment",
     "rms": "second_moment",

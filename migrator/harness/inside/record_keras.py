@@ -34,13 +34,24 @@ SETTINGS = {
         "initial_accumulator_value",
         "l1_regularization_strength",
         "l2_regularization_strength",
+        "l2_shrinkage_regularization_strength",
     ),
+    "Adamax": ("learning_rate", "beta_1", "beta_2", "epsilon"),
+}
+# Update rules of TensorFlow 1 that Keras does not have: a subclass of this name computes one.
+OWN_RULES = {
+    "ProximalGradientDescentOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
+    "ProximalAdagradOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
+    "AdagradDAOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
+    "NadamOptimizer": (),
 }
 COMMON_SETTINGS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "use_ema")
 SLOTS = {
     "SGD": {"m": "momentum"},
     "Adagrad": {"accumulator": "accumulator"},
     "Adam": {"m": "first_moment", "v": "second_moment"},
+    "Adamax": {"m": "first_moment", "u": "second_moment"},
+    "Adadelta": {"accumulated_grad": "accumulator", "accumulated_delta_var": "accum_update"},
     "RMSprop": {"velocity": "second_moment", "momentum": "momentum", "average_gradient": "first_moment"},
 }
 
@@ -56,6 +67,14 @@ def stock_class(optimizer):
     for kind in type(optimizer).__mro__:
         if kind.__name__ in STOCK and kind.__module__.split(".")[0] in ("keras", "tf_keras"):
             return kind
+    return None
+
+
+def own_rule(optimizer):
+    """The update rule of TensorFlow 1 that a subclass of a Keras optimizer computes; None for Keras' own."""
+    for kind in type(optimizer).__mro__:
+        if kind.__name__ in OWN_RULES:
+            return kind.__name__
     return None
 
 
@@ -183,7 +202,8 @@ class KerasRecorder(object):
         if kind is None:
             return {"name": type(optimizer).__name__, "settings": {}}
         settings = {}
-        for key in SETTINGS.get(kind.__name__, ("learning_rate",)) + COMMON_SETTINGS:
+        rule = own_rule(optimizer)
+        for key in SETTINGS.get(kind.__name__, ("learning_rate",)) + OWN_RULES.get(rule, ()) + COMMON_SETTINGS:
             value = getattr(optimizer, "_learning_rate" if key == "learning_rate" else key, None)
             if hasattr(value, "numpy"):
                 value = read(self.tf, value).item()
@@ -192,7 +212,7 @@ class KerasRecorder(object):
         for key in ("momentum",):
             if key in settings and settings[key] is None:
                 settings[key] = 0.0
-        return {"name": kind.__name__, "settings": settings}
+        return {"name": rule or kind.__name__, "settings": settings}
 
     def divides_by_rate(self, optimizer):
         """Whether the momentum slot is Keras' own -rate * accumulator; a subclass with its own step may
