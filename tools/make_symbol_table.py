@@ -5,9 +5,10 @@ Run it with the interpreter of the migrated environment (TensorFlow 2.21 with tf
     TF_USE_LEGACY_KERAS=1 python tools/make_symbol_table.py migrator/names/symbols.json
 
 A symbol is `same` when `tf.compat.v1.X` and `tf.X` are one and the same Python object (so its arguments and its
-meaning are the same too), and `renamed` when that object is found in the TensorFlow 2 namespace under another
-name. Functions are compared below their decorators, which only dispatch, check types and warn: they are the same where
-the code, the defaults and what the code closes over are. Constants are compared by type and value.
+meaning are the same too), `renamed` when that object is found in the TensorFlow 2 namespace under another name, and
+`new` when TensorFlow 1 has no such name: a program that says it means TensorFlow 2. Functions are compared below their
+decorators, which only dispatch, check types and warn: they are the same where the code, the defaults and what the code
+closes over are. Constants are compared by type and value.
 tests/names/test_symbols.py repeats the comparison.
 """
 
@@ -19,6 +20,17 @@ from pathlib import Path
 
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+# What has rules of its own, or is not for users' programs.
+_OWN_RULES = (
+    "tf.distribute.",
+    "tf.estimator.",
+    "tf.raw_ops.",
+    "tf.experimental.",
+    "tf.keras.optimizers.",
+    "tf.optimizers.",
+)
 
 
 def public_symbols(root, name):
@@ -80,7 +92,8 @@ def compare():
             same.append(dotted)
         elif not is_constant(value) and identity(value) in homes:
             renamed[dotted] = homes[identity(value)]
-    return {"tensorflow": tf.__version__, "same": same, "renamed": renamed}
+    young = sorted(name for name in new.keys() - old.keys() if not name.startswith(_OWN_RULES))
+    return {"tensorflow": tf.__version__, "same": same, "renamed": renamed, "new": young}
 
 
 if __name__ == "__main__":

@@ -84,11 +84,14 @@ _CHECKED.update({f"tf.data.Dataset.{name}": Home(f"tf.data.Dataset.{name}") for 
 @lru_cache(maxsize=1)
 def _table() -> tuple[frozenset[str], dict[str, str]]:
     data = json.loads(Path(__file__).with_name("symbols.json").read_text(encoding="utf-8"))
-    return frozenset(data["same"]), data["renamed"]
+    return frozenset((*data["same"], *data["new"])), data["renamed"]
 
 
 def home(name: str) -> Home | None:
-    """Where `tf.X` of TensorFlow 1 lives in TensorFlow 2; None when it has no home there."""
+    """Where `tf.X` of TensorFlow 1 lives in TensorFlow 2; None when it has no home there.
+
+    A name that only TensorFlow 2 has stays what it is.
+    """
     if name in _CHECKED:
         return _CHECKED[name]
     same, renamed = _table()

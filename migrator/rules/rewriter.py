@@ -100,7 +100,14 @@ def _cast(site: Site) -> cst.BaseExpression:
 
 
 def _app_run(site: Site) -> cst.BaseExpression:
-    args = site.call.args or [cst.Arg(cst.Name("main"))]
+    args = list(site.call.args) or [cst.Arg(cst.Name("main"))]
+    if site.imports is not None and "argparse" in site.imports.names.values():
+        # tf.app.run leaves arguments that are no flags to main; absl.app.run ends the program at the first of them.
+        parser = cst.parse_expression("lambda argv: absl.flags.FLAGS(argv, known_only=True)")
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        last = args[-1]
+        args[-1] = last.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+        args.append(cst.Arg(parser, keyword=cst.Name("flags_parser"), equal=equal))
     return site.call.with_changes(func=cst.parse_expression("absl.app.run"), args=args)
 
 
@@ -305,6 +312,8 @@ class Rewriter(cst.CSTTransformer):
                 site = self._site(name, original_node, updated_node)
                 if name in _NEEDS:
                     self.needs.add(_NEEDS[name])
+                    if "argparse" in self.imports.names.values():
+                        self.needs.add("absl.flags")
                 return _CALLS[name](site)
             found = home(name)
             if found is not None:

@@ -240,3 +240,11 @@ def test_summaries_of_helpers_are_left_out() -> None:
     assert "tf.summary" not in new and "        pass\n" in new and "    # what comes in\n" in new
     assert [f.line for f in findings if f.code == "TFM801"] == [10, 12]
     assert "TFM203" in [f.code for f in run(text.replace("    tf.summary", "    s = tf.summary", 1))[1]]
+
+
+def test_arguments_that_are_no_flags_still_reach_main() -> None:
+    driver = "def main(argv):\n    pass\n\n\ntf.app.run(main)\nestimator.train(input_fn, steps=3)"
+    new, _ = run("import argparse\n" + program(driver=driver))
+    assert "absl.app.run(main, flags_parser=lambda argv: absl.flags.FLAGS(argv, known_only=True))\n" in new
+    assert "import absl.app\nimport absl.flags\n" in new
+    assert "absl.app.run(main)\n" in run(program(driver=driver))[0]
