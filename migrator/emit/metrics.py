@@ -1,8 +1,13 @@
-"""The metrics of a model_fn as the metrics that `Model.compile` is given."""
+"""The metrics of a model_fn in the two forms that Keras has for them.
+
+Metrics of labels and the model's output alone are given to `Model.compile`. What reads more than that (weights,
+features, the labels' own shape, which `compile`'s metrics do not see) is updated in `compute_metrics` of a subclass of
+`tf.keras.Model`, which gets features, labels and outputs as they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -11,21 +16,41 @@ from migrator.emit.inlining import Inliner
 from migrator.emit.layout import call
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
+from migrator.program.body import names_given
 from migrator.program.calls import number
 from migrator.program.model_function import ModelFunction
+from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import labels as label_rules
-from migrator.rules.metrics import Metric
+from migrator.rules.metrics import TRUTHS, Metric
 from migrator.rules.rewriter import Rewriter
+
+#: How many metrics may have a class of their own only to compute what they compare: more read better in one method.
+_FEW = 2
 
 
 @dataclass(frozen=True)
 class EmittedMetrics:
-    """The metrics as text, the classes that they need (lines to stand before them), and what stood in the way."""
+    """The metrics as text for `compile`, or the methods of a model that updates them itself.
+
+    `classes` are the classes that they need and `made` the dict of the metrics that the model updates itself (lines to
+    stand before the model), named `title`. `updated` are the lines of its `compute_metrics`, and `reads` which
+    of features, labels and output the latter read, and `outputs` which tensors of the network beside the output.
+    `free` are the names that these lines take from the function around them, `copied` the statements of the model_fn
+    that stand in `compute_metrics` too.
+    """
 
     metrics: tuple[str, ...]
     classes: tuple[str, ...]
+    made: tuple[str, ...]
+    title: str
+    updated: tuple[str, ...]
+    reads: frozenset[str]
+    outputs: tuple[str, ...]
+    free: frozenset[str]
+    copied: frozenset[int]
     problems: tuple[Blocked, ...]
+    remarks: tuple[Blocked, ...]
 
 
 def emit_metrics(
@@ -33,11 +58,34 @@ def emit_metrics(
 ) -> EmittedMetrics:
     """Builds the metrics of labels (the name `labels`) and the model's output (the name `output`).
 
-    `is_static` tells names that depend on neither. New names are added to `taken`. Raises Blocked (TFM305, TFM503).
+    `is_static` tells names that depend on neither. New names are added to `taken`. Raises Blocked (TFM503).
     """
     emitter = _Emitter(function, labels, output, taken, is_static)
-    metrics = tuple(emitter.metric(key, metric) for key, metric in function.metrics)
-    return EmittedMetrics(metrics, tuple(emitter.classes), tuple(emitter.problems))
+    for _, metric in function.metrics:
+        emitter.check_order(metric)
+    compiled = [emitter.compiled(key, metric) for key, metric in function.metrics]
+    metrics: tuple[str, ...] = ()
+    if all(metric is not None for metric in compiled) and emitter.computing <= _FEW:
+        metrics = tuple(metric for metric in compiled if metric is not None)
+    else:
+        emitter = _Emitter(function, labels, output, taken, is_static)
+        for key, metric in function.metrics:
+            emitter.updated_by_the_model(key, metric)
+    remarks = [Blocked(code, metric.call, text) for _, metric in function.metrics for code, text in metric.remarks]
+    lines = [line for _, text in sorted(emitter.copied.items()) for line in text.splitlines()]
+    return EmittedMetrics(
+        metrics,
+        tuple(emitter.classes),
+        tuple(emitter.made_lines()),
+        emitter.title,
+        (*lines, *emitter.updates),
+        frozenset(emitter.reads),
+        tuple(sorted(emitter.outputs)),
+        frozenset(emitter.free_names()),
+        frozenset(emitter.copied),
+        tuple(emitter.problems),
+        tuple(remarks),
+    )
 
 
 class _Emitter:
@@ -46,63 +94,131 @@ class _Emitter:
     ) -> None:
         self.function = function
         self.labels = labels
+        self.features = function.parameters.features
         self.output_name = output
         self.taken = taken
         self.is_static = is_static
         self.imports: ImportMap = function.file.imports
         self.code = function.file.code
         self.indent = function.file.module.default_indent
+        self.local = {d.name for d in function.definitions} | function.unclear
         self.classes: list[str] = []
         self.problems: list[Blocked] = []
+        self.made: list[str] = []
+        self.updates: list[str] = []
+        self.reads: set[str] = set()
+        self.outputs: set[str] = set()
+        self.copied: dict[int, str] = {}
+        self.computing = 0
+        self.title = function.metrics_title or free("metrics", taken)
+        self._titles: dict[tuple[str, ...], str] = {}
 
-    def metric(self, key: cst.BaseExpression, metric: Metric) -> str:
+    # -- compile(metrics=...) --------------------------------------------------------------------------------------
+
+    def compiled(self, key: cst.BaseExpression, metric: Metric) -> str | None:
+        """The metric for `Model.compile`; None when it reads more than such a metric is given."""
+        if metric.weights is not None or metric.keras == "MeanTensor":
+            return None
         name = f"name={self.code(key)}"
         signature = f"{self.labels}, {self.output_name}"
         if metric.values is not None:
-            inlined = self._inline(metric.values, metric)
-            if self.labels in names_in(inlined):
-                raise Blocked(
-                    "TFM503", metric.call, "the mean of something computed from the labels is not carried over yet"
-                )
-            return self._mean(f"lambda {signature}: {self._finish(inlined, metric)}", name)
+            values = self._inlined(metric.values)
+            if values is None or self.labels in names_in(values):
+                return None
+            text = metric.update.format(self._finish(values, metric))
+            return call("tf.keras.metrics.MeanMetricWrapper", [f"lambda {signature}: {text}", name], self.indent, 3)
         assert metric.labels is not None and metric.predictions is not None
-        given, predictions = self._inline(metric.labels, metric), self._inline(metric.predictions, metric)
-        stripped = label_rules.plain(given, metric.keras, (), self.imports)[1]
-        if metric.function == "accuracy" and self._is_argmax(predictions, self.output_name):
-            stripped = label_rules.plain(given, "SparseCategoricalCrossentropy", (), self.imports)[1]
+        given, predictions = self._inlined(metric.labels), self._inlined(metric.predictions)
+        if given is None or predictions is None:
+            return None
+        sparse = metric.keras in ("MeanIoU", "SparseTopKCategoricalAccuracy") or self._is_argmax(
+            predictions, self.output_name
+        )
+        family = "SparseCategoricalCrossentropy" if sparse and metric.function != "auc" else metric.keras
+        stripped = label_rules.plain(given, family, (), self.imports)[1]
         plain = isinstance(stripped, cst.Name) and stripped.value == self.labels
         if metric.function == "accuracy" and self._is_argmax(predictions, self.output_name):
             if plain:
                 return f"tf.keras.metrics.SparseCategoricalAccuracy({name})"
             if self._is_argmax(given, self.labels):
                 return f"tf.keras.metrics.CategoricalAccuracy({name})"
-        if metric.function == "auc" and plain and self._is_sigmoid(predictions):
-            return f"tf.keras.metrics.AUC({', '.join([*metric.arguments, 'from_logits=True', name])})"
-        if plain and self._is_output(predictions):
-            return f"tf.keras.metrics.{metric.keras}({', '.join([*metric.arguments, name])})"
-        return self._derived(metric, name, stripped, predictions, signature)
+        arguments = [*self._arguments(metric), name]
+        if metric.function == "auc" and plain and not metric.body and self._is_sigmoid(predictions):
+            return call("tf.keras.metrics.AUC", [*arguments[:-1], "from_logits=True", name], self.indent, 3)
+        if metric.keras in ("MeanSquaredError", "MeanAbsoluteError"):
+            if not (plain and self._is_output(predictions)):
+                return None
+            keras = metric.keras if self._has_two_axes() else "MeanMetricWrapper"
+            arguments = [*self._difference(metric, keras), *arguments]
+            return call(f"tf.keras.metrics.{keras}", arguments, self.indent, 3)
+        left, right = self._finish(stripped, metric), self._as_read(metric, predictions, left=self.labels)
+        if metric.function in TRUTHS and right == self.output_name:
+            arguments = ["thresholds=0", *arguments]
+        if plain and right == self.output_name and not metric.body:
+            return call(f"tf.keras.metrics.{metric.keras}", arguments, self.indent, 3)
+        if metric.keras == "MeanMetricWrapper" or label_rules.changes_rank(stripped, self.imports):
+            return None
+        lines: list[str] = []
+        if not plain or right != self.output_name:
+            self.computing += 1
+            lines = [
+                f"def update_state(self, {signature}, sample_weight=None):",
+                f"{self.indent}return super().update_state({left}, {right}, sample_weight)",
+            ]
+        title = metric.title or "".join(part.capitalize() for part in metric.function.split("_"))
+        return call(self._class(title, metric, lines), arguments, self.indent, 3)
 
-    def _derived(
-        self, metric: Metric, name: str, given: cst.BaseExpression, predictions: cst.BaseExpression, signature: str
-    ) -> str:
-        """A metric of something computed from labels and output: a subclass that computes it."""
-        if label_rules.changes_rank(given, self.imports):
-            raise Blocked(
-                "TFM305", metric.call, "the metric changes the shape of the labels in a way that Keras would not see"
-            )
-        left, right = self._finish(given, metric), self._finish(predictions, metric)
-        title = free("".join(part.capitalize() for part in metric.function.split("_")), self.taken)
-        self.taken.add(title)
-        self.classes += [
-            f"class {title}(tf.keras.metrics.{metric.keras}):",
-            f"{self.indent}def update_state(self, {signature}, sample_weight=None):",
-            f"{self.indent * 2}return super().update_state({left}, {right}, sample_weight)",
-            "",
-        ]
-        return f"{title}({', '.join([*metric.arguments, name])})"
+    def _class(self, title: str, metric: Metric, methods: Sequence[str]) -> str:
+        """A subclass of the metric's Keras class with some methods and its own result; returns its name."""
+        lines = list(methods)
+        if metric.body:
+            lines += ["", "def result(self):", *(self.indent + line for line in metric.body)]
+            lines = lines[1:] if not methods else lines
+        shape = (metric.keras, *lines)
+        known = self._titles.get(shape)
+        if known is not None:
+            return known
+        name = free(title, self.taken)
+        self.taken.add(name)
+        self._titles[shape] = name
+        self.classes.append(f"class {name}(tf.keras.metrics.{metric.keras}):")
+        if metric.doc:
+            self.classes += [f'{self.indent}"""{metric.doc}"""', ""]
+        self.classes += [f"{self.indent}{line}" if line else "" for line in lines]
+        self.classes.append("")
+        return name
 
-    def _mean(self, function: str, name: str) -> str:
-        return call("tf.keras.metrics.MeanMetricWrapper", [function, name], self.indent, 3)
+    def _as_read(self, metric: Metric, predictions: cst.BaseExpression, left: str) -> str:
+        """The predictions as TensorFlow 1 read them; `left` is the labels' text."""
+        text = self._finish(predictions, metric)
+        if metric.function in TRUTHS:
+            if self._is_truth(predictions):
+                return text
+            if self._is_output(predictions) and self._is_probability(self._output_value()):
+                return text
+            return f"tf.cast({text}, tf.bool)"
+        if metric.function == "accuracy" and not self._is_whole(predictions):
+            return f"tf.cast({text}, {left}.dtype)"
+        return text
+
+    def _difference(self, metric: Metric, keras: str) -> list[str]:
+        """What MeanMetricWrapper is made with to be a mean error of single numbers."""
+        if keras != "MeanMetricWrapper":
+            return []
+        if metric.keras == "MeanSquaredError":
+            return ["tf.math.squared_difference"]
+        return ["lambda y_true, y_pred: tf.abs(y_true - y_pred)"]
+
+    def _arguments(self, metric: Metric) -> list[str]:
+        """The metric's own arguments, rewritten."""
+        found = []
+        for argument in metric.arguments:
+            name, equals, text = argument.partition("=")
+            if not equals or not name.isidentifier():
+                found.append(argument)
+                continue
+            found.append(f"{name}={self._finish(cst.parse_expression(text), metric)}")
+        return found
 
     def _finish(self, node: cst.BaseExpression, metric: Metric) -> str:
         """Rewrites an inlined expression; its problems are reported at the metric."""
@@ -112,30 +228,181 @@ class _Emitter:
         assert isinstance(new, cst.BaseExpression)
         return self.code(new)
 
-    def _inline(self, node: cst.BaseExpression, metric: Metric) -> cst.BaseExpression:
-        """Replaces local names by their values until only labels, the output and static names are left."""
+    def _inlined(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """Local names replaced by their values until only labels, the output and static names are left."""
         inliner = Inliner(self.function, {self.output_name}, self.is_static, self.code)
         if not isinstance(self.function.output, cst.Name):
             inliner.output = (self.code(self.function.output), self.output_name)
         new = node.visit(inliner)
         assert isinstance(new, cst.BaseExpression)
-        local = {d.name for d in self.function.definitions} | {self.function.parameters.features}
-        left = {n for n in names_in(new) & local if not self.is_static(n)} - {self.output_name, self.labels}
-        if left:
-            raise Blocked(
-                "TFM503", metric.call, f"the metric needs `{sorted(left)[0]}`, which is not the model's output"
-            )
+        local = self.local | {self.features}
+        if {n for n in names_in(new) & local if not self.is_static(n)} - {self.output_name, self.labels}:
+            return None
         return new
+
+    # -- compute_metrics -------------------------------------------------------------------------------------------
+
+    def updated_by_the_model(self, key: cst.BaseExpression, metric: Metric) -> None:
+        """Adds the metric to those that the model makes and updates itself. Raises Blocked (TFM106, TFM503)."""
+        keras, arguments = metric.keras, self._arguments(metric)
+        if keras in ("MeanSquaredError", "MeanAbsoluteError"):
+            keras = "MeanMetricWrapper"
+            arguments = self._difference(metric, keras)
+        made = f"tf.keras.metrics.{keras}" if not metric.body else self._class(metric.title, metric, ())
+        made = call(made, [*arguments, f"name={self.code(key)}"], self.indent, 2)
+        self.made.append(f"{self.code(key)}: {made}")
+        if metric.values is not None:
+            given = [metric.update.format(self._text(metric.values, metric))]
+        else:
+            assert metric.labels is not None and metric.predictions is not None
+            left = self._text(metric.labels, metric)
+            self._text(metric.predictions, metric)
+            given = [left, self._as_read(metric, self._entries(metric.predictions), left)]
+        if metric.weights is not None:
+            given.append(self._text(metric.weights, metric))
+        self.updates += self._outward(call(f"{self.title}[{self.code(key)}].update_state", given, self.indent, 3))
+
+    def made_lines(self) -> list[str]:
+        """The dict of metrics as a statement."""
+        if not self.made:
+            return []
+        inner = "".join(f"{self.indent}{entry},\n" for entry in self.made).replace(
+            "\n" + self.indent * 2, "\n" + self.indent
+        )
+        return [f"{self.title} = {{", *inner.splitlines(), "}", ""]
+
+    def _outward(self, text: str) -> list[str]:
+        """The lines of a text that was laid out three levels deep, without that indentation."""
+        return text.replace("\n" + self.indent * 3, "\n").splitlines()
+
+    def _text(self, node: cst.BaseExpression, metric: Metric) -> str:
+        """An operand of a metric as `compute_metrics` says it; what it is computed from is copied there first."""
+        inlined = self._entries(node)
+        self._need(inlined, metric.call)
+        return self._finish(inlined, metric)
+
+    def _entries(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """An expression with `predictions["classes"]` replaced by what that entry of the dict is."""
+        inliner = Inliner(self.function, set(), lambda name: True, self.code)
+        if not isinstance(self.function.output, cst.Name):
+            inliner.output = (self.code(self.function.output), self.output_name)
+        new = node.visit(inliner)
+        assert isinstance(new, cst.BaseExpression)
+        return new
+
+    def _need(self, node: cst.CSTNode, place: cst.CSTNode) -> None:
+        """Sees to it that every name in an expression has its value in `compute_metrics`."""
+        for name in sorted(names_in(node)):
+            if name in (self.output_name, *self.outputs):
+                self.reads.add(name)
+                continue
+            names = self.function.body.names
+            if name in (names.mode, self.function.parameters.config, *names.flags):
+                raise Blocked("TFM106", place, f"`{name}` is used for more than a branch or `training=`")
+            found = [d for d in self.function.definitions if d.name == name]
+            if name in (self.labels, self.features):
+                self.reads.add(name)
+            elif self.is_static(name):
+                continue
+            elif name in self.function.unclear or not found:
+                self._output(name, place)
+                continue
+            if any(self._is_network(d.value) for d in found):
+                self._output(name, place)
+                continue
+            for definition in found:
+                if definition.index not in self.copied:
+                    self.copied[definition.index] = ""
+                    statement = self.function.statements[definition.index]
+                    if not {TRAIN, EVAL} <= statement.modes and statement.modes != {EVAL}:
+                        raise Blocked("TFM106", statement.node, f"`{name}` is not what the evaluation reads")
+                    self._need(self._entries(definition.value), place)
+                    self.copied[definition.index] = self._statement(statement.node)
+
+    def _output(self, name: str, place: cst.CSTNode) -> None:
+        """Makes a tensor of the network an output of the model. Raises Blocked (TFM503)."""
+        given = [s for s in self.function.statements if name in names_given((s,))]
+        if not given or any(names_in(s.node) & self.function.label_names for s in given):
+            raise Blocked("TFM503", place, f"the metric needs `{name}`, which cannot be computed outside the network")
+        self.outputs.add(name)
+        self.reads.add(name)
+
+    def _statement(self, node: cst.BaseStatement) -> str:
+        """A statement of the model_fn, rewritten, as it stands in `compute_metrics`."""
+        rewriter = Rewriter(self.imports, self.code, self.function.body.names)
+        inner = node.visit(Inliner(self.function, set(), lambda name: True, self.code))
+        new = inner.visit(rewriter)  # type: ignore[union-attr]
+        self.problems += [Blocked(p.code, node, p.message) for p in rewriter.problems]
+        assert isinstance(new, cst.BaseStatement)
+        return self.function.file.module.with_changes(header=[], footer=[], body=[new]).code.strip("\n")
+
+    def _is_network(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression makes layers or variables, draws random numbers, or calls what may do so."""
+        finder = _NetworkCalls(self.imports)
+        node.visit(finder)
+        return finder.found
+
+    def free_names(self) -> set[str]:
+        """The names that the lines of the model's methods take from the function around them."""
+        given = {d.name for d in self.function.definitions if d.index in self.copied}
+        lines = [
+            *self.made_lines(),
+            *(line for text in self.copied.values() for line in text.splitlines()),
+            *self.updates,
+        ]
+        return names_in(cst.parse_module("\n".join(lines) + "\n")) - given - self.reads - {self.title}
+
+    # -- order -----------------------------------------------------------------------------------------------------
+
+    def check_order(self, metric: Metric) -> None:
+        """What the metric reads must still have that value at the end, where the model is made. Raises Blocked."""
+        operands = [n for n in (metric.labels, metric.predictions, metric.values, metric.weights) if n is not None]
+        behind = {name for node in operands for name in names_in(node)}
+        self._check_given(behind, metric.position, metric)
+        queue, seen = list(behind), set(behind)
+        while queue:
+            name = queue.pop()
+            if name == self.output_name:
+                continue
+            for definition in self.function.definitions:
+                if definition.name == name and not self._is_network(definition.value):
+                    read = names_in(definition.value)
+                    self._check_given(read - {name}, definition.index + 1, metric)
+                    queue += read - seen
+                    seen |= read
+
+    def _check_given(self, names: set[str], after: int, metric: Metric) -> None:
+        later = [s for s in self.function.statements[after:] if {TRAIN, EVAL} & s.modes]
+        changed = names & names_given(later)
+        if changed:
+            text = f"`{sorted(changed)[0]}` gets another value after the metric has read it"
+            raise Blocked("TFM503", metric.call, text)
+
+    # -- what expressions are --------------------------------------------------------------------------------------
 
     def _is_output(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Name) and node.value == self.output_name
 
-    def _is_argmax(self, node: cst.BaseExpression, of: str) -> bool:
-        if not isinstance(node, cst.Call) or self.imports.resolve(node.func) not in (
-            "tf.argmax",
-            "tf.math.argmax",
-        ):
+    def _output_value(self) -> cst.BaseExpression:
+        node = self.function.output
+        if not isinstance(node, cst.Name):
+            return node
+        finder = _Values(node.value)
+        self.function.node.body.visit(finder)
+        return finder.found[0] if len(finder.found) == 1 else node
+
+    def _has_two_axes(self) -> bool:
+        """Whether the output is what a layer gives that keeps at least two axes."""
+        value = self._output_value()
+        if not isinstance(value, cst.Call):
             return False
+        function = value.func.func if isinstance(value.func, cst.Call) else value.func
+        return self.imports.resolve(function) in _TWO_AXES
+
+    def _is_argmax(self, node: cst.BaseExpression, of: str) -> bool:
+        if self._called(node) not in ("tf.argmax", "tf.math.argmax"):
+            return False
+        assert isinstance(node, cst.Call)
         values = [arg.value for arg in node.args if arg.keyword is None or arg.keyword.value in ("input", "axis")]
         return (
             len(values) == 2
@@ -147,7 +414,112 @@ class _Emitter:
     def _is_sigmoid(self, node: cst.BaseExpression) -> bool:
         return (
             isinstance(node, cst.Call)
-            and self.imports.resolve(node.func) in ("tf.sigmoid", "tf.nn.sigmoid", "tf.math.sigmoid")
+            and self._called(node) in _SIGMOIDS
             and len(node.args) == 1
             and self._is_output(node.args[0].value)
         )
+
+    def _is_probability(self, node: cst.BaseExpression) -> bool:
+        return self._called(node) in (*_SIGMOIDS, *_SOFTMAXES)
+
+    def _is_whole(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression gives whole numbers, which no cast changes."""
+        node = self._followed(node)
+        if self._is_truth(node):
+            return True
+        name = self._called(node)
+        if name == "tf.cast":
+            assert isinstance(node, cst.Call)
+            return len(node.args) == 2 and self.imports.resolve(node.args[1].value) in _WHOLE_TYPES
+        return name in _WHOLE
+
+    def _is_truth(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression gives zeros and ones, or truth values."""
+        node = self._followed(node)
+        if isinstance(node, cst.Comparison):
+            return True
+        name = self._called(node)
+        if name is None:
+            return False
+        assert isinstance(node, cst.Call)
+        if name in _TRUTHS:
+            return True
+        if name in _SAME and node.args:
+            return self._is_truth(node.args[0].value)
+        if name == "tf.round" and len(node.args) == 1:
+            return self._is_probability(self._followed(node.args[0].value))
+        return False
+
+    def _followed(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """What a name that is assigned once stands for."""
+        seen = 0
+        while isinstance(node, cst.Name) and seen < 20:
+            value = self.function.define(node.value)
+            if value is None:
+                break
+            node, seen = self._entries(value), seen + 1
+        return node
+
+    def _called(self, node: cst.BaseExpression) -> str | None:
+        return self.imports.resolve(node.func) or "" if isinstance(node, cst.Call) else None
+
+
+_SIGMOIDS = ("tf.sigmoid", "tf.nn.sigmoid", "tf.math.sigmoid")
+_SOFTMAXES = ("tf.nn.softmax", "tf.math.softmax")
+_TWO_AXES = ("tf.layers.dense", "tf.layers.Dense", "tf.keras.layers.Dense", "tf.matmul", "tf.nn.xw_plus_b")
+_TRUTHS = (
+    *(f"tf.{name}" for name in ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")),
+    *(f"tf.math.{name}" for name in ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal")),
+    *("tf.logical_and", "tf.logical_or", "tf.logical_not", "tf.nn.in_top_k", "tf.math.in_top_k"),
+)
+_SAME = (
+    *("tf.cast", "tf.to_float", "tf.to_int32", "tf.to_int64", "tf.identity"),
+    *("tf.reshape", "tf.squeeze", "tf.expand_dims"),
+)
+_WHOLE = (
+    *("tf.argmax", "tf.argmin", "tf.math.argmax", "tf.math.argmin", "tf.round", "tf.floor", "tf.ceil", "tf.rint"),
+    *("tf.to_int32", "tf.to_int64", "tf.sign", "tf.math.round", "tf.math.floor", "tf.math.ceil"),
+)
+_WHOLE_TYPES = ("tf.int32", "tf.int64", "tf.uint8", "tf.int8", "tf.int16", "tf.bool")
+
+
+class _Values(cst.CSTVisitor):
+    """Finds what a name is assigned, in blocks too."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            if self.name in names_in(target.target):
+                plain = isinstance(target.target, cst.Name)
+                self.found.append(node.value if plain else target.target)
+
+
+class _NetworkCalls(cst.CSTVisitor):
+    """Finds calls that cannot stand outside the network: layers, variables, random numbers, functions of the user."""
+
+    _NETWORK = (
+        *("tf.layers.", "tf.keras.", "tf.contrib.", "tf.slim.", "tf.feature_column.", "tf.train.", "tf.metrics."),
+        *("tf.get_variable", "tf.Variable", "tf.random", "tf.nn.dropout", "tf.placeholder", "tf.py_func"),
+        *("tf.get_local_variable", "tf.nn.dynamic_rnn", "tf.nn.rnn_cell.", "tf.nn.static", "tf.nn.bidirectional"),
+        *("tf.truncated_normal", "tf.multinomial", "tf.make_template", "tf.assign", "tf.losses."),
+    )
+    _METHODS = frozenset(("get_shape", "as_list", "get", "format", "keys", "items", "values"))
+    _PLAIN = frozenset(("dict", "list", "tuple", "len", "int", "float", "str", "bool", "range", "zip", "sorted"))
+
+    def __init__(self, imports: ImportMap) -> None:
+        super().__init__()
+        self.imports = imports
+        self.found = False
+
+    def visit_Call(self, node: cst.Call) -> None:
+        name = self.imports.tensorflow(node.func)
+        if name is not None:
+            self.found = self.found or name.startswith(self._NETWORK)
+        elif isinstance(node.func, cst.Attribute):
+            self.found = self.found or node.func.attr.value not in self._METHODS
+        else:
+            self.found = self.found or not (isinstance(node.func, cst.Name) and node.func.value in self._PLAIN)

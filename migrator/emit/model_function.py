@@ -11,7 +11,8 @@ import libcst as cst
 from migrator.emit import optimizer
 from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
-from migrator.emit.metrics import emit_metrics
+from migrator.emit.metrics import EmittedMetrics, emit_metrics
+from migrator.emit.model_class import loss_of_one_output, metric_methods, model_class
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
@@ -99,6 +100,7 @@ class _Emitter:
             self.output_name = function.output.value
         else:
             self.output_name = free("outputs", self.taken)
+        self.further_outputs: tuple[str, ...] = ()
         self.moved: set[int] = set()
         self.remarks: list[Blocked] = []
 
@@ -111,6 +113,9 @@ class _Emitter:
         emitted = emit_metrics(function, self.labels, self.output_name, self.taken, self._is_static)
         metrics = list(emitted.metrics)
         self.rewriter.problems += emitted.problems
+        self.remarks += [*emitted.remarks, *function.remarks]
+        self.moved |= {i for i in emitted.copied if names_in(function.statements[i].node) & function.label_names}
+        self.further_outputs = emitted.outputs
         rate = self._rate()
         if function.train.index is None:
             trained_by = self._optimizer_text()
@@ -118,11 +123,20 @@ class _Emitter:
         else:
             assert isinstance(function.train.optimizer, cst.Name)
             trained_by = function.train.optimizer.value
-        body, comments = self._network([*metrics, loss], [*definitions, *emitted.classes], rate)
+        body, comments = self._network([*metrics, loss], [*definitions, *emitted.classes], rate, emitted.free)
         inputs = self._inputs(body)
         model_name = free("model", self.taken)
         output = self._one_line(self._rewritten(function.output))
-        lines = [*definitions, *emitted.classes, f"{model_name} = tf.keras.Model({inputs}, {output})"]
+        lines = [*definitions, *emitted.classes]
+        model_type = "tf.keras.Model"
+        if emitted.made:
+            model_type = free("Model", self.taken)
+            lines += [*emitted.made, *self._model_class(model_type, emitted)]
+        if self.further_outputs:
+            named = {self.output_name: output, **{name: name for name in self.further_outputs}}
+            output = ", ".join(f'"{name}": {value}' for name, value in named.items())
+            output = f"{{{output}}}"
+        lines.append(f"{model_name} = {model_type}({inputs}, {output})")
         arguments = [f"optimizer={trained_by}", f"loss={loss}"]
         if metrics:
             arguments.append(f"metrics={bracket(metrics, self.indent, 2)}")
@@ -134,7 +148,7 @@ class _Emitter:
         end = statements("\n".join(lines) + "\n", self.file.module)
         node = function.node
         assert isinstance(node.body, cst.IndentedBlock)
-        if self._is_airy() or (rate and function.train.index is None):
+        if self._is_airy() or (rate and function.train.index is None) or lines[0].startswith("class "):
             comments = [cst.EmptyLine(indent=False), *comments]
         end = self._with_comments(end, comments)
         block = node.body.with_changes(body=[*body, *end])
@@ -174,6 +188,22 @@ class _Emitter:
                     for p in found[start:]
                 ]
         return text
+
+    def _model_class(self, name: str, metrics: EmittedMetrics) -> list[str]:
+        """The class of a model that updates its metrics itself."""
+        roles, several = self.function.parameters, bool(self.further_outputs)
+        values = {roles.features: "x", self.labels: "y"}
+        values |= {n: f'y_pred["{n}"]' if several else "y_pred" for n in (self.output_name, *self.further_outputs)}
+        if roles.features in metrics.reads:
+            changed = _Mutations(roles.features)
+            self.function.node.body.visit(changed)
+            if changed.found:
+                raise Blocked("TFM503", self.function.node.name, "a metric reads features that the model_fn changes")
+        names = {name: value for name, value in values.items() if name in metrics.reads}
+        methods = metric_methods(metrics.title, metrics.updated, names, self.indent)
+        if several:
+            methods.insert(0, loss_of_one_output(self.output_name, self.indent))
+        return model_class(name, "The network with its metrics.", methods, self.indent)
 
     # -- signature -------------------------------------------------------------------------------------------------
 
@@ -224,7 +254,7 @@ class _Emitter:
     # -- network ---------------------------------------------------------------------------------------------------
 
     def _network(
-        self, expressions: Iterable[str], definitions: Iterable[str], rate: Sequence[str]
+        self, expressions: Iterable[str], definitions: Iterable[str], rate: Sequence[str], names: Iterable[str]
     ) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
         """The forward statements that the model needs, rewritten, and the comments that are left for its end.
 
@@ -232,7 +262,7 @@ class _Emitter:
         schedule that the optimizer reads.
         """
         self._check_modes()
-        live = self._roots(expressions, definitions)
+        live = self._roots(expressions, definitions) | set(names)
         keep: list[int] = []
         new: dict[int, cst.BaseStatement] = {}
         skipped = set(self.function.consumed) | self.moved
@@ -294,9 +324,9 @@ class _Emitter:
 
     def _check_modes(self) -> None:
         """The network must be the same in every mode that runs it. Raises Blocked (TFM106)."""
-        output = self._slice(names_in(self.function.output))
+        output = self._slice(names_in(self.function.output) | set(self.further_outputs))
         predicted = self._slice(names_in(self.predictions)) if self.predictions is not None else set()
-        shared: set[str] = names_in(self.function.output)
+        shared: set[str] = names_in(self.function.output) | set(self.further_outputs)
         for index in output:
             shared |= names_given((self.function.statements[index],))
         for index in sorted(output | predicted):
@@ -355,6 +385,7 @@ class _Emitter:
         roots = names_in(self.function.output) | names_in(self.function.train.optimizer)
         if self.function.train.clipping is not None:
             roots |= names_in(self.function.train.clipping.value)
+        roots |= set(self.further_outputs)
         if self.predictions is not None:
             roots |= names_in(self.predictions)
         for text in expressions:

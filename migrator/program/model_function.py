@@ -54,6 +54,8 @@ class ModelFunction:
     output: cst.BaseExpression
     regularized: bool
     metrics: tuple[tuple[cst.BaseExpression, Metric], ...]
+    metrics_title: str | None
+    remarks: tuple[Blocked, ...]
     train: TrainOp
     predictions: cst.BaseExpression | None
     summaries: tuple[cst.CSTNode, ...]
@@ -118,8 +120,8 @@ class _Reader:
         loss = read_model_loss(self.read_body, loss_expression)
         self.consumed |= loss.statements
         train = self._train_op(loss_expression)
-        metrics, metric_statements = read_metrics(self.read_body)
-        self.consumed |= metric_statements
+        metrics = read_metrics(self.read_body)
+        self.consumed |= metrics.statements
         summaries = self._summaries()
         self._training_is_apart(train)
         label_names = self._label_names()
@@ -139,7 +141,9 @@ class _Reader:
             loss=loss.data,
             output=output,
             regularized=loss.regularized,
-            metrics=metrics,
+            metrics=metrics.metrics,
+            metrics_title=metrics.title,
+            remarks=metrics.remarks,
             train=train,
             predictions=self._piece("predictions", PREDICT),
             summaries=tuple(summaries),

@@ -38,13 +38,14 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
     return read(folder / "record")
 
 
-def prove(text: str, servers: Servers, tmp_path: Path, *, steps: int = 5) -> str:
+def prove(text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, even: bool = True) -> str:
     """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new program.
 
     Both start from the original's weights. Compared are the losses of all steps, the weights after step 5, and the
     results of the last evaluation if the program evaluates. Bounds: the losses and metrics of one float32 program in
     two TensorFlow versions agree to 1e-6 or better over a few steps (reference figures: 2e-7 to 4e-6 for weights over
-    60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula.
+    60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula. Without `even` the evaluation's
+    batches have different sizes, so that its loss is another number in Keras (TFM303) and is left out.
     """
     new, findings = migrate_text(text)
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
@@ -68,6 +69,6 @@ def prove(text: str, servers: Servers, tmp_path: Path, *, steps: int = 5) -> str
         return new
     before, after = original.evaluations[-1].results, migrated.evaluations[-1].results
     assert before and set(before) <= set(after)
-    for name in before:
+    for name in sorted(before if even else set(before) - {"loss"}):
         assert after[name] == pytest.approx(before[name], rel=1e-5), name
     return new

@@ -68,14 +68,48 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
         "tf.constant",
     ),
     "unknown metric": (
-        program(spec=', eval_metric_ops={"f": tf.metrics.false_positives(labels, logits)}'),
+        program(spec=', eval_metric_ops={"f": tf.metrics.average_precision_at_k(labels, logits, 2)}'),
         "TFM501",
-        "false_positives",
+        "average_precision_at_k",
     ),
-    "metric of a hidden tensor": (
-        program(spec=', eval_metric_ops={"m": tf.metrics.mean(net)}'),
+    "metric of what a function makes of the labels": (
+        program(
+            loss="loss = tf.losses.mean_squared_error(labels, logits)\nfound = tf.py_func(len, [labels], tf.int64)",
+            spec=', eval_metric_ops={"m": tf.metrics.mean(found)}',
+        ),
         "TFM503",
         "metrics.mean",
+    ),
+    "metric of what changes after it": (
+        program(
+            loss="loss = tf.losses.mean_squared_error(labels, logits)\n"
+            "big = features + 1\nmean = tf.metrics.mean(big, weights=features)\nbig = big * 2",
+            spec=', eval_metric_ops={"m": mean}',
+        ),
+        "TFM503",
+        "metrics.mean",
+    ),
+    "metric of two calls": (
+        program(
+            loss="loss = tf.losses.mean_squared_error(labels, logits)\n"
+            "a = tf.metrics.mean(logits)\nb = tf.metrics.mean(labels)",
+            spec=', eval_metric_ops={"m": (a[0], b[1])}',
+        ),
+        "TFM501",
+        "eval_metric_ops",
+    ),
+    "metric used for more": (
+        program(
+            loss="loss = tf.losses.mean_squared_error(labels, logits)\na = tf.metrics.mean(logits)\nnet = net * a[0]",
+            spec=', eval_metric_ops={"m": a}',
+        ),
+        "TFM501",
+        "net * a",
+    ),
+    "at k of one class": (
+        program(spec=', eval_metric_ops={"m": tf.metrics.recall_at_k(labels, logits, 2, class_id=1)}'),
+        "TFM502",
+        "class_id",
     ),
     "session": (program(driver="estimator.train(input_fn)\nsession = tf.Session()"), "TFM203", "Session"),
     "missing model_fn": (
