@@ -180,3 +180,21 @@ def test_a_wrapper_for_tpus_goes() -> None:
         """
     )
     assert "use_tpu" not in new and "optimizer = tf.keras.optimizers.SGD(learning_rate=0.1)\n" in new
+
+
+def test_replicas_clip_before_their_gradients_are_summed() -> None:
+    training = f"""
+        optimizer = tf.train.AdamOptimizer(0.1)
+        gradients, variables = zip(*optimizer.compute_gradients(loss))
+        gradients, _ = tf.clip_by_global_norm(gradients, 5.0)
+        train_op = optimizer.apply_gradients(zip(gradients, variables), {STEP})
+        """
+    text = program(training).replace(
+        "estimator.train(input_fn, steps=3)",
+        "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=3),\n"
+        "                                tf.estimator.EvalSpec(input_fn))",
+    )
+    mirrored, _ = run(text, strategy="multi-worker-mirrored")
+    assert "class ClippedAdam(tf.keras.optimizers.Adam):" in mirrored and "optimizer = ClippedAdam(" in mirrored
+    plain, _ = run(text, strategy="one-device")
+    assert "global_clipnorm=5.0" in plain and "ClippedAdam" not in plain

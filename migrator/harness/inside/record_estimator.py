@@ -173,8 +173,8 @@ class Capture(object):
         return self.applied[0][0] if self.applied else None
 
     def model_parts(self, tf):
-        """Parts of the model's variables in creation order: neither slots nor the global step."""
-        excluded = set()
+        """Parts of the model's variables in creation order: no slots, no global step, no variable for the rate."""
+        excluded = set(self.rate_variables(tf))
         for optimizer, _ in self.applied:
             excluded.update(component(variable).op.name for variable in optimizer.variables())
         step = tf.train.get_global_step(self.graph)
@@ -187,6 +187,18 @@ class Capture(object):
             if name not in excluded:
                 found.append(make_part(variable, name in trainable))
         return found
+
+    def rate_variables(self, tf):
+        """Names of variables that only hold a rate: tf.contrib.layers.optimize_loss makes one."""
+        rates = [getattr(optimizer, name, None) for optimizer, _ in self.applied for name in RATE_ATTRIBUTES]
+        tensors = [rate for rate in rates if isinstance(rate, tf.Tensor)]
+        reached = ancestors(tensors + [rate for rate in rates if isinstance(rate, tf.Variable)])
+        trainable = {component(v).op.name for v in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
+        needed = ancestors([self.loss]) if self.loss is not None else set()
+        for variable in self.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
+            name = component(variable).op.name
+            if name in reached and name not in trainable and name not in needed:
+                yield name
 
     def slot_parts(self, model_parts):
         """Canonical slot name -> (parts, slot variables); parts carry the model variable's name."""
