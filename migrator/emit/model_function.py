@@ -298,6 +298,8 @@ class _Emitter:
                     waiting = [cst.EmptyLine(indent=False)]
                 body += self._with_comments([new[index]], [*waiting, *_lost_comments(node, new[index])])
                 waiting = []
+                if index == self.function.train.index:
+                    body += statements(optimizer.clips_later(self.function.train, self.file.code), self.file.module)
             elif index in skipped:
                 # Loss, training and metrics are what `compile` says now: their comments go there.
                 final += waiting

@@ -8,6 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from migrator.emit.names import free
+from migrator.program.parsed import Blocked
 from migrator.program.train_op import TrainOp
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import TrainingContext
@@ -21,6 +22,9 @@ def prepare(
     There is one where the rate is computed by lines of the program.
     """
     arguments: tuple[str, ...] = ()
+    if train.clipping is not None and train.helper is not None and context.per_replica:
+        message = "replicas clip before they sum: make the optimizer in the model_fn, which clips its gradients"
+        raise Blocked("TFM403", train.clipping.value, message)
     if train.clipping is not None:
         arguments = (f"{train.clipping.argument}={code(train.clipping.value)}",)
     name = None
@@ -37,6 +41,13 @@ def prepare(
         skipped=train.rate.values,
     )
     return name
+
+
+def clips_later(train: TrainOp, code: Callable[[cst.CSTNode], str]) -> str:
+    """The statement that tells the optimizer of a helper function to clip; empty where none is needed."""
+    if train.helper is None or train.clipping is None:
+        return ""
+    return f"{code(train.optimizer)}.{train.clipping.argument} = {code(train.clipping.value)}\n"
 
 
 def schedule_class(

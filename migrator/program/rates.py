@@ -10,7 +10,7 @@ import libcst as cst
 
 from migrator.program.assignments import assignments, branches
 from migrator.program.modes import TRAIN
-from migrator.program.parsed import Blocked, names_in
+from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.optimizers import parameters_of
 from migrator.rules.schedules import GLOBAL_STEPS, is_schedule, step_argument
 
@@ -44,6 +44,13 @@ def read_rate(body: TrainBody, made: Sequence[cst.Call], consumed: frozenset[int
     return _Reader(body, consumed, steps).read(made)
 
 
+def read_rate_of_helper(
+    body: TrainBody, call: cst.Call, helper: cst.FunctionDef, consumed: frozenset[int], steps: frozenset[str]
+) -> Rate:
+    """The rate that is handed to a function which makes the optimizer. Raises Blocked (TFM402)."""
+    return _Reader(body, consumed, steps).handed(call, helper)
+
+
 class _Reader:
     def __init__(self, body: TrainBody, consumed: frozenset[int], steps: frozenset[str]) -> None:
         self.body = body
@@ -73,16 +80,53 @@ class _Reader:
             return Rate(steps=frozenset(self.gone))
         scheduled = frozenset(call for call, value in rates.items() if self._reads_step(value))
         if self._in_place(changing):
-            own = self._slice(changing)
-            given = {name for _, node in own for name, _ in assignments(node)}
-            return Rate(
-                frozenset(self.stock),
-                frozenset(self.gone),
-                scheduled,
-                names=frozenset(given & self.derived),
-                own=frozenset(index for index, _ in own),
-            )
+            return self._stock_rate(changing, scheduled)
         return self._moved(changing, scheduled)
+
+    def handed(self, call: cst.Call, helper: cst.FunctionDef) -> Rate:
+        """The rate of optimizers that `helper` makes of the arguments of `call`."""
+        parameters = [param.name.value for param in helper.params.params]
+        changing = []
+        for index, arg in enumerate(call.args):
+            self._no_data(arg.value)
+            if not self._reads_step(arg.value):
+                continue
+            name = arg.keyword.value if arg.keyword is not None else (parameters[index : index + 1] or [""])[0]
+            if arg.star or not self._is_rate_of(helper, name):
+                raise Blocked("TFM402", arg.value, f"`{helper.name.value}` uses the rate for more than an optimizer")
+            changing.append(arg.value)
+        if not changing:
+            return Rate(steps=frozenset(self.gone))
+        if not self._in_place(changing):
+            message = (
+                f"a rate of the program's own is handed to `{helper.name.value}`: make the optimizer in the model_fn"
+            )
+            raise Blocked("TFM402", changing[0], message)
+        return self._stock_rate(changing, frozenset())
+
+    def _is_rate_of(self, helper: cst.FunctionDef, name: str) -> bool:
+        """Whether a function only hands its parameter on, as the rate of optimizers."""
+        finder = _Calls()
+        helper.body.visit(finder)
+        rates = {
+            value
+            for call in finder.found
+            if parameters_of(self.body.imports.resolve(call.func) or "")
+            for parameter, value in self._arguments(call)
+            if parameter == "learning_rate"
+        }
+        return all(node in rates for node in name_nodes(helper.body) if node.value == name)
+
+    def _stock_rate(self, changing: Sequence[cst.BaseExpression], scheduled: frozenset[cst.CSTNode]) -> Rate:
+        own = self._slice(changing)
+        given = {name for _, node in own for name, _ in assignments(node)}
+        return Rate(
+            frozenset(self.stock),
+            frozenset(self.gone),
+            scheduled,
+            names=frozenset(given & self.derived),
+            own=frozenset(index for index, _ in own),
+        )
 
     def _arguments(self, call: cst.Call) -> Iterator[tuple[str, cst.BaseExpression]]:
         parameters = parameters_of(self.body.imports.resolve(call.func) or "")

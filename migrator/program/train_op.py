@@ -16,7 +16,7 @@ from migrator.program.assignments import assignments, branches, targets
 from migrator.program.calls import bind, is_none, is_true, number, string
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
-from migrator.program.rates import Rate, read_rate
+from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.rules.optimizers import is_optimizer
 from migrator.rules.schedules import GLOBAL_STEPS
 
@@ -47,7 +47,8 @@ class TrainOp:
     `optimizer` is the expression that makes the optimizer, or the name that statement `index` gives it; `made` are the
     calls that make it. `updates` says that batch normalization updates its moving averages. `consumed` are the indices
     of statements that only made the train_op, and `names` the names that only they gave. `harmless` are control
-    dependencies that may go. `place` is where to report an optimizer that is put together from several arguments.
+    dependencies that may go. `place` is where to report an optimizer that is put together from several arguments,
+    `helper` the function of the file that makes it, where one does.
     """
 
     optimizer: cst.BaseExpression
@@ -60,6 +61,7 @@ class TrainOp:
     names: frozenset[str]
     harmless: frozenset[cst.CSTNode]
     place: cst.CSTNode | None = None
+    helper: cst.FunctionDef | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class _Optimizer:
     made: tuple[cst.Call, ...]
     clipping: Clipping | None = None
     place: cst.CSTNode | None = None
+    helper: cst.FunctionDef | None = None
+    call: cst.Call | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,8 @@ class _Reader:
         clipping = [c for c in (optimizer.clipping, value.gradients.clipping) if c is not None]
         if len(clipping) > 1:
             raise Blocked("TFM403", clipping[1].value, "the gradients are clipped twice")
+        if clipping and optimizer.helper is not None and optimizer.index is None:
+            raise Blocked("TFM403", clipping[0].value, "give the optimizer a name before its gradients are clipped")
         only = {name for names in self.consumed.values() for name in names}
         return TrainOp(
             optimizer=optimizer.node,
@@ -178,12 +184,19 @@ class _Reader:
             made=optimizer.made,
             clipping=clipping[0] if clipping else None,
             updates=value.updates or value.gradients.updates,
-            rate=read_rate(self.body, optimizer.made, frozenset(self.consumed), frozenset(self._steps())),
+            rate=self._rate(optimizer),
             consumed=frozenset(self.consumed),
             names=frozenset(only),
             harmless=frozenset(self.harmless),
             place=optimizer.place,
+            helper=optimizer.helper,
         )
+
+    def _rate(self, optimizer: _Optimizer) -> Rate:
+        consumed, steps = frozenset(self.consumed), frozenset(self._steps())
+        if optimizer.helper is not None and optimizer.call is not None:
+            return read_rate_of_helper(self.body, optimizer.call, optimizer.helper, consumed, steps)
+        return read_rate(self.body, optimizer.made, consumed, steps)
 
     def _check(
         self, value: _Operation, gradients: _Gradients, loss: cst.BaseExpression, node: cst.BaseExpression
@@ -400,6 +413,10 @@ class _Reader:
             return self._builtin(node, node.func.value)
         if name is not None and name in _FUNCTIONS:
             return _FUNCTIONS[name](self, node, name)
+        if isinstance(node.func, cst.Name) and node.func.value in self.body.file.functions:
+            helper = self.body.file.functions[node.func.value]
+            made = _optimizers_of(helper, self._resolve)
+            return _Optimizer(node, None, (), helper=helper, call=node) if made else None
         if isinstance(node.func, cst.Attribute):
             subject = self._value(node.func.value)
             if isinstance(subject, _Optimizer):
@@ -818,6 +835,33 @@ class _Reader:
 
     def _is_gradient(self, node: cst.BaseExpression | None, gradient: str) -> bool:
         return isinstance(node, cst.Name) and node.value == gradient
+
+
+def _optimizers_of(helper: cst.FunctionDef, resolve: Callable[[cst.BaseExpression], str | None]) -> bool:
+    """Whether all that a function returns are optimizers that it makes."""
+    finder = _Returns()
+    helper.body.visit(finder)
+    given = assignments(helper.body)
+
+    def makes(node: cst.BaseExpression | None) -> bool:
+        if isinstance(node, cst.Name):
+            values = [value for name, value in given if name == node.value]
+            return bool(values) and all(isinstance(value, cst.Call) and makes(value) for value in values)
+        return isinstance(node, cst.Call) and is_optimizer(resolve(node))
+
+    return bool(finder.found) and all(makes(node.value) for node in finder.found)
+
+
+class _Returns(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Return] = []
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.found.append(node)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
 
 
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

@@ -26,6 +26,13 @@ def input_fn():
     return tf.data.Dataset.from_tensor_slices((FEATURES, y)).batch(8)
 
 
+def get_optimizer(name, rate):
+    if name == "rms":
+        return tf.train.RMSPropOptimizer(rate)
+    optimizer = tf.train.MomentumOptimizer(rate, 0.9)
+    return optimizer
+
+
 def model_fn(features, labels, mode, params):
     NETWORK
     logits = tf.layers.dense(net, 1)
@@ -120,6 +127,17 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
         train_op = tf.group(optimizer.apply_gradients(pairs), tf.assign_add(gs, 1))
         """,
         ("clipnorm=0.3",),
+    ),
+    "an optimizer that a function makes": (
+        """
+        step = tf.train.get_or_create_global_step()
+        rate = tf.train.polynomial_decay(0.1, step, 4, 0.01, power=2.0, cycle=True)
+        optimizer = get_optimizer("momentum", rate)
+        gradients, variables = zip(*optimizer.compute_gradients(loss))
+        gradients, _ = tf.clip_by_global_norm(gradients, params["clip"])
+        train_op = optimizer.apply_gradients(zip(gradients, variables), global_step=step)
+        """,
+        ('optimizer.global_clipnorm = params["clip"]',),
     ),
     "a sum of decays": (
         """

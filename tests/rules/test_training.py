@@ -198,3 +198,41 @@ def test_replicas_clip_before_their_gradients_are_summed() -> None:
     assert "class ClippedAdam(tf.keras.optimizers.Adam):" in mirrored and "optimizer = ClippedAdam(" in mirrored
     plain, _ = run(text, strategy="one-device")
     assert "global_clipnorm=5.0" in plain and "ClippedAdam" not in plain
+
+
+HELPER = """
+def get_optimizer(name, rate):
+    if name == "momentum":
+        return tf.train.MomentumOptimizer(rate, 0.9)
+    optimizer = tf.train.AdamOptimizer(learning_rate=rate)
+    return optimizer
+
+
+def model_fn"""
+
+
+def test_an_optimizer_that_a_function_makes() -> None:
+    training = """
+        step = tf.train.get_or_create_global_step()
+        rate = tf.train.exponential_decay(0.1, step, 2, 0.5)
+        optimizer = get_optimizer("momentum", rate)
+        gradients, variables = zip(*optimizer.compute_gradients(loss))
+        gradients, _ = tf.clip_by_global_norm(gradients, 0.5)
+        train_op = optimizer.apply_gradients(zip(gradients, variables), global_step=step)
+        """
+    text = program(training).replace("\ndef model_fn", HELPER)
+    new, findings = run(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "return MomentumOptimizer(learning_rate=rate, momentum=0.9)" in new
+    assert "    optimizer.global_clipnorm = 0.5\n" in new
+    assert 'optimizer = get_optimizer("momentum", rate)' in new
+
+
+def test_a_function_that_does_more_with_a_rate_is_refused() -> None:
+    training = f"""
+        rate = tf.train.exponential_decay(0.1, {STEP}, 2, 0.5)
+        train_op = get_optimizer("adam", rate).minimize(loss, {STEP})
+        """
+    text = program(training).replace("\ndef model_fn", HELPER.replace("(rate, 0.9)", "(2 * rate, 0.9)"))
+    new, findings = run(text)
+    assert new == text and "TFM402" in [f.code for f in findings]
