@@ -283,6 +283,7 @@ def _compared_runs(
             initial=found.initial,
             replay=str(evidence.main.record_dir),
             steps=evidence.step_limit,
+            evaluate=evaluates(case),
         )
     assert compared is not None
     found = replace(found, compared=compared)

@@ -242,7 +242,11 @@ def _with_evaluation(findings: Findings) -> Findings:
         return replace(findings, levels=(*findings.levels, level))
     # In a free cluster the two trainings part by chance, and no replicate says how far.
     replicates = evidence.replicate_recordings if local else []
-    pair = ours.recording, theirs.recording
+    recording = theirs.recording
+    if local and found.replayed and found.compared is not None and found.compared.recording is not None:
+        # Left to itself the migrated program read its data in another order: its training is another one.
+        recording = l7_evaluation.with_training_of(recording, found.compared.recording)
+    pair = ours.recording, recording
     level = l7_evaluation.judge(*pair, findings.limits, replicates=replicates)
     rows = l7_evaluation.rows(*pair, findings.limits, replicates=replicates) if ours.recording.evaluations else ()
     return replace(findings, levels=(*findings.levels, level), evaluations=rows)

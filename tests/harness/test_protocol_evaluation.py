@@ -236,3 +236,14 @@ def test_rows_for_the_report() -> None:
     assert loss.same_ratio == pytest.approx(16) and loss.own_ratio is not None and math.isnan(loss.own_ratio)
     assert loss.status == "different"
     assert (accuracy.same_weights, accuracy.same_ratio, accuracy.status) == (None, None, "missing")
+
+
+def test_the_training_that_read_the_batches_of_the_original_is_compared() -> None:
+    shuffled, replayed = theirs({"loss": 0.75, "accuracy": 0.5}), theirs(dict(GOOD))
+    alone = judge(original(), migrated(shuffled), replicates=replicates(0.5, 0.5 + 1e-6))
+    assert alone.status is Status.DIFFERENT
+    both = l7_evaluation.with_training_of(migrated(shuffled), migrated(ev(10, dict(GOOD)), ev(20, dict(GOOD))))
+    assert [(e.step, e.results, e.same_weights) for e in both.evaluations] == [(10, GOOD, GOOD)]
+    assert judge(original(), both, replicates=replicates(0.5, 0.5 + 1e-6)).status is Status.EQUIVALENT
+    wrong = l7_evaluation.with_training_of(migrated(replayed), migrated(ev(10, dict(WORSE))))
+    assert judge(original(), wrong, replicates=replicates(0.5, 0.5 + 1e-6)).status is Status.DIFFERENT

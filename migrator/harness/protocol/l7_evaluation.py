@@ -132,6 +132,19 @@ def _own(original: Recording, migrated: Recording) -> list[tuple[Evaluation, Eva
     return [(ours[key], theirs[key]) for key in ours if key in theirs]
 
 
+def with_training_of(migrated: Recording, replayed: Recording) -> Recording:
+    """The recording with the results of the training that read the original's batches; the rest as it was."""
+    if any(e.step is None for e in (*migrated.evaluations, *replayed.evaluations)):
+        return migrated
+    theirs = _by_step(replayed.evaluations)
+    evaluations = tuple(
+        replace(evaluation, results=theirs[key].results)
+        for key, evaluation in _by_step(migrated.evaluations).items()
+        if key in theirs
+    )
+    return replace(migrated, evaluations=evaluations)
+
+
 def _spreads(original: Recording, replicates: Sequence[Recording]) -> dict[tuple[int, str], float]:
     """For each evaluation of the original (by position) and metric how far the replicates' values are from it.
 
