@@ -429,7 +429,8 @@ class _GroupMigration:
         try:
             function = read_model_function(file, program.model_fn, program.model.parameters)
             self.regularized[program.model_fn] = function.regularized
-            emitted = emit_model_function(function, wants, self._training(program))
+            replicas = any(choose_strategy(p, self.asked).mirrored_workers for p in sharing)
+            emitted = emit_model_function(function, wants, self._training(program), replicas)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
+from migrator.emit.general import ModelClass, closure, emit_general_loss
 from migrator.emit.inlining import Inliner
 from migrator.emit.names import free
+from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import labels as label_rules
@@ -26,12 +28,20 @@ _LOSS_FUNCTIONS = {
 
 @dataclass(frozen=True)
 class EmittedLoss:
-    """The argument for `loss=`, the lines that define it, the statements moved there, and remarks."""
+    """What the loss gives to the end of the function.
 
-    argument: str
+    `arguments` are for `compile` and `lines` define what they name. In the general form there is no argument, but
+    `model` is the class of the model. `reads` are texts whose names the network must give, `moved` the statements that
+    are in `lines`, `kept` those in the class.
+    """
+
+    arguments: tuple[str, ...]
     lines: tuple[str, ...]
     moved: frozenset[int]
     remarks: tuple[Blocked, ...]
+    model: ModelClass | None = None
+    reads: tuple[str, ...] = ()
+    kept: frozenset[int] = frozenset()
 
 
 def emit_loss(
@@ -40,16 +50,27 @@ def emit_loss(
     output: str,
     taken: set[str],
     text: Callable[[cst.CSTNode], str],
+    replaced: dict[cst.CSTNode, cst.BaseExpression],
     is_static: Callable[[str], bool],
+    replicas: bool,
+    further: Sequence[str] = (),
 ) -> EmittedLoss:
     """Builds the loss of labels (the name `labels`) and the model's output (the name `output`).
 
-    `text` gives the new code of a node of the model_fn, `is_static` tells names that depend on neither labels nor
-    features. Raises Blocked (TFM301, TFM304, TFM305).
+    `text` gives the new code of a node of the model_fn, where expressions may be `replaced`. `is_static` tells names
+    that depend on neither labels nor features, `replicas` whether several devices may train at a time, and `further`
+    are outputs of the model beside those that the loss reads. Raises Blocked (TFM301, TFM304, TFM305).
     """
+    if isinstance(function.loss, GeneralLoss):
+        outputs = (*function.loss.carved.outputs, *further)
+        model = emit_general_loss(function, text, replaced, taken, outputs, replicas)
+        reads = f"({', '.join(sorted(closure(function, function.loss.carved, function.loss.nodes)))})"
+        return EmittedLoss((), (), frozenset(), (), model, (reads,), frozenset(function.loss.carved.statements))
     emitter = _Emitter(function, labels, output, taken, text, is_static)
     lines, argument = emitter.emit()
-    return EmittedLoss(argument, tuple(lines), frozenset(emitter.moved), tuple(emitter.remarks))
+    return EmittedLoss(
+        (f"loss={argument}",), tuple(lines), frozenset(emitter.moved), tuple(emitter.remarks), reads=(argument,)
+    )
 
 
 class _Emitter:
@@ -63,6 +84,8 @@ class _Emitter:
         is_static: Callable[[str], bool],
     ) -> None:
         self.function = function
+        assert isinstance(function.loss, DataLoss)
+        self.data = function.loss
         self.file = function.file
         self.indent = function.file.module.default_indent
         self.labels = labels
@@ -75,7 +98,7 @@ class _Emitter:
 
     def emit(self) -> tuple[list[str], str]:
         """Statements to put before compile (a loss function, when one is needed), and the loss argument."""
-        data = self.function.loss
+        data = self.data
         if data.keras is not None and data.labels is not None:
             inlined = self._label_inlined(data.labels)
             keras, label = label_rules.plain(inlined, data.keras, data.arguments, self.file.imports)

@@ -16,7 +16,7 @@ from migrator.emit.inlining import Inliner
 from migrator.emit.layout import call
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
-from migrator.program.body import names_given
+from migrator.program.body import calls_in, names_given
 from migrator.program.calls import number
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, TRAIN
@@ -49,26 +49,34 @@ class EmittedMetrics:
     outputs: tuple[str, ...]
     free: frozenset[str]
     copied: frozenset[int]
-    problems: tuple[Blocked, ...]
     remarks: tuple[Blocked, ...]
 
 
 def emit_metrics(
-    function: ModelFunction, labels: str, output: str, taken: set[str], is_static: Callable[[str], bool]
+    function: ModelFunction,
+    labels: str,
+    output: str,
+    outputs: Sequence[str],
+    taken: set[str],
+    is_static: Callable[[str], bool],
+    rewriter: Rewriter,
+    compiles: bool,
 ) -> EmittedMetrics:
     """Builds the metrics of labels (the name `labels`) and the model's output (the name `output`).
 
-    `is_static` tells names that depend on neither. New names are added to `taken`. Raises Blocked (TFM503).
+    `outputs` are all outputs that the loss needs, `is_static` tells names that depend on neither, and `compiles`
+    whether the model has one output and one tensor of labels, as metrics of `Model.compile` want it. New names are
+    added to `taken`. Raises Blocked (TFM106, TFM503).
     """
-    emitter = _Emitter(function, labels, output, taken, is_static)
+    emitter = _Emitter(function, labels, output, outputs, taken, is_static, rewriter)
     for _, metric in function.metrics:
         emitter.check_order(metric)
     compiled = [emitter.compiled(key, metric) for key, metric in function.metrics]
     metrics: tuple[str, ...] = ()
-    if all(metric is not None for metric in compiled) and emitter.computing <= _FEW:
+    if compiles and all(metric is not None for metric in compiled) and emitter.computing <= _FEW:
         metrics = tuple(metric for metric in compiled if metric is not None)
     else:
-        emitter = _Emitter(function, labels, output, taken, is_static)
+        emitter = _Emitter(function, labels, output, outputs, taken, is_static, rewriter)
         for key, metric in function.metrics:
             emitter.updated_by_the_model(key, metric)
     remarks = [Blocked(code, metric.call, text) for _, metric in function.metrics for code, text in metric.remarks]
@@ -83,19 +91,27 @@ def emit_metrics(
         tuple(sorted(emitter.outputs)),
         frozenset(emitter.free_names()),
         frozenset(emitter.copied),
-        tuple(emitter.problems),
         tuple(remarks),
     )
 
 
 class _Emitter:
     def __init__(
-        self, function: ModelFunction, labels: str, output: str, taken: set[str], is_static: Callable[[str], bool]
+        self,
+        function: ModelFunction,
+        labels: str,
+        output: str,
+        outputs: Sequence[str],
+        taken: set[str],
+        is_static: Callable[[str], bool],
+        rewriter: Rewriter,
     ) -> None:
+        self.rewriter = rewriter
         self.function = function
         self.labels = labels
         self.features = function.parameters.features
         self.output_name = output
+        self.known = (*outputs,)
         self.taken = taken
         self.is_static = is_static
         self.imports: ImportMap = function.file.imports
@@ -103,7 +119,6 @@ class _Emitter:
         self.indent = function.file.module.default_indent
         self.local = {d.name for d in function.definitions} | function.unclear
         self.classes: list[str] = []
-        self.problems: list[Blocked] = []
         self.made: list[str] = []
         self.updates: list[str] = []
         self.reads: set[str] = set()
@@ -222,16 +237,22 @@ class _Emitter:
 
     def _finish(self, node: cst.BaseExpression, metric: Metric) -> str:
         """Rewrites an inlined expression; its problems are reported at the metric."""
-        rewriter = Rewriter(self.imports, self.code, self.function.body.names)
-        new = node.visit(rewriter)
-        self.problems += [Blocked(p.code, metric.call, p.message) for p in rewriter.problems]
+        new = self._rewritten(node, metric.call)
         assert isinstance(new, cst.BaseExpression)
         return self.code(new)
+
+    def _rewritten(self, node: cst.CSTNode, place: cst.CSTNode) -> object:
+        """The new form of what may have no place in the file any more; its problems are reported at `place`."""
+        known = len(self.rewriter.problems)
+        new = node.visit(self.rewriter)
+        problems = self.rewriter.problems[known:]
+        self.rewriter.problems[known:] = [Blocked(p.code, place, p.message) for p in problems]
+        return new
 
     def _inlined(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """Local names replaced by their values until only labels, the output and static names are left."""
         inliner = Inliner(self.function, {self.output_name}, self.is_static, self.code)
-        if not isinstance(self.function.output, cst.Name):
+        if not isinstance(self.function.output, cst.Name) and self.known == (self.output_name,):
             inliner.output = (self.code(self.function.output), self.output_name)
         new = node.visit(inliner)
         assert isinstance(new, cst.BaseExpression)
@@ -284,7 +305,7 @@ class _Emitter:
     def _entries(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """An expression with `predictions["classes"]` replaced by what that entry of the dict is."""
         inliner = Inliner(self.function, set(), lambda name: True, self.code)
-        if not isinstance(self.function.output, cst.Name):
+        if not isinstance(self.function.output, cst.Name) and self.known == (self.output_name,):
             inliner.output = (self.code(self.function.output), self.output_name)
         new = node.visit(inliner)
         assert isinstance(new, cst.BaseExpression)
@@ -293,7 +314,7 @@ class _Emitter:
     def _need(self, node: cst.CSTNode, place: cst.CSTNode) -> None:
         """Sees to it that every name in an expression has its value in `compute_metrics`."""
         for name in sorted(names_in(node)):
-            if name in (self.output_name, *self.outputs):
+            if name in (*self.known, *self.outputs):
                 self.reads.add(name)
                 continue
             names = self.function.body.names
@@ -322,17 +343,19 @@ class _Emitter:
     def _output(self, name: str, place: cst.CSTNode) -> None:
         """Makes a tensor of the network an output of the model. Raises Blocked (TFM503)."""
         given = [s for s in self.function.statements if name in names_given((s,))]
-        if not given or any(names_in(s.node) & self.function.label_names for s in given):
+        of_model = any(
+            (self.imports.resolve(c.func) or "").startswith(_OF_MODEL) for s in given for c in calls_in(s.node)
+        )
+        if not given or of_model or any(names_in(s.node) & self.function.label_names for s in given):
             raise Blocked("TFM503", place, f"the metric needs `{name}`, which cannot be computed outside the network")
         self.outputs.add(name)
         self.reads.add(name)
 
     def _statement(self, node: cst.BaseStatement) -> str:
         """A statement of the model_fn, rewritten, as it stands in `compute_metrics`."""
-        rewriter = Rewriter(self.imports, self.code, self.function.body.names)
         inner = node.visit(Inliner(self.function, set(), lambda name: True, self.code))
-        new = inner.visit(rewriter)  # type: ignore[union-attr]
-        self.problems += [Blocked(p.code, node, p.message) for p in rewriter.problems]
+        assert isinstance(inner, cst.BaseStatement)
+        new = self._rewritten(inner, node)
         assert isinstance(new, cst.BaseStatement)
         return self.function.file.module.with_changes(header=[], footer=[], body=[new]).code.strip("\n")
 
@@ -362,7 +385,7 @@ class _Emitter:
         queue, seen = list(behind), set(behind)
         while queue:
             name = queue.pop()
-            if name == self.output_name:
+            if name in self.known:
                 continue
             for definition in self.function.definitions:
                 if definition.name == name and not self._is_network(definition.value):
@@ -483,6 +506,10 @@ _WHOLE = (
 _WHOLE_TYPES = ("tf.int32", "tf.int64", "tf.uint8", "tf.int8", "tf.int16", "tf.bool")
 
 
+# What is neither a tensor of the network nor to be computed from its outputs.
+_OF_MODEL = ("tf.get_collection", "tf.trainable_variables", "tf.global_variables", "tf.losses.get_", "tf.train.")
+
+
 class _Values(cst.CSTVisitor):
     """Finds what a name is assigned, in blocks too."""
 
@@ -505,7 +532,8 @@ class _NetworkCalls(cst.CSTVisitor):
         *("tf.layers.", "tf.keras.", "tf.contrib.", "tf.slim.", "tf.feature_column.", "tf.train.", "tf.metrics."),
         *("tf.get_variable", "tf.Variable", "tf.random", "tf.nn.dropout", "tf.placeholder", "tf.py_func"),
         *("tf.get_local_variable", "tf.nn.dynamic_rnn", "tf.nn.rnn_cell.", "tf.nn.static", "tf.nn.bidirectional"),
-        *("tf.truncated_normal", "tf.multinomial", "tf.make_template", "tf.assign", "tf.losses."),
+        *("tf.truncated_normal", "tf.multinomial", "tf.make_template", "tf.assign", "tf.placeholder"),
+        *_OF_MODEL,
     )
     _METHODS = frozenset(("get_shape", "as_list", "get", "format", "keys", "items", "values"))
     _PLAIN = frozenset(("dict", "list", "tuple", "len", "int", "float", "str", "bool", "range", "zip", "sorted"))

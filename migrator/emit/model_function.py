@@ -9,15 +9,16 @@ from typing import Any, cast
 import libcst as cst
 
 from migrator.emit import optimizer
+from migrator.emit.general import ModelClass, class_name
 from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
 from migrator.emit.metrics import EmittedMetrics, emit_metrics
-from migrator.emit.model_class import loss_of_one_output, metric_methods, model_class
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.calls import is_true
 from migrator.program.comments import comment_lines
+from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
 from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
@@ -39,9 +40,19 @@ class EmittedModel:
     classes: Mapping[str, str]  # that the file needs: name and text
 
 
-def emit_model_function(function: ModelFunction, wants_predictor: bool, training: TrainingContext) -> EmittedModel:
-    """Builds the Keras function. Raises Blocked for what only shows now (labels in the network, mode left over)."""
-    return _Emitter(function, wants_predictor, training).emit()
+def emit_model_function(
+    function: ModelFunction, wants_predictor: bool, training: TrainingContext, replicas: bool
+) -> EmittedModel:
+    """Builds the Keras function; `replicas` says that it may train on several devices at a time.
+
+    Raises Blocked for what only shows now (labels in the network, mode left over).
+    """
+    try:
+        return _Emitter(function, wants_predictor, training, replicas).emit()
+    except Blocked as problem:
+        if function.general is None or problem.code not in GENERAL_FORM:
+            raise
+    return _Emitter(function.general, wants_predictor, training, replicas).emit()
 
 
 _READ_ELSEWHERE = (
@@ -78,8 +89,11 @@ def other_problems(file: ParsedFile, node: cst.FunctionDef, parameters: Paramete
 
 
 class _Emitter:
-    def __init__(self, function: ModelFunction, wants_predictor: bool, training: TrainingContext) -> None:
+    def __init__(
+        self, function: ModelFunction, wants_predictor: bool, training: TrainingContext, replicas: bool
+    ) -> None:
         self.function = function
+        self.replicas = replicas
         self.file = function.file
         self.indent = function.file.module.default_indent
         self.labels = function.parameters.labels or "labels"
@@ -102,44 +116,66 @@ class _Emitter:
             self.output_name = free("outputs", self.taken)
         self.further_outputs: tuple[str, ...] = ()
         self.moved: set[int] = set()
+        self.kept: set[int] = set()
         self.remarks: list[Blocked] = []
 
     def emit(self) -> EmittedModel:
         function = self.function
-        emitted_loss = emit_loss(function, self.labels, self.output_name, self.taken, self._text, self._is_static)
-        definitions, loss = list(emitted_loss.lines), emitted_loss.argument
-        self.moved |= emitted_loss.moved
-        self.remarks += emitted_loss.remarks
-        emitted = emit_metrics(function, self.labels, self.output_name, self.taken, self._is_static)
-        metrics = list(emitted.metrics)
-        self.rewriter.problems += emitted.problems
-        self.remarks += [*emitted.remarks, *function.remarks]
-        self.moved |= {i for i in emitted.copied if names_in(function.statements[i].node) & function.label_names}
-        self.further_outputs = emitted.outputs
+        general = function.loss if isinstance(function.loss, GeneralLoss) else None
+        several = general is not None and (len(general.carved.outputs) > 1 or function.labels_by_key)
+        outputs = general.carved.outputs if general is not None else (self.output_name,)
+        metrics = emit_metrics(
+            function,
+            self.labels,
+            self.output_name,
+            outputs,
+            self.taken,
+            self._is_static,
+            self.rewriter,
+            compiles=not several,
+        )
+        self.remarks += [*metrics.remarks, *function.remarks]
+        self.moved |= {i for i in metrics.copied if names_in(function.statements[i].node) & function.label_names}
+        self.further_outputs = metrics.outputs
+        loss = emit_loss(
+            function,
+            self.labels,
+            self.output_name,
+            self.taken,
+            self._text,
+            self.rewriter.replaced,
+            self._is_static,
+            self.replicas,
+            metrics.outputs,
+        )
+        self.moved |= loss.moved
+        self.kept |= loss.kept
+        self.remarks += loss.remarks
         rate = self._rate()
         if function.train.index is None:
             trained_by = self._optimizer_text()
-            definitions = [*rate, *definitions]
         else:
             assert isinstance(function.train.optimizer, cst.Name)
             trained_by = function.train.optimizer.value
-        body, comments = self._network([*metrics, loss], [*definitions, *emitted.classes], rate, emitted.free)
+        given = [*(rate if function.train.index is None else ()), *loss.lines, *metrics.classes]
+        body, comments = self._network([*metrics.metrics, *loss.reads], given, rate, metrics.free)
         inputs = self._inputs(body)
         model_name = free("model", self.taken)
+        model = loss.model
+        if metrics.made:
+            model = model or ModelClass(class_name(function, self.taken), (self.output_name, *metrics.outputs))
+            self._add_metrics(model, metrics)
+        lines = [*given, *metrics.made, *(model.lines(self.indent) if model is not None else ())]
         output = self._one_line(self._rewritten(function.output))
-        lines = [*definitions, *emitted.classes]
-        model_type = "tf.keras.Model"
-        if emitted.made:
-            model_type = free("Model", self.taken)
-            lines += [*emitted.made, *self._model_class(model_type, emitted)]
-        if self.further_outputs:
-            named = {self.output_name: output, **{name: name for name in self.further_outputs}}
-            output = ", ".join(f'"{name}": {value}' for name, value in named.items())
-            output = f"{{{output}}}"
-        lines.append(f"{model_name} = {model_type}({inputs}, {output})")
-        arguments = [f"optimizer={trained_by}", f"loss={loss}"]
-        if metrics:
-            arguments.append(f"metrics={bracket(metrics, self.indent, 2)}")
+        if general is not None:
+            output = self._one_line(self._rewritten(output_of((*outputs, *metrics.outputs))))
+        elif metrics.outputs:
+            named = {self.output_name: output, **{name: name for name in metrics.outputs}}
+            output = "{" + ", ".join(f'"{name}": {value}' for name, value in named.items()) + "}"
+        lines.append(f"{model_name} = {model.name if model is not None else 'tf.keras.Model'}({inputs}, {output})")
+        arguments = [f"optimizer={trained_by}", *loss.arguments]
+        if metrics.metrics:
+            arguments.append(f"metrics={bracket(metrics.metrics, self.indent, 2)}")
         lines.append(call(f"{model_name}.compile", arguments, self.indent, 1).replace("\n" + self.indent, "\n"))
         result = model_name
         if self.predictions is not None:
@@ -148,7 +184,8 @@ class _Emitter:
         end = statements("\n".join(lines) + "\n", self.file.module)
         node = function.node
         assert isinstance(node.body, cst.IndentedBlock)
-        if self._is_airy() or (rate and function.train.index is None) or lines[0].startswith("class "):
+        own = next(line for line in lines if line).startswith("class ")
+        if self._is_airy() or own or (rate and function.train.index is None):
             comments = [cst.EmptyLine(indent=False), *comments]
         end = self._with_comments(end, comments)
         block = node.body.with_changes(body=[*body, *end])
@@ -189,21 +226,24 @@ class _Emitter:
                 ]
         return text
 
-    def _model_class(self, name: str, metrics: EmittedMetrics) -> list[str]:
-        """The class of a model that updates its metrics itself."""
-        roles, several = self.function.parameters, bool(self.further_outputs)
-        values = {roles.features: "x", self.labels: "y"}
-        values |= {n: f'y_pred["{n}"]' if several else "y_pred" for n in (self.output_name, *self.further_outputs)}
-        if roles.features in metrics.reads:
-            changed = _Mutations(roles.features)
+    def _add_metrics(self, model: ModelClass, metrics: EmittedMetrics) -> None:
+        """Lets the class of the model update its metrics itself."""
+        features = self.function.parameters.features
+        if features in metrics.reads:
+            changed = _Mutations(features)
             self.function.node.body.visit(changed)
             if changed.found:
                 raise Blocked("TFM503", self.function.node.name, "a metric reads features that the model_fn changes")
-        names = {name: value for name, value in values.items() if name in metrics.reads}
-        methods = metric_methods(metrics.title, metrics.updated, names, self.indent)
-        if several:
-            methods.insert(0, loss_of_one_output(self.output_name, self.indent))
-        return model_class(name, "The network with its metrics.", methods, self.indent)
+        values = {features: "x", self.labels: "y"}
+        several = len(model.outputs) > 1
+        values |= {name: f'y_pred["{name}"]' if several else "y_pred" for name in model.outputs}
+        pairs = [(n, v) for n, v in values.items() if n in metrics.reads and n != v]
+        if pairs:
+            model.metrics.append(f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}")
+        model.metrics += metrics.updated
+        model.own_metrics, model.listed = True, metrics.title
+        if not model.loss and several:
+            model.loss.append(f'return super().compute_loss(x, y, y_pred["{self.output_name}"], sample_weight)')
 
     # -- signature -------------------------------------------------------------------------------------------------
 
@@ -303,7 +343,7 @@ class _Emitter:
             elif index in skipped:
                 # Loss, training and metrics are what `compile` says now: their comments go there.
                 final += waiting
-                final += comment_lines(node) if index not in self.moved else []
+                final += comment_lines(node) if index not in self.moved | self.kept else []
                 waiting = []
         final += [*waiting, *self.function.body.trailing_comments]
         return body, final

@@ -1,18 +1,22 @@
-"""The loss of a model_fn: one data term over labels and the model's output, and whether regularization is added."""
+"""The loss of a model_fn: one stock loss of the model's output, or the user's own statements (the general form)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, calls_in, names_given
-from migrator.program.calls import bind, is_false, is_true, string
+from migrator.program.calls import bind, is_false, is_none, is_true, string
+from migrator.program.carving import Carved, carve, check_pure
 from migrator.program.modes import EVAL, PREDICT, TRAIN
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_loss
 
+#: The refusals of a stock loss that the general form has an answer to.
+GENERAL_FORM = ("TFM301", "TFM302", "TFM304", "TFM305")
 _REGULARIZATION = ("tf.losses.get_regularization_loss",)
 
 
@@ -37,6 +41,142 @@ def read_model_loss(body: Body, expression: cst.BaseExpression) -> Loss:
     return Loss(data, regularized, frozenset(reader.consumed), reader.index)
 
 
+@dataclass(frozen=True)
+class GeneralLoss:
+    """A loss that a method of the model computes with the user's own statements.
+
+    `expression` is what the EstimatorSpec says, `carved` what the method needs, `moved` every statement of any mode
+    that goes to it, `collected` what `tf.losses.get_total_loss` adds up, and `summed` whether the last of TensorFlow
+    1's losses is a sum, which replicas add and do not average.
+    """
+
+    expression: cst.BaseExpression
+    carved: Carved
+    moved: frozenset[int]
+    regularized: bool
+    collected: tuple[cst.BaseExpression, ...]
+    summed: bool
+
+    @property
+    def nodes(self) -> tuple[cst.BaseExpression, ...]:
+        """The expressions that the method computes from its statements."""
+        return (self.expression, *self.collected)
+
+
+def output_of(names: Sequence[str]) -> cst.BaseExpression:
+    """The output of a model whose methods need some tensors of the network, by name."""
+    if len(names) == 1:
+        return cst.Name(names[0])
+    return cst.parse_expression("{" + ", ".join(f'"{name}": {name}' for name in names) + "}")
+
+
+def read_general_loss(body: Body, consumed: Collection[int]) -> GeneralLoss:
+    """Reads any loss; `consumed` are the statements that say something else. Raises Blocked (TFM301, TFM311)."""
+    found = []
+    for mode in (TRAIN, EVAL):
+        expression = body.piece("loss", mode)
+        if expression is not None:
+            found.append(_general(body, expression, consumed, mode))
+    first, other = found[0], found[-1]
+    different = _codes(body, first) != _codes(body, other) or first.carved.outputs != other.carved.outputs
+    if different:
+        raise Blocked("TFM301", other.expression, "EVAL mode reports another loss than TRAIN mode minimizes")
+    if not first.carved.outputs:
+        raise Blocked("TFM301", first.expression, "the loss reads no tensor of the network")
+    return replace(first, moved=first.moved | other.moved)
+
+
+def _codes(body: Body, loss: GeneralLoss) -> list[str]:
+    nodes = [body.statements[index].node for index in loss.carved.statements]
+    return [body.file.code(node).strip() for node in (*nodes, loss.expression, *loss.collected)]
+
+
+def _general(body: Body, expression: cst.BaseExpression, consumed: Collection[int], mode: str) -> GeneralLoss:
+    position = max(s.position for s, b in body.specs if mode in s.modes and not is_none(b.get("loss")))
+    roots = [(expression, position)]
+    imports = body.file.imports
+    carved = carve(body, roots, consumed, mode)
+    nodes = [*(body.statements[index].node for index in carved.statements), expression]
+    collected: list[cst.BaseExpression] = []
+    regularized = False
+    for call in (call for node in nodes for call in calls_in(node)):
+        name = imports.resolve(call.func) or ""
+        if name in ("tf.losses.get_total_loss", "tf.losses.get_losses") or collection_of(call, imports) == "LOSSES":
+            collected = _collected(body, consumed, mode, call)
+        regularized = regularized or name.startswith("tf.losses.get_regularization_loss")
+        regularized = regularized or collection_of(call, imports) == "REGULARIZATION_LOSSES"
+        if name == "tf.losses.get_total_loss":
+            added = bind(call, ("add_regularization_losses", "name", "scope"), name, "TFM301")
+            regularized = regularized or not is_false(added.get("add_regularization_losses"))
+    if collected:
+        carved = carve(body, [*roots, *((node, position) for node in collected)], consumed, mode)
+    moved = carved.moved | {
+        i for i, s in enumerate(body.statements) if mode in s.modes and _is_bare_loss(s.node, imports)
+    }
+    return GeneralLoss(expression, carved, frozenset(moved), regularized, tuple(collected), _is_summed(body, nodes))
+
+
+def collection_of(call: cst.Call, imports: ImportMap) -> str | None:
+    """The name in tf.GraphKeys whose collection a call reads; None for any other call."""
+    if imports.resolve(call.func) != "tf.get_collection" or not call.args:
+        return None
+    key = call.args[0].value
+    name = string(key) or imports.resolve(key) or ""
+    known = {
+        "losses": "LOSSES",
+        "regularization_losses": "REGULARIZATION_LOSSES",
+        "trainable_variables": "TRAINABLE_VARIABLES",
+    }
+    return known.get(name, name.removeprefix("tf.GraphKeys."))
+
+
+def _is_summed(body: Body, nodes: Sequence[cst.CSTNode]) -> bool:
+    """Whether the last of tf.losses that the loss calls adds up its examples: Estimator does not average those."""
+    summed = False
+    for call in (call for node in nodes for call in calls_in(node)):
+        name = body.file.imports.resolve(call.func) or ""
+        if name.startswith("tf.losses.") and not name.startswith("tf.losses.get_"):
+            reductions = [body.file.imports.resolve(arg.value) or "" for arg in call.args]
+            summed = any(text.endswith("Reduction.SUM") for text in reductions)
+    return summed
+
+
+def _is_bare_loss(node: cst.CSTNode, imports: ImportMap) -> bool:
+    """Whether a statement is a call of tf.losses that only adds to the collection of losses."""
+    if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1 or not isinstance(node.body[0], cst.Expr):
+        return False
+    value = node.body[0].value
+    return isinstance(value, cst.Call) and (imports.resolve(value.func) or "").startswith("tf.losses.")
+
+
+def _collected(body: Body, consumed: Collection[int], mode: str, total: cst.Call) -> list[cst.BaseExpression]:
+    """What the collection of losses holds: names of losses, and the calls that have none."""
+    imports = body.file.imports
+    inside = {id(call) for call in calls_in(body.node)}
+    for call in calls_in(body.file.module):
+        name = imports.resolve(call.func) or ""
+        if id(call) not in inside and name.startswith("tf.losses.") and not name.startswith("tf.losses.get_"):
+            raise Blocked("TFM301", call, "this loss may be one that `get_total_loss` of the model_fn adds up")
+    found: list[cst.BaseExpression] = []
+    for index, statement in enumerate(body.statements):
+        if index in consumed or mode not in statement.modes:
+            continue
+        for call in calls_in(statement.node):
+            name = imports.resolve(call.func) or ""
+            if not name.startswith("tf.losses.") or name.startswith("tf.losses.get_") or name.endswith("add_loss"):
+                continue
+            own = [d for d in body.definitions if d.index == index and d.value is call]
+            if own and len(body.definitions_of(own[0].name, mode)) == 1:
+                found.append(cst.Name(own[0].name))
+            elif _is_bare_loss(statement.node, imports):
+                found.append(call)
+            else:
+                raise Blocked("TFM301", call, "what the collection of losses holds cannot be followed")
+    if not found:
+        raise Blocked("TFM301", total, "the collection of losses is filled outside the model_fn")
+    return found
+
+
 def read_output(body: Body, data: DataLoss, label_names: Collection[str]) -> cst.BaseExpression:
     """The tensor that the model answers with: what the loss compares with the labels. Raises Blocked."""
     if data.prediction is not None:
@@ -44,6 +184,7 @@ def read_output(body: Body, data: DataLoss, label_names: Collection[str]) -> cst
             raise Blocked("TFM304", _reads_labels(body, data.prediction), "the network reads the labels")
         return data.prediction
     assert data.mean_of is not None
+    check_pure(data.mean_of, body)
     local = {d.name for d in body.definitions} | {body.parameters.features}
     tensors = sorted((_behind(body, data.mean_of, set(label_names)) & local) - set(label_names))
     if len(tensors) != 1 or tensors[0] == body.parameters.features:
@@ -73,12 +214,18 @@ def check_not_changed_later(
             raise Blocked("TFM301", node, f"`{sorted(later)[0]}` gets another value after the predictions")
 
 
+def taken_by_key(node: cst.CSTNode, name: str | None) -> cst.CSTNode | None:
+    """Where a name is taken apart by a string key: what it stands for is a dict."""
+    finder = _Subscripts(name)
+    node.visit(finder)
+    return finder.found
+
+
 def check_labels_are_a_tensor(body: Body) -> None:
     """Refuses labels that are taken apart by key. Raises Blocked (TFM305)."""
-    finder = _Subscripts(body.parameters.labels)
-    body.node.body.visit(finder)
-    if finder.found is not None:
-        raise Blocked("TFM305", finder.found, "the labels are a dict: give the model one tensor of labels")
+    found = taken_by_key(body.node.body, body.parameters.labels)
+    if found is not None:
+        raise Blocked("TFM305", found, "the labels are a dict: give the model one tensor of labels")
 
 
 def _check_same_in_eval(body: Body, loss: cst.BaseExpression) -> None:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from migrator.names.imports import ImportMap
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
 from migrator.program.calls import bind, is_none, string
+from migrator.program.carving import of_labels
 from migrator.program.leftovers import leftovers
-from migrator.program.loss import check_labels_are_a_tensor, check_not_changed_later, read_model_loss, read_output
+from migrator.program.loss import (
+    GENERAL_FORM,
+    GeneralLoss,
+    check_labels_are_a_tensor,
+    check_not_changed_later,
+    output_of,
+    read_general_loss,
+    read_model_loss,
+    read_output,
+    taken_by_key,
+)
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
@@ -39,7 +51,8 @@ _HOOKS = ("training_chief_hooks", "training_hooks", "evaluation_hooks", "predict
 class ModelFunction:
     """Everything that a Keras model of the same training needs, as nodes of the original tree.
 
-    `output` is the tensor that the loss reads and `output_name` its name where it is a plain name.
+    `output` is the tensor that the loss reads, or a dict of those that a GeneralLoss reads. `general` is the same
+    function in the general form, where its own loss is a stock one, and `refusal` why there is none.
     `hooks` are remarks about those of the EstimatorSpecs that are left out, `export_outputs` those of PREDICT mode.
     """
 
@@ -50,7 +63,7 @@ class ModelFunction:
     definitions: tuple[Definition, ...]
     statements: tuple[ModalStatement, ...]
     consumed: frozenset[int]
-    loss: DataLoss
+    loss: DataLoss | GeneralLoss | None
     output: cst.BaseExpression
     regularized: bool
     metrics: tuple[tuple[cst.BaseExpression, Metric], ...]
@@ -63,6 +76,13 @@ class ModelFunction:
     unclear: frozenset[str]
     hooks: tuple[Blocked, ...] = ()
     export_outputs: cst.BaseExpression | None = None
+    general: ModelFunction | None = None
+    refusal: Blocked | None = None
+
+    @property
+    def labels_by_key(self) -> bool:
+        """Whether the labels are a dict."""
+        return taken_by_key(self.node.body, self.parameters.labels) is not None
 
     @property
     def predicts_dicts(self) -> bool:
@@ -117,20 +137,12 @@ class _Reader:
         loss_expression = self._piece("loss", TRAIN)
         if loss_expression is None:
             raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
-        loss = read_model_loss(self.read_body, loss_expression)
-        self.consumed |= loss.statements
         train = self._train_op(loss_expression)
         metrics = read_metrics(self.read_body)
         self.consumed |= metrics.statements
         summaries = self._summaries()
-        self._training_is_apart(train)
-        label_names = self._label_names()
-        output = read_output(self.read_body, loss.data, label_names)
-        self._check_rebinding()
-        check_not_changed_later(self.read_body, loss, output, label_names, self.consumed)
-        check_labels_are_a_tensor(self.read_body)
         self._layer_names()
-        return ModelFunction(
+        function = ModelFunction(
             file=self.file,
             node=self.node,
             parameters=self.parameters,
@@ -138,19 +150,75 @@ class _Reader:
             definitions=self.definitions,
             statements=self.statements,
             consumed=frozenset(self.consumed),
-            loss=loss.data,
-            output=output,
-            regularized=loss.regularized,
+            loss=None,
+            output=loss_expression,
+            regularized=False,
             metrics=metrics.metrics,
             metrics_title=metrics.title,
             remarks=metrics.remarks,
             train=train,
             predictions=self._piece("predictions", PREDICT),
             summaries=tuple(summaries),
-            label_names=frozenset(label_names),
+            label_names=frozenset(),
             unclear=frozenset(self.unclear),
             hooks=hooks,
             export_outputs=self._piece("export_outputs", PREDICT),
+            general=None,
+        )
+        return self._with_loss(function, loss_expression)
+
+    # -- loss ------------------------------------------------------------------------------------------------------
+
+    def _with_loss(self, function: ModelFunction, expression: cst.BaseExpression) -> ModelFunction:
+        """The function with its stock loss, and the general form beside it for where that does not do."""
+        try:
+            general = self._general_form(function)
+        except Blocked as problem:
+            try:
+                return replace(self._stock_form(function, expression), refusal=problem)
+            except Blocked as other:
+                own = problem.code == "TFM311" and other.code == "TFM304"  # a network that reads the labels
+                raise (problem if other.code in GENERAL_FORM and not own else other) from None
+        try:
+            return replace(self._stock_form(function, expression), general=general)
+        except Blocked as problem:
+            if problem.code not in GENERAL_FORM:
+                raise
+            return general
+
+    def _stock_form(self, function: ModelFunction, expression: cst.BaseExpression) -> ModelFunction:
+        """The function with one stock loss over labels and one tensor of the network."""
+        body = self.read_body
+        loss = read_model_loss(body, expression)
+        consumed = function.consumed | loss.statements
+        self._training_is_apart(function.train, consumed)
+        label_names = self._label_names(consumed)
+        output = read_output(body, loss.data, label_names)
+        self._check_rebinding(consumed)
+        check_not_changed_later(body, loss, output, label_names, consumed)
+        check_labels_are_a_tensor(body)
+        return replace(
+            function,
+            consumed=consumed,
+            loss=loss.data,
+            output=output,
+            regularized=loss.regularized,
+            label_names=frozenset(label_names),
+        )
+
+    def _general_form(self, function: ModelFunction) -> ModelFunction:
+        """The function with a loss that a method of the model computes by the user's own statements."""
+        self._training_is_apart(function.train, function.consumed)
+        loss = read_general_loss(self.read_body, function.consumed)
+        consumed = function.consumed | loss.moved
+        self._check_rebinding(consumed)
+        return replace(
+            function,
+            consumed=consumed,
+            loss=loss,
+            output=output_of(loss.carved.outputs),
+            regularized=loss.regularized,
+            label_names=of_labels(self.read_body),
         )
 
     def _hooks(self) -> tuple[Blocked, ...]:
@@ -222,10 +290,15 @@ class _Reader:
                 return found
             found |= new
 
-    def _training_is_apart(self, train: TrainOp) -> None:
+    def _training_is_apart(self, train: TrainOp, consumed: Collection[int]) -> None:
         """What only the training knows must not be read elsewhere. Raises Blocked (TFM402, TFM403)."""
         for index, statement in enumerate(self.statements):
-            if index in self.consumed | train.rate.own or index == train.index or not statement.modes & {TRAIN, EVAL}:
+            if (
+                index in consumed
+                or index in train.rate.own
+                or index == train.index
+                or not statement.modes & {TRAIN, EVAL}
+            ):
                 continue
             apart = {node.value for node in name_nodes(statement.node) if node not in train.rate.steps}
             read = apart & (train.names | train.rate.names)
@@ -253,22 +326,22 @@ class _Reader:
 
     # -- names -----------------------------------------------------------------------------------------------------
 
-    def _label_names(self) -> set[str]:
+    def _label_names(self, consumed: Collection[int]) -> set[str]:
         """The labels parameter and every name computed from it."""
         names: set[str] = {self.parameters.labels} if self.parameters.labels else set()
         for index, statement in enumerate(self.statements):
-            if names & names_in(statement.node) and index not in self.consumed:
+            if names & names_in(statement.node) and index not in consumed:
                 names |= {d.name for d in self.definitions if d.index == index}
         return names
 
-    def _check_rebinding(self) -> None:
+    def _check_rebinding(self, consumed: Collection[int]) -> None:
         """A name with different values in different modes has no single Keras value."""
         for definition in self.definitions:
             for other in self.definitions:
                 if (
                     other.name == definition.name
                     and not (other.modes & definition.modes)
-                    and definition.index not in self.consumed
+                    and definition.index not in consumed
                     and self.file.code(other.value) != self.file.code(definition.value)
                 ):
                     place = self.statements[other.index].node

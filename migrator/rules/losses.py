@@ -8,9 +8,10 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
-from migrator.program.calls import bind, is_none, number
+from migrator.program.calls import bind, is_none, number, string
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
+from migrator.rules.site import CallRule, Site, call_text, expression
 
 RULES = (
     Rule(
@@ -18,13 +19,15 @@ RULES = (
         "the loss of a model_fn becomes a Keras loss",
         Severity.MANUAL,
         """
-Carried over: one of `tf.losses.mean_squared_error`, `absolute_difference`, `huber_loss`, `softmax_cross_entropy`,
-`sparse_softmax_cross_entropy`, `sigmoid_cross_entropy`, or `tf.reduce_mean` of a `tf.nn.*_cross_entropy_with_logits`
-or of an expression of labels and model output; plus `tf.losses.get_regularization_loss()`. The Keras losses agree to
-2e-7 over 60 steps (measured, without weights).
+One loss of labels and one output becomes a Keras loss: `tf.losses.mean_squared_error`, `absolute_difference`,
+`huber_loss`, `softmax_cross_entropy`, `sparse_softmax_cross_entropy`, `sigmoid_cross_entropy`, or `tf.reduce_mean` of a
+`tf.nn.*_cross_entropy_with_logits` or of an expression of labels and model output; plus
+`tf.losses.get_regularization_loss()`. The Keras losses agree to 2e-7 over 60 steps (measured, without weights).
 
-A loss of several data terms, a scaled one, or one that needs more than one tensor of the network is not carried over
-yet.
+Any other loss (several terms, several outputs of the network, features, weights, labels by key) becomes the
+`compute_loss` of a small subclass of `tf.keras.Model`, which runs the statements as they were written; the model then
+answers with the tensors that they read. Refused is a loss that differs between TRAIN and EVAL mode, or that reads a
+name which gets another value later.
 """,
         (
             Example("tf.losses.mean_squared_error(labels, logits)", "tf.keras.losses.MeanSquaredError()"),
@@ -52,9 +55,29 @@ yet.
         Severity.MANUAL,
         """
 With `weights=` TensorFlow 1 divides by the number of non-zero weights, Keras by the batch size: the loss is 60 to
-90 % off where weights are zero (measured). Such losses, and `reduction=` of SUM or NONE, are not carried over yet.
+90 % off where weights are zero (measured). So such losses are written out in the `compute_loss` of the model, the
+weighted mean in a function of three lines. Every reduction of `tf.losses.Reduction` is carried over.
 """,
-        (Example("tf.losses.mean_squared_error(labels, logits, weights=w)", None),),
+    ),
+    Rule(
+        "TFM311",
+        "the loss calls what may make variables",
+        Severity.MANUAL,
+        """
+A Keras model makes its variables in its network. A loss that calls a layer, or a function of another module, cannot be
+moved to `compute_loss`, which sees the network's tensors only. Call the layer outside of the loss and give the loss its
+result, or bring the function into the file of the model_fn.
+""",
+    ),
+    Rule(
+        "TFM312",
+        "the loss reads variables by their names",
+        Severity.MANUAL,
+        """
+Names of variables in TensorFlow 1 have the scopes in them, in Keras they do not. Conditions such as
+`"bias" not in v.name` are carried over for the names that layers of both give (kernel, bias, beta, gamma,
+batch_normalization); for others, and for collections of the user's own, choose the variables in another way.
+""",
     ),
     Rule(
         "TFM303",
@@ -204,3 +227,144 @@ def read_cross_entropy(call: cst.Call, imports: ImportMap) -> DataLoss | None:
     if "labels" not in bound or "logits" not in bound:
         raise Blocked("TFM301", call, f"`{name}` is called without labels or logits")
     return DataLoss(bound["labels"], bound["logits"], keras, ("from_logits=True",))
+
+
+# -- calls in code that stays code (a method of the model, a helper function) ---------------------------------------
+
+_SIGNATURES: dict[str, tuple[str, ...]] = {
+    **{name: (_FIRST_NAME.get(name, "labels"), *known[0][1:]) for name, known in _LOSSES.items()},
+    "tf.losses.log_loss": ("labels", "predictions", "weights", "epsilon", "scope", "loss_collection", "reduction"),
+    "tf.losses.hinge_loss": ("labels", "logits", "weights", "scope", "loss_collection", "reduction"),
+    "tf.losses.cosine_distance": ("labels", "predictions", "axis", "weights", *_COMMON, "dim"),
+    "tf.losses.compute_weighted_loss": ("losses", "weights", *_COMMON),
+}
+_WEIGHTED_MEAN = '''\
+def {name}(losses, weights):
+    """The weighted losses over the number of non-zero weights, as tf.losses of TensorFlow 1 had it."""
+    weights = tf.broadcast_to(tf.cast(weights, losses.dtype), tf.shape(losses))
+    return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), tf.math.count_nonzero(weights, dtype=losses.dtype))
+'''
+_WEIGHTED_AVERAGE = '''\
+def {name}(losses, weights):
+    """The weighted losses over the sum of the weights."""
+    weights = tf.broadcast_to(tf.cast(weights, losses.dtype), tf.shape(losses))
+    return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), tf.reduce_sum(weights))
+'''
+
+
+def _written_out(site: Site) -> cst.BaseExpression:
+    """A call of tf.losses as arithmetic over its losses."""
+    bound = site.arguments(_SIGNATURES[site.name], "TFM301")
+    weights = bound.get("weights")
+    factor = 1.0 if weights is None else number(weights)
+    reduction = "SUM_BY_NONZERO_WEIGHTS"
+    if "reduction" in bound:
+        given = string(bound["reduction"]) or site.code(site.originals(_SIGNATURES[site.name], "TFM301")["reduction"])
+        reduction = given.rpartition(".")[2].upper()
+    if reduction not in (*_SAME_REDUCTIONS, "SUM", "NONE"):
+        raise Blocked("TFM302", bound["reduction"], "this reduction is not one of tf.losses.Reduction")
+    simple = weights is None or factor is not None
+    losses = _losses_of(site, bound, means=simple and reduction in _SAME_REDUCTIONS)
+    if simple:
+        if reduction in _SAME_REDUCTIONS:
+            # The mean over the sum of equal weights does not see them.
+            factor = 1.0 if reduction == "MEAN" else factor
+            losses = f"tf.reduce_mean({losses})"
+        elif reduction == "SUM":
+            losses = f"tf.reduce_sum({losses})"
+        assert weights is None or factor is not None
+        scaled = losses if factor == 1.0 or weights is None else f"{site.code(weights)} * {_operand(losses)}"
+        return expression(f"({scaled})" if scaled is not losses else scaled)
+    assert weights is not None
+    given = site.code(weights)
+    if reduction in ("SUM_BY_NONZERO_WEIGHTS", "SUM_OVER_NONZERO_WEIGHTS"):
+        return expression(f"{site.helper('weighted_mean', _WEIGHTED_MEAN)}({losses}, {given})")
+    if reduction == "MEAN":
+        return expression(f"{site.helper('weighted_average', _WEIGHTED_AVERAGE)}({losses}, {given})")
+    if site.name == "tf.losses.sparse_softmax_cross_entropy":
+        # TensorFlow 1 drops the last axis of weights [b, 1] here; the product would be a table.
+        given = f"tf.reshape({given}, [-1])"
+    product = f"{_operand(losses)} * {_as_float(given)}"
+    return expression(
+        {"SUM": f"tf.reduce_sum({product})", "NONE": f"({product})"}.get(reduction, f"tf.reduce_mean({product})")
+    )
+
+
+def _losses_of(site: Site, bound: dict[str, cst.BaseExpression], means: bool) -> str:
+    """The losses of single elements (or examples, where TensorFlow 1 has them by example); with `means`, something
+    that has the same mean and reads better.
+    """
+    parameters = _SIGNATURES[site.name]
+    if parameters[0] not in bound or (len(parameters) > 5 and parameters[1] not in bound):
+        raise Blocked("TFM301", site.original, f"`{site.name}` is called without labels or predictions")
+    name = site.name.removeprefix("tf.losses.")
+    label = site.code(bound[parameters[0]])
+    if name == "compute_weighted_loss":
+        return label
+    output = site.code(bound[parameters[1]])
+    smoothing = bound.get("label_smoothing")
+    smooth = smoothing is not None and number(smoothing) != 0.0
+    extra = f", label_smoothing={site.code(smoothing)}" if smoothing is not None and smooth else ""
+    if name == "softmax_cross_entropy":
+        # TensorFlow 1 sends no gradient to these labels, wherever they come from.
+        label = label if label.startswith(("tf.one_hot(", "tf.stop_gradient(")) else f"tf.stop_gradient({label})"
+        return f"tf.keras.losses.categorical_crossentropy({label}, {output}, from_logits=True{extra})"
+    if name == "sparse_softmax_cross_entropy":
+        return f"tf.keras.losses.sparse_categorical_crossentropy({label}, {output}, from_logits=True)"
+    if means and name in ("mean_squared_error", "absolute_difference"):
+        function = {"mean_squared_error": "mean_squared_error", "absolute_difference": "mean_absolute_error"}[name]
+        return f"tf.keras.losses.{function}({label}, {output})"
+    if name in ("huber_loss", "sigmoid_cross_entropy"):
+        if name == "sigmoid_cross_entropy" and not means and not smooth:
+            return f"tf.nn.sigmoid_cross_entropy_with_logits({_as_float(label)}, {output})"
+        delta = site.code(bound["delta"]) if "delta" in bound else "1.0"
+        call = "huber" if name == "huber_loss" else "binary_crossentropy"
+        rest = f"delta={delta}" if name == "huber_loss" else f"from_logits=True{extra}"
+        if not means:
+            # Keras takes the mean over the last axis: one more keeps every element.
+            label, output = (f"tf.expand_dims({text}, -1)" for text in (label, output))
+        return f"tf.keras.losses.{call}({label}, {output}, {rest})"
+    label = _as_float(label)
+    if name == "mean_squared_error":
+        return f"tf.math.squared_difference({output}, {label})"
+    if name == "absolute_difference":
+        return f"tf.abs({_operand(output)} - {_operand(label)})"
+    if name == "hinge_loss":
+        return f"tf.nn.relu(1.0 - (2.0 * {_operand(label)} - 1.0) * {_operand(output)})"
+    if name == "cosine_distance":
+        axis = bound.get("axis", bound.get("dim"))
+        if axis is None:
+            raise Blocked("TFM301", site.original, "`tf.losses.cosine_distance` is called without an axis")
+        product = f"{_operand(label)} * {_operand(output)}"
+        return f"(1.0 - tf.reduce_sum({product}, axis={site.code(axis)}, keepdims=True))"
+    assert name == "log_loss"
+    epsilon = site.code(bound["epsilon"]) if "epsilon" in bound else "1e-7"
+    yes = f"{_operand(label)} * tf.math.log({_operand(output)} + {epsilon})"
+    no = f"(1.0 - {_operand(label)}) * tf.math.log(1.0 - {_operand(output)} + {epsilon})"
+    return f"(-{yes} - {no})"
+
+
+def _as_float(text: str) -> str:
+    return text if text.startswith("tf.cast(") and text.endswith("tf.float32)") else f"tf.cast({text}, tf.float32)"
+
+
+def _operand(text: str) -> str:
+    """The text of an expression, in parentheses where an operator beside it would take it apart."""
+    node = cst.parse_expression(text)
+    simple = isinstance(node, cst.Name | cst.Call | cst.Attribute | cst.Subscript | cst.Integer | cst.Float)
+    return text if simple or node.lpar else f"({text})"
+
+
+def _weighted_cross_entropy(site: Site) -> cst.BaseExpression:
+    """Its labels were called targets before TensorFlow 1.15."""
+    bound = site.arguments(("labels", "logits", "pos_weight", "name", "targets"), "TFM301")
+    bound = {"labels": bound.pop("targets", cst.Name("None")), **bound}
+    if is_none(bound["labels"]) or "logits" not in bound or "pos_weight" not in bound:
+        raise Blocked("TFM301", site.original, f"`{site.name}` is called without labels, logits or pos_weight")
+    return expression(call_text(site.name, [f"{key}={site.code(value)}" for key, value in bound.items()]))
+
+
+CALLS: dict[str, CallRule] = {
+    **dict.fromkeys(_SIGNATURES, _written_out),
+    "tf.nn.weighted_cross_entropy_with_logits": _weighted_cross_entropy,
+}

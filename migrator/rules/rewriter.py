@@ -133,13 +133,18 @@ def is_dimension(node: cst.Attribute) -> bool:
     return isinstance(whole, cst.Attribute) and whole.attr.value == "shape"
 
 
+def _is_reduction(name: str | None) -> bool:
+    return name is not None and name.startswith("tf.losses.Reduction.")
+
+
 class Rewriter(cst.CSTTransformer):
     """Rewrites every TensorFlow reference below a node.
 
     `problems` collects what could not be carried over, `partitioners` the partitioners of variable scopes (as text,
     with the node that gave each), `remarks` what is carried over and should be looked at, `classes` the classes that
     the file needs (name and text). `updates` says whether the program runs UPDATE_OPS (None: one does, another does
-    not). Visit only nodes of the file's own tree, so that problems have places.
+    not). `replaced` are calls that somebody else found the new form of.
+    Visit only nodes of the file's own tree, so that problems have places.
     """
 
     def __init__(
@@ -164,6 +169,7 @@ class Rewriter(cst.CSTTransformer):
         self.dropped_regularizers: list[cst.CSTNode] = []
         self.needs: set[str] = set()
         self.training = TrainingContext()
+        self.replaced: dict[cst.CSTNode, cst.BaseExpression] = {}
         self._consumed: set[cst.CSTNode] = set()
         self._known_objects: set[cst.CSTNode] = set()
         self._object_classes: dict[str, str | None] = {}
@@ -238,6 +244,8 @@ class Rewriter(cst.CSTTransformer):
         self.partitioners.append((node, text))
 
     def visit_Call(self, node: cst.Call) -> bool:
+        if node in self.replaced:
+            return False
         if is_iterator(node):
             self.problems.append(
                 Blocked("TFM601", node, "the tensors of this iterator are used otherwise than being returned")
@@ -247,6 +255,9 @@ class Rewriter(cst.CSTTransformer):
             self._consumed.add(node.func)
         if name == "tf.logging.set_verbosity":
             self._consumed.update(arg.value for arg in node.args if self.imports.tensorflow(arg.value) in logs.LEVELS)
+        if name is not None and name.startswith("tf.losses."):
+            reductions = (arg.value for arg in node.args if _is_reduction(self.imports.tensorflow(arg.value)))
+            self._consumed.update(reductions)
         if name is not None and name.startswith(_LAYERS) and name in _CALLS:
             self._skip_arguments(name, node)
         if self._object_class(node.func) is not None:
@@ -298,6 +309,8 @@ class Rewriter(cst.CSTTransformer):
         return self._object_classes[node.value]
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if original_node in self.replaced:
+            return self.replaced[original_node]
         name = self.imports.tensorflow(original_node.func)
         object_class = self._object_class(original_node.func) if name is None else None
         try:

@@ -76,6 +76,11 @@ class Site:
     definition: Callable[[str], cst.BaseExpression | None] = lambda name: None
     training: TrainingContext = field(default_factory=TrainingContext)
 
+    def helper(self, wanted: str, text: str) -> str:
+        """The name of a function or class that the file gets; `text` has `{name}` where its name goes."""
+        self.classes[wanted] = text.replace("{name}", wanted)
+        return wanted
+
     def tensorflow(self, node: cst.BaseExpression) -> str | None:
         """The TensorFlow 1 name of an expression."""
         return self.imports.tensorflow(node) if self.imports is not None else None

@@ -64,6 +64,13 @@ SOFTMAX = """\
 logits = tf.layers.dense(net, 4)
     predictions = {"classes": tf.argmax(logits, 1), "probabilities": tf.nn.softmax(logits)}
     loss = tf.losses.sparse_softmax_cross_entropy(labels=labels, logits=logits)"""
+TWO_OUTPUTS = """\
+    inner = tf.layers.dense(net, 3)
+    logits = tf.layers.dense(net, 4)
+    number = tf.squeeze(tf.layers.dense(inner, 1), 1)
+    weights = features["w"]
+    first = tf.losses.sparse_softmax_cross_entropy(labels=labels["c"], logits=logits, weights=weights)
+    loss = first + 0.5 * tf.losses.mean_squared_error(labels["n"], number)"""[4:]
 SQUEEZED = """\
 hidden = tf.layers.dense(net, 3, activation=tf.nn.relu)
     logits = tf.squeeze(tf.layers.dense(hidden, 1), 1)
@@ -202,6 +209,19 @@ CASES: dict[str, tuple[str, str, str, str]] = {
         '{"logits": logits, "hidden": hidden}',
     ),
 }
+CASES["a loss of two outputs, labels by key, the mean of a loss"] = (
+    'y = {"c": random.randint(0, 4, size=count).astype(np.int64), "n": x.sum(axis=1)}',
+    TWO_OUTPUTS,
+    display(
+        {
+            "accuracy": 'tf.metrics.accuracy(labels["c"], tf.argmax(logits, 1), weights)',
+            "rmse": 'tf.metrics.root_mean_squared_error(labels["n"], number)',
+            "first": "tf.metrics.mean(first)",
+            "inner": "tf.metrics.mean(inner)",
+        }
+    ),
+    '{"logits": logits, "number": number, "inner": inner}',
+)
 
 
 @pytest.mark.parametrize("construct", CASES)

@@ -39,13 +39,29 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
         "TFM702",
         "fixed_size_partitioner(3)",
     ),
-    "weighted loss": (
-        program(loss="loss = tf.losses.mean_squared_error(labels, logits, weights=features)"),
-        "TFM302",
-        "weights",
+    "unknown loss": (
+        program(loss="loss = tf.losses.mean_pairwise_squared_error(labels, logits)"),
+        "TFM203",
+        "pairwise",
     ),
-    "unknown loss": (program(loss="loss = tf.losses.cosine_distance(labels, logits, 1)"), "TFM301", "cosine"),
-    "scaled loss": (program(loss="loss = 0.5 * tf.losses.mean_squared_error(labels, logits)"), "TFM301", "0.5"),
+    "variables made by the loss": (
+        program(loss="loss = tf.reduce_mean(tf.layers.dense(logits, 2) * labels)"),
+        "TFM311",
+        "tf.layers.dense(logits",
+    ),
+    "loss that knows variables by other names": (
+        program(
+            loss="loss = tf.reduce_mean((logits - labels) ** 2)\n"
+            'loss += tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables() if "block" in v.name])'
+        ),
+        "TFM312",
+        '"block" in v.name',
+    ),
+    "another loss in training": (
+        program(loss="loss = 2.0 * tf.reduce_mean((logits - labels) ** 2)\nif mode == 'train':\n    loss *= 2.0"),
+        "TFM301",
+        "loss",
+    ),
     "unknown optimizer": (program(optimizer="tf.train.SyncReplicasOptimizer(0.1)"), "TFM401", "SyncReplicas"),
     "schedule": (
         program(optimizer="tf.train.GradientDescentOptimizer(tf.train.exponential_decay(0.1, 1, 1, 1))"),

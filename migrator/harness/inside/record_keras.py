@@ -136,10 +136,16 @@ class KerasRecorder(object):
 
     # -- variables --
     def model_parts(self, model):
-        """Parts of the model's variables, whole variables in creation order, shards in place."""
+        """Parts of the model's variables, whole variables in creation order, shards in place.
+
+        Metrics that are attributes of a model count among its variables; what they add up is no weight.
+        """
         groups = {}
         trainable = {id(variable) for variable in model.trainable_variables}
+        sums = {id(variable) for metric in model.metrics for variable in metric.variables}
         for variable in model.variables:
+            if id(variable) in sums:
+                continue
             pieces = list(getattr(variable, "variables", [])) or [variable]
             for piece in pieces:
                 container = getattr(piece, "_sharded_container", None)

@@ -1,0 +1,272 @@
+"""The general form: a subclass of tf.keras.Model whose `compute_loss` runs the user's own statements.
+
+Where loss or metrics need more than one stock object over labels and one output, the model answers with the tensors
+that they read (one tensor, or a dict of them by name), and methods of a small class compute them:
+
+    class Model(tf.keras.Model):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.loss_tracker = tf.keras.metrics.Mean(name="loss")
+
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None):
+            labels, logits = y, y_pred["logits"]
+            ...
+            self.loss_tracker.update_state(loss)
+            return loss
+
+Keras shows no loss of a model that overrides `compute_loss`, so the class tracks it; a mean over batches is what
+Estimator reports (TFM303).
+
+Metrics of such a model: `carve(body, roots, consumed, EVAL)` of program/carving.py says which statements the values
+of a metric need and which tensors of the network they read; the model's `outputs` are those of the loss and these.
+`Method.lines(carved)` writes the statements down, `ModelClass.trackers` gets the metric, and `ModelClass.metrics` these
+lines and `self.accuracy.update_state(...)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from migrator.emit.names import free
+from migrator.names.imports import ImportMap
+from migrator.program.calls import is_false
+from migrator.program.carving import Carved, given
+from migrator.program.loss import GeneralLoss, collection_of, output_of
+from migrator.program.model_function import ModelFunction
+from migrator.program.parsed import Blocked, names_in
+
+WIDTH = 100
+_STEP = ("tf.train.get_global_step", "tf.train.get_or_create_global_step", "tf.train.create_global_step")
+# Names of variables that layers of both worlds give: a condition on a variable's name means the same for these.
+_SAME_NAMES = ("kernel", "bias", "beta", "gamma", "batch_normalization")
+
+
+@dataclass
+class ModelClass:
+    """The class as it is put together; a model with one output answers with that tensor, another with a dict of them.
+
+    `trackers` are the metrics that it holds (attribute, expression), `outputs` the tensors that it answers with,
+    `loss` the lines of its `compute_loss`, if any. With `own_metrics` it has a `compute_metrics` too, whose lines
+    `metrics` update the metrics in the dict named `listed`: Keras' own, which serves the metrics given to `compile`,
+    wants labels and outputs of one structure. Those metrics are no attributes: Keras counts the variables of such among
+    the model's weights.
+    """
+
+    name: str
+    outputs: tuple[str, ...]
+    trackers: list[tuple[str, str]] = field(default_factory=list)
+    loss: list[str] = field(default_factory=list)
+    own_metrics: bool = False
+    metrics: list[str] = field(default_factory=list)
+    listed: str | None = None
+
+    @property
+    def output(self) -> cst.BaseExpression:
+        """What the model answers with."""
+        return output_of(self.outputs)
+
+    def lines(self, indent: str) -> list[str]:
+        """The lines of the class."""
+        init = ["super().__init__(*args, **kwargs)", *(f"self.{name} = {metric}" for name, metric in self.trackers)]
+        methods: list[tuple[str, list[str]]] = []
+        if self.trackers:
+            methods.append(("def __init__(self, *args, **kwargs):", init))
+        if self.listed is not None:
+            listed = [f"return [*super().metrics, *{self.listed}.values()]"]
+            methods.append(("@property\ndef metrics(self):", listed))
+        if self.loss:
+            methods.append(("def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None):", self.loss))
+        if self.own_metrics:
+            body = [*self.metrics, "return self.get_metrics_result()"]
+            methods.append(("def compute_metrics(self, x, y, y_pred, sample_weight):", body))
+        lines = ["", f"class {self.name}(tf.keras.Model):"]
+        for head, body in methods:
+            lines += [
+                *(indent + line for line in head.split("\n")),
+                *(f"{indent * 2}{line}" if line else "" for line in body),
+                "",
+            ]
+        return lines
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a method of the model class needs to write the user's statements down.
+
+    `text` gives the new code of a node of the model_fn, with some expressions `replaced`; `outputs` are all tensors
+    that the model answers with.
+    """
+
+    function: ModelFunction
+    text: Callable[[cst.CSTNode], str]
+    replaced: dict[cst.CSTNode, cst.BaseExpression]
+    outputs: Sequence[str]
+
+    def lines(self, carved: Carved) -> list[str]:
+        """The first line, which gives features, labels and outputs their names, and the statements."""
+        lines = self.unpack(carved)
+        for index in carved.statements:
+            statement = self.function.statements[index].node
+            lines += self.code(statement).strip("\n").splitlines()
+        return lines
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The new code of a node of the model_fn, where it stands in a method of the model."""
+        loss = self.function.loss
+        collected = [self.text(n) for n in loss.collected] if isinstance(loss, GeneralLoss) else []
+        finder = _OfModel(self.function, collected)
+        node.visit(finder)
+        self.replaced.update(finder.found)
+        return self.text(node)
+
+    def unpack(self, carved: Carved) -> list[str]:
+        """`features, labels, logits = x, y, y_pred["logits"]`."""
+        parameters = self.function.parameters
+        pairs: list[tuple[str, str]] = []
+        if parameters.features in carved.reads and parameters.features not in carved.outputs:
+            copied = "dict(x)" if _is_taken_apart(self.function, carved, parameters.features) else "x"
+            pairs.append((parameters.features, copied))
+        if parameters.labels is not None and parameters.labels in carved.reads:
+            pairs.append((parameters.labels, "y"))
+        for name in carved.outputs:
+            pairs.append((name, "y_pred" if len(self.outputs) == 1 else f'y_pred["{name}"]'))
+        pairs = [(name, value) for name, value in pairs if name != value]
+        if not pairs:
+            return []
+        line = f"{', '.join(n for n, _ in pairs)} = {', '.join(v for _, v in pairs)}"
+        if len(line) <= WIDTH - 16 or {name for name, _ in pairs} & {"x", "y", "y_pred"}:
+            return [line]
+        return [f"{name} = {value}" for name, value in pairs]
+
+
+def closure(function: ModelFunction, carved: Carved, roots: Sequence[cst.CSTNode]) -> set[str]:
+    """The names that a method finds around itself, in the function that makes the model."""
+    statements = [function.statements[index] for index in carved.statements]
+    read = set().union(*(names_in(s.node) for s in statements), *(names_in(node) for node in roots))
+    return read - set().union(*(given(s) for s in statements)) - carved.reads
+
+
+def _is_taken_apart(function: ModelFunction, carved: Carved, features: str) -> bool:
+    """Whether the statements of a method change the dict of features (`features.pop("weight")`)."""
+    return any(features in given(function.statements[index]) for index in carved.statements)
+
+
+def emit_general_loss(
+    function: ModelFunction,
+    text: Callable[[cst.CSTNode], str],
+    replaced: dict[cst.CSTNode, cst.BaseExpression],
+    taken: set[str],
+    outputs: Sequence[str],
+    replicas: bool,
+) -> ModelClass:
+    """Builds the class of a model with these outputs, with its loss.
+
+    `replicas` says that the model may train on several devices at a time: Keras adds up what they compute, where
+    Estimator takes the mean. Raises Blocked (TFM312).
+    """
+    loss = function.loss
+    assert isinstance(loss, GeneralLoss)
+    model = ModelClass(class_name(function, taken), tuple(outputs))
+    method = Method(function, text, replaced, outputs)
+    lines = method.lines(loss.carved)
+    name = loss.expression.value if isinstance(loss.expression, cst.Name) else None
+    if name is None:
+        name = free(
+            "loss", set().union(*(names_in(function.statements[i].node) for i in loss.carved.statements), set())
+        )
+        lines.append(f"{name} = {method.code(loss.expression)}")
+    model.trackers.append(("loss_tracker", 'tf.keras.metrics.Mean(name="loss")'))
+    lines.append(f"self.loss_tracker.update_state({name})")
+    mean = replicas and not loss.summed
+    lines.append(f"return {name} / self.distribute_strategy.num_replicas_in_sync" if mean else f"return {name}")
+    model.loss += lines
+    model.own_metrics = len(outputs) > 1 or function.labels_by_key
+    return model
+
+
+def class_name(function: ModelFunction, taken: set[str]) -> str:
+    """`cnn_model_fn` gives CnnModel; the name is added to `taken`."""
+    words = function.node.name.value.strip("_").removesuffix("_fn").split("_")
+    name = free("".join(word[:1].upper() + word[1:] for word in words if word) or "Model", taken)
+    taken.add(name)
+    return name
+
+
+class _OfModel(cst.CSTVisitor):
+    """Finds what TensorFlow 1 keeps in collections of the graph, and says what the model knows itself instead."""
+
+    def __init__(self, function: ModelFunction, collected: Sequence[str]) -> None:
+        super().__init__()
+        self.function = function
+        self.imports: ImportMap = function.file.imports
+        self.collected = collected
+        self.found: dict[cst.CSTNode, cst.BaseExpression] = {}
+
+    def visit_Call(self, node: cst.Call) -> None:
+        text = self._replacement(self.imports.resolve(node.func) or "", node)
+        if text is not None:
+            self.found[node] = cst.parse_expression(text)
+
+    def _replacement(self, name: str, call: cst.Call) -> str | None:
+        if name == "tf.trainable_variables":
+            self._no_scope(call, 0)
+            return "self.trainable_variables"
+        if name == "tf.losses.get_regularization_losses":
+            self._no_scope(call, 0)
+            return "self.losses"
+        if name == "tf.losses.get_regularization_loss":
+            self._no_scope(call, 0)
+            return self._regularization()
+        if name == "tf.losses.get_losses":
+            self._no_scope(call, 0)
+            return f"[{', '.join(self.collected)}]"
+        if name == "tf.losses.get_total_loss":
+            alone = any(is_false(arg.value) for arg in call.args[:1])
+            return " + ".join([*self.collected, *(() if alone else (self._regularization(),))])
+        if name in _STEP:
+            return "self.optimizer.iterations"
+        if name == "tf.get_collection":
+            self._no_scope(call, 1)
+            key = collection_of(call, self.imports)
+            if key == "LOSSES":
+                return f"[{', '.join(self.collected)}]"
+            known = {"REGULARIZATION_LOSSES": "self.losses", "TRAINABLE_VARIABLES": "self.trainable_variables"}
+            if key not in known:
+                raise Blocked("TFM312", call, "the loss reads a collection that a Keras model does not have")
+            return known[key]
+        return None
+
+    def _no_scope(self, call: cst.Call, known: int) -> None:
+        if len(call.args) > known:
+            raise Blocked("TFM312", call, "the loss reads variables by the name of their scope, which Keras has not")
+
+    def _regularization(self) -> str:
+        # The sum of an empty list is 0, as in TensorFlow 1; tf.add_n wants at least one term.
+        return "tf.add_n(self.losses)" if "regularizer" in self.function.file.text else "sum(self.losses)"
+
+    def visit_Comparison(self, node: cst.Comparison) -> None:
+        for attribute in _name_attributes(node):
+            target = node.comparisons[0]
+            fits = len(node.comparisons) == 1 and target.comparator is attribute
+            fits = fits and isinstance(target.operator, cst.In | cst.NotIn) and isinstance(node.left, cst.SimpleString)
+            if not fits or str(node.left.evaluated_value) not in _SAME_NAMES:  # type: ignore[attr-defined]
+                raise Blocked("TFM312", node, "this condition on the names of variables may mean others in Keras")
+
+
+def _name_attributes(node: cst.CSTNode) -> list[cst.Attribute]:
+    finder = _Names()
+    node.visit(finder)
+    return finder.found
+
+
+class _Names(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Attribute] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        if node.attr.value == "name":
+            self.found.append(node)
