@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 import libcst as cst
 
@@ -16,12 +15,12 @@ from migrator.emit.metrics import EmittedMetrics, emit_metrics
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
-from migrator.program.calls import is_true
 from migrator.program.comments import comment_lines
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
 from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.rules.dropout import training_dropout
 from migrator.rules.layers import runs_updates
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import TrainingContext
@@ -104,6 +103,10 @@ class _Emitter:
             function.regularized,
             lambda name: function.define(name) or function.file.constants.get(name),
         )
+        for statement in function.statements:
+            call = training_dropout(statement.node, function.file.imports)
+            if call is not None and statement.modes == {TRAIN}:
+                self.rewriter.training_calls.add(call)
         self.rewriter.updates = runs_updates(function.node, function.file.imports)
         self.rate_class = optimizer.prepare(self.rewriter, training, function.train, function.file.code)
         if wants_predictor and function.predictions is None:
@@ -321,7 +324,7 @@ class _Emitter:
             if defined and not defined & live and self._may_go(index, defined):
                 continue
             keep.append(index)
-            new[index] = self._rewritten(self._as_dropout(statement))
+            new[index] = self._rewritten(statement.node)
             live |= names_in(new[index])
         kept = set(keep)
         body: list[cst.BaseStatement] = []
@@ -384,28 +387,11 @@ class _Emitter:
 
     def _is_training_dropout(self, statement: ModalStatement) -> bool:
         """`if mode == TRAIN: net = tf.layers.dropout(net, ...)`, which is what a Keras dropout does."""
-        return statement.modes == {TRAIN} and self._as_dropout(statement) is not statement.node
-
-    def _as_dropout(self, statement: ModalStatement) -> cst.BaseStatement:
-        """A dropout of TRAIN mode only, its `training=True` left to Keras; any other statement as it is."""
-        node = statement.node
-        if statement.modes != {TRAIN} or not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
-            return node
-        small = node.body[0]
-        call_node = small.value if isinstance(small, cst.Assign) else None
-        if not isinstance(call_node, cst.Call) or self.file.imports.resolve(call_node.func) != "tf.layers.dropout":
-            return node
-        given = [a for a in call_node.args if a.keyword is not None and a.keyword.value == "training"]
-        inputs = call_node.args[0].value if call_node.args else None
-        assert isinstance(small, cst.Assign)
-        target = small.targets[0].target
-        same = isinstance(inputs, cst.Name) and isinstance(target, cst.Name) and inputs.value == target.value
-        if len(given) != 1 or not same or not is_true(given[0].value):
-            return node
-        training = cst.parse_expression(f'{self.function.body.names.mode} == "{TRAIN}"')
-        new = node.deep_replace(given[0].value, cast(Any, training))
-        assert isinstance(new, cst.SimpleStatementLine)
-        return new
+        return (
+            statement.modes == {TRAIN}
+            and isinstance(statement.node, cst.SimpleStatementLine)
+            and training_dropout(statement.node, self.file.imports) in self.rewriter.training_calls
+        )
 
     def _may_go(self, index: int, defined: set[str]) -> bool:
         """Whether an assignment that the new function does not read may be left out.

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 
 import libcst as cst
 
 from migrator.findings import Severity
 from migrator.program.calls import is_false, is_none, is_true, number, string
-from migrator.program.modes import ALL, TRAIN, ModeNames
 from migrator.program.parsed import Blocked
+from migrator.rules.dropout import rate_of
 from migrator.rules.layers import (
     Layer,
     Value,
     build,
     frozen_averages,
     keras_name,
-    keyword,
     named_arguments,
     phase_arguments,
     read_phase,
     split_inputs,
+    training_rate,
 )
 from migrator.rules.rule import Example, Rule
-from migrator.rules.site import CallRule, Site, expression
+from migrator.rules.site import CallRule, Site, keyword
 
 RULES = (
     Rule(
@@ -116,7 +115,6 @@ computes what contrib did. To take the stock layer, name it in place of that cla
     ),
 )
 
-Definition = Callable[[str], cst.BaseExpression | None]
 _CODE = "TFM224"
 _ENDS = (
     "normalizer_fn normalizer_params weights_initializer weights_regularizer biases_initializer biases_regularizer"
@@ -183,18 +181,6 @@ def _bias(site: Site, value: cst.BaseExpression) -> tuple[str, cst.BaseExpressio
 def _updates_collections(site: Site, value: cst.BaseExpression) -> None:
     if not is_none(value) and site.tensorflow(value) != "tf.GraphKeys.UPDATE_OPS":
         raise Blocked(_CODE, value, "`updates_collections` is neither None nor UPDATE_OPS")
-
-
-def rate_of(keep: cst.BaseExpression) -> cst.BaseExpression:
-    """The rate of what a dropout keeps."""
-    if isinstance(keep, cst.Float | cst.Integer):
-        return expression(str(1 - Decimal(keep.value.replace("_", ""))))
-    if isinstance(keep, cst.BinaryOperation) and isinstance(keep.operator, cst.Subtract) and number(keep.left) == 1.0:
-        return keep.right.with_changes(lpar=keep.lpar, rpar=keep.rpar) if not keep.right.lpar else keep.right
-    simple = isinstance(keep, cst.Name | cst.Attribute | cst.Subscript | cst.Call) or keep.lpar
-    if not simple:
-        keep = keep.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    return cst.BinaryOperation(cst.Integer("1"), cst.Subtract(), keep)
 
 
 def _keep(site: Site, value: cst.BaseExpression) -> tuple[str, cst.BaseExpression]:
@@ -419,34 +405,10 @@ def _activated(site: Site, activation: cst.BaseExpression | None, call: cst.Base
 
 def _dropout(site: Site, layer: Layer, inputs: cst.BaseExpression, rest: list[cst.Arg]) -> cst.BaseExpression:
     given = site.originals(("inputs", *layer.parameters), "TFM202").get("is_training")
-    phase = read_phase(given, layer.phase_default, site.modes)
-    chosen = [
-        arg.with_changes(value=_in_training(site, arg.value, "1.0")) if name == "keep_prob" and phase else arg
-        for name, arg in named_arguments(site, layer.parameters, rest)
-    ]
-    if any(new.value is not old.value for new, old in zip(chosen, rest, strict=True)):
-        phase = None
-    return build(site, layer, inputs, chosen, phase_arguments(site, phase))
-
-
-def _in_training(site: Site, value: cst.BaseExpression, neutral: str) -> cst.BaseExpression:
-    """What `a if training else neutral` (or a name for it) is in training; any other value as it is."""
-    return in_training(value, neutral, site.modes, site.definition)
-
-
-def in_training(
-    value: cst.BaseExpression, neutral: str, modes: ModeNames | None, definition: Definition
-) -> cst.BaseExpression:
-    """What `a if training else neutral` (or a name for it) is in training; any other value as it is."""
-    node = definition(value.value) if isinstance(value, cst.Name) else value
-    if not isinstance(node, cst.IfExp) or modes is None:
-        return value
-    when = modes.when(node.test)
-    if when == frozenset((TRAIN,)) and number(node.orelse) == float(neutral):
-        return node.body
-    if when == ALL - {TRAIN} and number(node.body) == float(neutral):
-        return node.orelse
-    return value
+    phase = read_phase(given, layer.phase_default, site)
+    if phase:
+        rest, phase = training_rate(site, layer, rest, "keep_prob", 1.0)
+    return build(site, layer, inputs, rest, phase_arguments(site, phase))
 
 
 def _batch_norm(site: Site) -> cst.BaseExpression:
@@ -480,7 +442,7 @@ def _is_image(site: Site, node: cst.BaseExpression, depth: int = 4) -> bool:
 def _normalize_batch(site: Site, inputs: cst.BaseExpression, params: list[cst.Arg], image: bool) -> cst.BaseExpression:
     """`BatchNormalization(...)(inputs)` of arguments with contrib's names, all by keyword."""
     given = {arg.keyword.value: arg.value for arg in params if arg.keyword is not None}
-    phase = read_phase(given.get("is_training"), True, site.modes)
+    phase = read_phase(given.get("is_training"), True, site)
     at_once = "updates_collections" in given and is_none(given["updates_collections"])
     if not at_once:
         params = frozen_averages(site, phase, params)

@@ -10,10 +10,11 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
 from migrator.program.calls import is_false, is_none, is_true, string
-from migrator.program.modes import ALL, TRAIN, ModeNames
+from migrator.program.modes import ALL, TRAIN
 from migrator.program.parsed import Blocked
+from migrator.rules.dropout import in_training
 from migrator.rules.rule import Example, Rule
-from migrator.rules.site import CallRule, Site
+from migrator.rules.site import CallRule, Site, keyword
 
 RULES = (
     Rule(
@@ -221,21 +222,27 @@ _ONLY_NONE = ("renorm_clipping", "virtual_batch_size", "adjustment", "batch_weig
 _NEVER = ("renorm", "zero_debias_moving_mean")
 
 
-def read_phase(value: cst.BaseExpression | None, default: bool, modes: ModeNames | None) -> bool | None:
+def read_phase(value: cst.BaseExpression | None, default: bool, site: Site) -> bool | None:
     """What a `training=` argument says: True or False for always, None for the TRAIN mode only.
 
     Raises Blocked (TFM202) for anything else.
     """
+    when = _literal(value, default)
+    if when is None:
+        assert value is not None
+        modes = site.modes.when(value) if site.modes is not None else None
+        if modes == frozenset((TRAIN,)):
+            return None
+        if modes is None or modes not in (ALL, frozenset()):
+            raise Blocked("TFM202", value, "`training=` is neither the test for TRAIN mode nor True or False")
+        when = modes == ALL
+    return None if when and site.only_training else when
+
+
+def _literal(value: cst.BaseExpression | None, default: bool) -> bool | None:
     if value is None:
         return default
-    if is_true(value) or is_false(value):
-        return is_true(value)
-    when = modes.when(value) if modes is not None else None
-    if when == frozenset((TRAIN,)):
-        return None
-    if when is not None and when in (ALL, frozenset()):
-        return when == ALL
-    raise Blocked("TFM202", value, "`training=` is neither the test for TRAIN mode nor True or False")
+    return is_true(value) if is_true(value) or is_false(value) else None
 
 
 def runs_updates(node: cst.CSTNode, imports: ImportMap) -> bool:
@@ -269,13 +276,6 @@ class _UpdateOps(cst.CSTVisitor):
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
-
-
-def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
-    """`name=value`."""
-    return cst.Arg(
-        value, keyword=cst.Name(name), equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    )
 
 
 def named_arguments(site: Site, parameters: Sequence[str], args: Sequence[cst.Arg]) -> list[tuple[str, cst.Arg]]:
@@ -405,6 +405,21 @@ def phase_arguments(site: Site, phase: bool | None) -> list[cst.Arg]:
     return [keyword("training", cst.Name(str(phase)))]
 
 
+def training_rate(
+    site: Site, layer: Layer, args: list[cst.Arg], name: str, neutral: float
+) -> tuple[list[cst.Arg], bool | None]:
+    """The arguments of a dropout that is always at work, and its phase, which its rate may say instead."""
+    phase: bool | None = True
+    chosen = []
+    for key, arg in named_arguments(site, layer.parameters, args):
+        if key == name:
+            value = in_training(arg.value, neutral, site.modes, site.definition)
+            phase = phase if value is arg.value else None
+            arg = arg.with_changes(value=value)
+        chosen.append(arg)
+    return chosen, phase
+
+
 def frozen_averages(site: Site, phase: bool | None, args: list[cst.Arg]) -> list[cst.Arg]:
     """The arguments of a batch normalization (TensorFlow 1 names, none by position), kept from moving its averages
     where the program never ran their updates."""
@@ -425,7 +440,9 @@ def _function(site: Site) -> cst.BaseExpression:
     if layer.phase is None:
         return build(site, layer, inputs, rest)
     given = site.originals(("inputs", *layer.parameters), "TFM202").get(layer.phase)
-    phase = read_phase(given, layer.phase_default, site.modes)
+    phase = read_phase(given, layer.phase_default, site)
+    if layer.keras == "Dropout" and phase:
+        rest, phase = training_rate(site, layer, rest, "rate", 0.0)
     if layer.keras == "BatchNormalization":
         named = [
             arg if arg.keyword is not None else keyword(name, arg.value).with_changes(comma=arg.comma)
@@ -466,7 +483,7 @@ def called_object(site: Site, updated: cst.Call) -> cst.Call:
     given = {a.keyword.value: a.value for a in site.original.args if a.keyword is not None}
     if len(site.original.args) - len(given) > 1 or any(a.star for a in site.original.args):
         raise Blocked("TFM202", site.original, "`training` of a layer object is given by position: give it by keyword")
-    phase = read_phase(given.get("training"), False, site.modes)
+    phase = read_phase(given.get("training"), False, site)
     kept = [a for a in updated.args if a.keyword is None or a.keyword.value != "training"]
     for arg in phase_arguments(site, phase):
         kept = add_argument(kept, arg)

@@ -14,10 +14,11 @@ from migrator.findings import Severity
 from migrator.names.imports import ImportMap, dotted, imports_tensorflow
 from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
 from migrator.program.calls import is_none
-from migrator.program.modes import ModeNames
+from migrator.program.modes import TRAIN, ModeNames
 from migrator.program.parsed import Blocked
 from migrator.rules import datasets, initializers, layers, logs, partitioners
 from migrator.rules.catalogue import call_rules, phases
+from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
@@ -166,6 +167,7 @@ class Rewriter(cst.CSTTransformer):
         self.updates: bool | None = True
         self.remarks: list[Blocked] = []
         self.classes: dict[str, str] = {}
+        self.training_calls: set[cst.CSTNode] = set()  # dropouts that run in TRAIN mode only
         self.dropped_regularizers: list[cst.CSTNode] = []
         self.needs: set[str] = set()
         self.training = TrainingContext()
@@ -191,6 +193,39 @@ class Rewriter(cst.CSTTransformer):
 
     def visit_Comparison(self, node: cst.Comparison) -> bool:
         return self.modes is None or self.modes.when(node) is None
+
+    def visit_IfExp(self, node: cst.IfExp) -> None:
+        if self._in_training(node.test) and is_training_dropout(node.body, node.orelse, self.imports):
+            self.training_calls.add(node.body)
+
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+        return updated_node.body if original_node.body in self.training_calls else updated_node
+
+    def visit_If(self, node: cst.If) -> None:
+        call = self._dropout_of(node)
+        if call is not None:
+            self.training_calls.add(call)
+
+    def leave_If(
+        self, original_node: cst.If, updated_node: cst.If
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        """`if mode == TRAIN: net = dropout(net)` inside a loop, say: what a Keras dropout does by itself."""
+        if self._dropout_of(original_node) is None:
+            return updated_node
+        assert isinstance(updated_node.body, cst.IndentedBlock)
+        statement = updated_node.body.body[0]
+        assert isinstance(statement, cst.SimpleStatementLine)
+        lines = [*original_node.leading_lines, *statement.leading_lines]
+        return cst.FlattenSentinel([statement.with_changes(leading_lines=lines)])
+
+    def _in_training(self, test: cst.BaseExpression) -> bool:
+        return self.modes is not None and self.modes.when(test) == frozenset((TRAIN,))
+
+    def _dropout_of(self, node: cst.If) -> cst.Call | None:
+        """The dropout that is all that an `if` of the TRAIN mode does."""
+        if not isinstance(node.body, cst.IndentedBlock) or len(node.body.body) != 1 or node.orelse is not None:
+            return None
+        return training_dropout(node.body.body[0], self.imports) if self._in_training(node.test) else None
 
     def visit_Param(self, node: cst.Param) -> bool:
         return node.default is not None
@@ -347,6 +382,7 @@ class Rewriter(cst.CSTTransformer):
             self.updates,
             self.remarks,
             self.classes,
+            original in self.training_calls,
             self.imports,
             self.definition,
             self.training,

@@ -61,6 +61,7 @@ class Site:
 
     `updates` says whether the program runs UPDATE_OPS (None: one does, another does not). What a rule has to say about
     a call that it carries over, it appends to `remarks`; classes that the file needs for it go to `classes`.
+    `only_training` says that the call is a dropout that the program runs in TRAIN mode only.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Site:
     updates: bool | None = True
     remarks: list[Blocked] = field(default_factory=list)
     classes: dict[str, str] = field(default_factory=dict)
+    only_training: bool = False
     imports: ImportMap | None = None
     definition: Callable[[str], cst.BaseExpression | None] = lambda name: None
     training: TrainingContext = field(default_factory=TrainingContext)
@@ -95,6 +97,13 @@ class Site:
 
 
 CallRule = Callable[[Site], cst.BaseExpression]
+
+
+def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
+    """`name=value`."""
+    return cst.Arg(
+        value, keyword=cst.Name(name), equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    )
 
 
 def expression(text: str) -> cst.BaseExpression:

@@ -119,6 +119,20 @@ CASES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         MINIMIZE,
         ("kernel_constraint=tf.keras.constraints.MaxNorm(0.5)",),
     ),
+    "dropouts of tf.nn and of the training branch": (
+        """
+        net = tf.layers.flatten(features)
+        keep_prob = 0.6 if is_training else 1.0
+        for units in (6, 5):
+            net = tf.layers.dense(net, units, tf.nn.relu)
+            if is_training:
+                net = tf.layers.dropout(net, 0.3, training=True)
+        net = tf.nn.dropout(net, keep_prob)
+        """,
+        MSE,
+        MINIMIZE,
+        ("Dropout(0.4)(net)", "        net = tf.keras.layers.Dropout(0.3)(net)"),
+    ),
 }
 
 

@@ -119,3 +119,36 @@ NOT_CARRIED_OVER = (
 @pytest.mark.parametrize("network", NOT_CARRIED_OVER)
 def test_contrib_refused(network: str) -> None:
     assert {"TFM224"} == set(codes(program(network=network), Severity.MANUAL))
+
+
+def test_dropouts_of_the_training_mode_lose_their_condition() -> None:
+    text = program(
+        network=IS_TRAINING + "if is_training:\n    # against overfitting\n    net = tf.nn.dropout(net, 0.9)\n"
+        "keep = params['rate'] if is_training else 1.0\nfor units in (3, 2):\n    net = tf.layers.dense(net, units)\n"
+        "    if mode == tf.estimator.ModeKeys.TRAIN:\n        net = tf.layers.dropout(net, 0.1, training=True)\n"
+        "    net = tf.nn.dropout(net, keep)\n"
+        "net = tf.nn.dropout(net, 0.8) if is_training else net"
+    )
+    new, findings = run(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL or f.code == "TFM222"]
+    assert (
+        "    # against overfitting\n    net = tf.keras.layers.Dropout(0.1)(net)\n"
+        "    for units in (3, 2):\n        net = tf.keras.layers.Dense(units)(net)\n"
+        "        net = tf.keras.layers.Dropout(0.1)(net)\n"
+        "        net = tf.keras.layers.Dropout(1 - params['rate'])(net)\n"
+        "    net = tf.keras.layers.Dropout(0.2)(net)\n"
+    ) in new
+
+
+NOT_DROPOUTS = {
+    "another tensor": "if is_training:\n    net = tf.nn.dropout(features, 0.9)",
+    "more than a dropout": "if is_training:\n    net = tf.nn.dropout(net, 0.9) + 1.0",
+    "another value outside training": "net = tf.nn.dropout(net, 0.9 if is_training else 0.95)",
+    "evaluation": "if not is_training:\n    net = tf.nn.dropout(net, 0.9)",
+    "another tensor outside training": "net = tf.nn.dropout(net, 0.9) if is_training else features",
+}
+
+
+@pytest.mark.parametrize("construct", NOT_DROPOUTS)
+def test_what_differs_by_mode_is_refused(construct: str) -> None:
+    assert "TFM106" in codes(program(network=IS_TRAINING + NOT_DROPOUTS[construct]), Severity.MANUAL)

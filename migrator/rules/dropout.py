@@ -1,0 +1,116 @@
+"""Dropouts: `tf.nn.dropout`, rates that depend on the mode, and dropouts of the TRAIN mode only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.names.imports import ImportMap
+from migrator.program.calls import is_none, number
+from migrator.program.modes import ALL, TRAIN, ModeNames
+from migrator.program.parsed import Blocked
+from migrator.rules.rule import Example, Rule
+from migrator.rules.site import CallRule, Site, keyword
+
+RULES = (
+    Rule(
+        "TFM226",
+        "tf.nn.dropout becomes tf.keras.layers.Dropout",
+        Severity.MIGRATED,
+        """
+`tf.nn.dropout(x, keep_prob)` drops `1 - keep_prob` of the units whenever it runs. Where it runs in TRAIN mode only, or
+where `keep_prob` is 1 otherwise (`keep_prob if training else 1.0`, also under a name), that is what a Keras dropout
+does by itself: the branch and the condition go. Where it always runs, it says so (`training=True`, TFM222). Both scale
+what they keep by `1 / keep_prob`; the masks differ, as between any two runs.
+""",
+        (
+            Example("tf.nn.dropout(net, 0.8)", "tf.keras.layers.Dropout(0.2)(net, training=True)"),
+            Example("tf.nn.dropout(net, rate=0.3)", "tf.keras.layers.Dropout(0.3)(net, training=True)"),
+            Example(
+                "tf.nn.dropout(net, keep_prob=params.keep if mode == tf.estimator.ModeKeys.TRAIN else 1.0)",
+                "tf.keras.layers.Dropout(1 - params.keep)(net)",
+            ),
+            Example(
+                "tf.nn.dropout(net, 0.5) if mode == tf.estimator.ModeKeys.TRAIN else net",
+                "tf.keras.layers.Dropout(0.5)(net)",
+            ),
+        ),
+    ),
+)
+
+_DROPOUTS = ("tf.nn.dropout", "tf.layers.dropout", "tf.contrib.layers.dropout", "tf.contrib.slim.dropout")
+Definition = Callable[[str], cst.BaseExpression | None]
+
+
+def rate_of(keep: cst.BaseExpression) -> cst.BaseExpression:
+    """The rate of a dropout that keeps `keep`."""
+    if isinstance(keep, cst.Float | cst.Integer):
+        return cst.parse_expression(str(1 - Decimal(keep.value.replace("_", ""))))
+    if isinstance(keep, cst.BinaryOperation) and isinstance(keep.operator, cst.Subtract) and number(keep.left) == 1.0:
+        return keep.right
+    if not isinstance(keep, cst.Name | cst.Attribute | cst.Subscript | cst.Call) and not keep.lpar:
+        keep = keep.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.BinaryOperation(cst.Integer("1"), cst.Subtract(), keep)
+
+
+def in_training(
+    value: cst.BaseExpression, neutral: float, modes: ModeNames | None, definition: Definition
+) -> cst.BaseExpression:
+    """What `a if training else neutral` (or a name for it) is in training; any other value as it is."""
+    node = definition(value.value) if isinstance(value, cst.Name) else value
+    if not isinstance(node, cst.IfExp) or modes is None:
+        return value
+    when = modes.when(node.test)
+    if when == frozenset((TRAIN,)) and number(node.orelse) == neutral:
+        return node.body
+    if when == ALL - {TRAIN} and number(node.body) == neutral:
+        return node.orelse
+    return value
+
+
+def is_training_dropout(call: cst.CSTNode | None, on: cst.BaseExpression, imports: ImportMap) -> bool:
+    """Whether an expression of the TRAIN mode is a dropout at work over the plain name `on`."""
+    if not isinstance(call, cst.Call) or imports.tensorflow(call.func) not in _DROPOUTS or not call.args:
+        return False
+    inputs = call.args[0]
+    if inputs.keyword is not None or not isinstance(on, cst.Name) or not inputs.value.deep_equals(on):
+        return False
+    return imports.tensorflow(call.func) != "tf.layers.dropout" or any(
+        arg.keyword is not None and arg.keyword.value == "training" for arg in call.args
+    )
+
+
+def training_dropout(statement: cst.BaseStatement, imports: ImportMap) -> cst.Call | None:
+    """The call in `net = dropout(net, ...)`, a statement that runs in TRAIN mode only; None for any other one."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    small = statement.body[0]
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not isinstance(small.value, cst.Call):
+        return None
+    return small.value if is_training_dropout(small.value, small.targets[0].target, imports) else None
+
+
+def _dropout(site: Site) -> cst.BaseExpression:
+    bound = site.arguments(("x", "keep_prob", "noise_shape", "seed", "name", "rate"), "TFM202")
+    keep, rate = bound.get("keep_prob"), bound.get("rate")
+    if "x" not in bound or is_none(keep) == is_none(rate):
+        raise Blocked("TFM202", site.original, "`tf.nn.dropout` is given neither or both of `keep_prob` and `rate`")
+    value, neutral = (keep, 1.0) if not is_none(keep) else (rate, 0.0)
+    assert value is not None
+    chosen = in_training(value, neutral, site.modes, site.definition)
+    phase = None if chosen is not value or site.only_training else True
+    args = [cst.Arg(rate_of(chosen) if neutral else chosen)]
+    args += [keyword(name, bound[name]) for name in ("noise_shape", "seed") if not is_none(bound.get(name))]
+    own = cst.Call(cst.parse_expression("tf.keras.layers.Dropout"), args)
+    call_args = [cst.Arg(bound["x"])]
+    if phase:
+        message = "the dropout is at work in evaluation and prediction too, as it was"
+        site.remarks.append(Blocked("TFM222", site.original, message))
+        call_args.append(keyword("training", cst.Name("True")))
+    return cst.Call(own, call_args, lpar=site.call.lpar, rpar=site.call.rpar)
+
+
+CALLS: dict[str, CallRule] = {"tf.nn.dropout": _dropout}
