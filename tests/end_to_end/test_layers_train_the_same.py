@@ -40,6 +40,7 @@ print(sorted(estimator.evaluate(input_fn).items()))
 """
 
 MINIMIZE = "train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())"
+WITH_UPDATES = f"with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):\n        {MINIMIZE}"
 MSE = "loss = tf.losses.mean_squared_error(labels, logits)"
 TOTAL = "tf.losses.mean_squared_error(labels, logits)\n    loss = tf.losses.get_total_loss()"
 
@@ -132,6 +133,29 @@ CASES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         MSE,
         MINIMIZE,
         ("Dropout(0.4)(net)", "        net = tf.keras.layers.Dropout(0.3)(net)"),
+    ),
+    "batch normalization of images and vectors": (
+        """
+        net = tf.layers.conv2d(features, 3, 3, use_bias=False)
+        net = tf.layers.batch_normalization(net, axis=-1, momentum=0.9, fused=True, training=is_training)
+        net = tf.nn.relu(net)
+        net = tf.layers.conv2d(net, 3, 3, use_bias=False)
+        net = tf.layers.batch_normalization(net, -1, 0.8, 1e-4, scale=False, fused=False, training=is_training)
+        net = tf.layers.flatten(net)
+        net = tf.layers.dense(net, 4, use_bias=False)
+        net = tf.layers.batch_normalization(net, training=is_training, name="last")
+        normalization = tf.layers.BatchNormalization(momentum=0.7)
+        net = normalization(net, training=is_training)
+        net = tf.nn.relu(net)
+        """,
+        MSE,
+        WITH_UPDATES,
+        (
+            "BatchNormalization(axis=-1, momentum=0.9)(net)",
+            "BatchNormalization(axis=-1, momentum=0.8, epsilon=1e-4, scale=False, fused=False)(net)",
+            'BatchNormalization(name="last")(net)',
+            "net = normalization(net)",
+        ),
     ),
 }
 
