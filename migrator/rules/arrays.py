@@ -115,16 +115,46 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
         if not is_false(shuffle):
             message = "the order of shuffled arrays is random in both programs: their batches cannot be compared"
             remarks.append(Blocked("TFM611", found.call, message))
-        counts: dict[str, int] = {}
+        places: dict[str, list[cst.CSTNode]] = {}
         for binding in read_bindings(scope):
             if scope is not file.module or binding.is_global:
-                counts[binding.name] = counts.get(binding.name, 0) + 1
+                places.setdefault(binding.name, []).append(binding.node)
+        loop = any(found.call in _inside(outer) for outer in _loops(scope))
         for name in sorted(names_in(found.call)):
-            if counts.get(name, 0) > 1:
+            nodes = places.get(name, [])
+            # What has its last value when the function is made keeps it, unless a loop comes round again.
+            if len(nodes) > 1 and (loop or any(file.position(n) > file.position(found.call) for n in nodes)):
                 message = f"`{name}` has more than one value in this scope: the input function would read the last"
                 problems.append(Blocked("TFM613", found.call, message))
                 break
     return [found for found, _ in finder.found], problems, remarks
+
+
+class _Nodes(cst.CSTVisitor):
+    """All nodes, and the loops, below a node."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.CSTNode] = []
+        self.loops: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.found.append(node)
+        if isinstance(node, cst.For | cst.While):
+            self.loops.append(node)
+        return True
+
+
+def _loops(scope: cst.CSTNode) -> list[cst.CSTNode]:
+    nodes = _Nodes()
+    scope.visit(nodes)
+    return nodes.loops
+
+
+def _inside(node: cst.CSTNode) -> set[cst.CSTNode]:
+    nodes = _Nodes()
+    node.visit(nodes)
+    return set(nodes.found)
 
 
 def as_function(found: ArrayInput, body: cst.BaseExpression, module: cst.Module, width: int = WIDTH) -> cst.FunctionDef:

@@ -116,6 +116,16 @@ def test_arrays_that_change_are_refused() -> None:
     assert manual(run(text)[1]) == ["TFM613"]
 
 
+def test_arrays_that_got_their_last_value_before() -> None:
+    call = "tf.estimator.inputs.numpy_input_fn(images, labels, shuffle=False)"
+    text = arrays(call).replace("train_fn = ", "images = images / 2\ntrain_fn = ", 1)
+    assert "tf.data.Dataset.from_tensor_slices((images, labels))" in migrated(text)
+    loop = arrays("None").replace(
+        "train_fn = None\n", f"for _ in range(2):\n    images = images / 2\n    train_fn = {call}\n"
+    )
+    assert "TFM613" in manual(run(loop)[1])
+
+
 GIVEN = {
     "params and mode": ("input_fn(mode, params)", "input_fn", 'input_fn("train", {"rate": 0.1})'),
     "params after a default": ("input_fn(n=1, params=None)", "input_fn", 'input_fn(params={"rate": 0.1})'),
