@@ -16,9 +16,13 @@ _WORD = "tensorflow"
 
 @dataclass(frozen=True)
 class Options:
-    """What the user chose: the strategy (auto, one-device, parameter-server, multi-worker-mirrored)."""
+    """What the user chose: the strategy (auto, one-device, parameter-server, multi-worker-mirrored) and the style.
+
+    The style is native, mapped (the model_fn stays TensorFlow 1 code) or auto: native, or mapped where that is blocked.
+    """
 
     strategy: str = "auto"
+    style: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
         return [Result(source, source.text, ()) for source in sources]
     from migrator.migration import migrate_project
 
-    texts, findings = migrate_project({source.path: source.text for source in sources}, options.strategy)
+    texts, findings = migrate_project({source.path: source.text for source in sources}, options.strategy, options.style)
     return [
         Result(source, texts.get(source.path, source.text), tuple(sorted(findings.get(source.path, ()))))
         for source in sources

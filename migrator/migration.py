@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,9 +11,11 @@ import libcst as cst
 
 from migrator.emit.driver import FileNames, choose_strategy, emit_driver, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
+from migrator.emit.mapped import MappedRewriter, Style, both_blocked, emit_mapped
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems
 from migrator.findings import Finding, Severity
 from migrator.program.exports import read_serving, signature_names
+from migrator.program.mapped import MappedFunction, read_mapped_function
 from migrator.program.model_function import read_model_function
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.relevant import around_programs, is_concerned
@@ -52,7 +54,9 @@ class _Group:
     files: dict[Path, ParsedFile] = field(default_factory=dict)
 
 
-def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+def migrate_project(
+    texts: Mapping[Path, str], strategy: str, style: str = "auto"
+) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """Returns the new texts of the files that change, and all findings by file."""
     findings: dict[Path, list[Finding]] = {}
     files = []
@@ -69,7 +73,9 @@ def migrate_project(texts: Mapping[Path, str], strategy: str) -> tuple[dict[Path
     programs, blocked = _read_programs(project, places, findings)
     references = _references_to_models(project, texts, programs, places)
     for group in _groups(project, programs):
-        texts_of_group, group_findings = _migrate_group(project, group, Strategy(strategy), blocked, references)
+        texts_of_group, group_findings = _migrate_group(
+            project, group, Strategy(strategy), Style(style), blocked, references
+        )
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)
@@ -255,10 +261,24 @@ class _Mentions(cst.CSTVisitor):
 
 
 def _migrate_group(
-    project: Project, group: _Group, asked: Strategy, blocked_files: Mapping[Path, Path], references: References
+    project: Project,
+    group: _Group,
+    asked: Strategy,
+    style: Style,
+    blocked_files: Mapping[Path, Path],
+    references: References,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """New texts of a group's files, or none of them and what stood in the way."""
-    return _GroupMigration(project, group, asked, blocked_files, references).run()
+    native: dict[Path, list[Finding]] = {}
+    if style is not Style.MAPPED:
+        texts, native = _GroupMigration(project, group, asked, blocked_files, references).run()
+        if texts or style is Style.NATIVE:
+            return texts, native
+    reasons = [finding for findings in native.values() for finding in findings]
+    texts, findings = _MappedMigration(project, group, asked, blocked_files, references, reasons).run()
+    if texts or style is Style.MAPPED:
+        return texts, findings
+    return {}, both_blocked(native, findings)
 
 
 class _Rewriter(FileRewriter):
@@ -290,7 +310,16 @@ class _Rewriter(FileRewriter):
         return cst.FlattenSentinel([first, *rest, *after])
 
 
+class _MappedRewriter(_Rewriter, MappedRewriter):
+    """A _Rewriter for files with model_fns that stay TensorFlow 1 code."""
+
+
 class _GroupMigration:
+    """The migration of a group in the native form."""
+
+    mapped = False
+    rewriter_class: type[_Rewriter] = _Rewriter
+
     def __init__(
         self,
         project: Project,
@@ -310,7 +339,7 @@ class _GroupMigration:
         self.partitioners: list[tuple[ParsedFile, cst.CSTNode, str]] = []
         self.changes = {path: FileChanges() for path in group.files}
         self.rewriters = {
-            path: _Rewriter(file.imports, file.code, definition=file.constants.get).prepare(
+            path: self.rewriter_class(file.imports, file.code, definition=file.constants.get).prepare(
                 file.module, self.changes[path]
             )
             for path, file in group.files.items()
@@ -328,8 +357,7 @@ class _GroupMigration:
 
     def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
         models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
-        for program in self.group.programs:
-            self._guarded(program.model_file, partial(self._model, program, models))
+        self._models(models)
         for path, file in self.group.files.items():
             for function in _all_functions(file.module):
                 self._guarded(file, partial(self._inputs, path, file, function))
@@ -359,6 +387,10 @@ class _GroupMigration:
             self.problems[path] += [p for p in rewriter.problems if not (known and "`tf.estimator." in p.message)]
         refused = any(self.problems.values()) or foreign
         return ({} if refused else texts), self._findings(refused)
+
+    def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
+        for program in self.group.programs:
+            self._guarded(program.model_file, partial(self._model, program, models))
 
     def _blocked_elsewhere(self) -> bool:
         """Whether a program that cannot be read shares a file with this group; says so when it is not in the group."""
@@ -504,6 +536,7 @@ class _GroupMigration:
             of_dicts,
             self.names[file.path],
             self.signatures.get(program.model_fn, ()),
+            self.mapped,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -589,6 +622,95 @@ class _GroupMigration:
                     program.file.finding("TFM101", Severity.MIGRATED, program.place.call, message)
                 )
         return {path: list(dict.fromkeys(lines)) for path, lines in found.items() if lines}
+
+
+class _MappedMigration(_GroupMigration):
+    """The migration of a group in the mapped form; `reasons` are the findings that stand in the way of the native."""
+
+    mapped = True
+    rewriter_class = _MappedRewriter
+
+    def __init__(
+        self,
+        project: Project,
+        group: _Group,
+        asked: Strategy,
+        blocked_files: Mapping[Path, Path],
+        references: References,
+        reasons: Sequence[Finding],
+    ) -> None:
+        super().__init__(project, group, asked, blocked_files, references)
+        self.reasons = reasons
+
+    def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
+        functions: dict[cst.FunctionDef, MappedFunction] = {}
+        for program in self.group.programs:
+            self._guarded(program.model_file, partial(self._read, program, functions))
+        region = {node: file for function in functions.values() for node, file in function.region.items()}
+        for path, file in self.group.files.items():
+            self._rewriter(file).map(frozenset(n for n, where in region.items() if where.path == path), file)
+        for program in self.group.programs:
+            self.regularized[program.model_fn] = True
+            if program.model_fn in functions:
+                self._guarded(program.model_file, partial(self._emit, program, functions[program.model_fn], models))
+            self.changes[program.model_file.path].statements.setdefault(program.model_fn, [])
+
+    def _rewriter(self, file: ParsedFile) -> _MappedRewriter:
+        rewriter = self.rewriters[file.path]
+        assert isinstance(rewriter, _MappedRewriter)
+        return rewriter
+
+    def _read(self, program: TrainingProgram, functions: dict[cst.FunctionDef, MappedFunction]) -> None:
+        if program.model_fn not in functions:
+            functions[program.model_fn] = read_mapped_function(
+                self.project, program.model_file, program.model_fn, program.model.parameters
+            )
+
+    def _emit(
+        self,
+        program: TrainingProgram,
+        function: MappedFunction,
+        models: dict[cst.FunctionDef, tuple[EmittedModel, bool]],
+    ) -> None:
+        if program.model_fn in models:
+            return
+        file = program.model_file
+        changes = self.changes[file.path]
+        sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
+        if any(p.servings for p in sharing):
+            raise Blocked(
+                "TFM151", program.model_fn.name, "a program that exports its model cannot take the mapped form"
+            )
+        wants = any(uses_of(p, "predict") for p in sharing)
+        emitted = emit_mapped(function, self._rewriter(file), wants, self._training(program))
+        changes.statements[program.model_fn] = [emitted.node]
+        changes.classes.update(emitted.classes)
+        changes.needs |= emitted.needs
+        self.problems[file.path] += emitted.problems
+        self.remarks[file.path] += emitted.remarks
+        for where, node in function.summaries:
+            message = "the summary is left out: Keras writes loss and metrics with a TensorBoard callback"
+            self.remarks[where.path].append(Blocked("TFM801", node, message))
+        models[program.model_fn] = emitted, function.predicts_dicts
+
+    def _find_partitioners(self, path: Path, file: ParsedFile) -> None:
+        """Variables of TensorFlow 1 code are not split."""
+
+    def _finish(self, file: ParsedFile) -> str:
+        text = super()._finish(file)
+        for node in self._rewriter(file).dropped_partitioners:
+            message = "the partitioner is left out: variables of code that stays as it is are not split"
+            self.remarks[file.path].append(Blocked("TFM154", node, message))
+        return text
+
+    def _findings(self, refused: bool) -> dict[Path, list[Finding]]:
+        for program in self.group.programs:
+            message = f"`{program.model_fn.name.value}` stays TensorFlow 1 code, which a Keras model runs"
+            if self.reasons:
+                why = self.reasons[0]
+                message += f"; a native model is blocked by {why.code} at {why.path}:{why.line} ({why.message})"
+            self.remarks[program.file.path].append(Blocked("TFM150", program.place.call, message))
+        return super()._findings(refused)
 
 
 class _Functions(cst.CSTVisitor):

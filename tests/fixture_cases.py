@@ -18,8 +18,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "fixtures"
 class FixtureCase:
     """A TensorFlow 1 program, the expected migrated program, and how the two are compared.
 
-    `cluster` is what `--cluster` gets (empty: one process without TF_CONFIG). `script` is the file that is run, of
-    the same name on both sides, where a side has several files.
+    `cluster` is what `--cluster` gets (empty: one process without TF_CONFIG), `style` what `--style` got. `script` is
+    the file that is run, of the same name on both sides, where a side has several files.
     """
 
     name: str
@@ -27,6 +27,7 @@ class FixtureCase:
     shows: str
     cluster: str
     strategy: str
+    style: str
     script: str | None
 
     @property
@@ -58,6 +59,7 @@ def load_cases() -> list[FixtureCase]:
                 shows=data["shows"],
                 cluster=data.get("cluster", ""),
                 strategy=data.get("strategy", "auto"),
+                style=data.get("style", "native"),
                 script=data.get("script"),
             )
         )

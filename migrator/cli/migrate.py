@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from migrator.source.reading import Source
 
 STRATEGIES = ("auto", "one-device", "parameter-server", "multi-worker-mirrored")
+STYLES = ("auto", "native", "mapped")
 STDIN = Path("<stdin>")
 
 
@@ -28,6 +29,7 @@ class Settings:
     """What the user asked for."""
 
     strategy: str = "auto"
+    style: str = "auto"
     diff: bool = False
     check: bool = False
 
@@ -64,6 +66,14 @@ class _Rewritten:
     help="The tf.distribute strategy of the new programs; auto takes what TF_CONFIG asks for when they run.",
 )
 @click.option(
+    "--style",
+    type=click.Choice(STYLES),
+    default="auto",
+    show_default=True,
+    help="The form of models: native Keras layers, or mapped (the model_fn stays TensorFlow 1 code that a Keras model "
+    "runs); auto takes mapped where native is blocked.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -74,7 +84,14 @@ class _Rewritten:
 @click.option("-q", "--quiet", is_flag=True, help="Report only what stands in the way.")
 @click.option("-v", "--verbose", is_flag=True, help="Report also what was carried over, line by line.")
 def command(
-    paths: tuple[Path, ...], diff: bool, check: bool, strategy: str, form: str, quiet: bool, verbose: bool
+    paths: tuple[Path, ...],
+    diff: bool,
+    check: bool,
+    strategy: str,
+    style: str,
+    form: str,
+    quiet: bool,
+    verbose: bool,
 ) -> None:
     """Rewrite the TensorFlow 1 Estimator programs in PATH... as Keras and tf.distribute programs.
 
@@ -83,7 +100,7 @@ def command(
     for PATH the program is read from stdin and written to stdout, and the report goes to stderr, as it does
     with --diff.
     """
-    settings = Settings(strategy, diff, check)
+    settings = Settings(strategy, style, diff, check)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
     if Path("-") in paths:
@@ -164,7 +181,7 @@ def _migrated(inputs: Sequence[Source | Finding], settings: Settings) -> list[_R
     # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
     unix = [replace(source, text=unified(source.text)) for source in sources]
     try:
-        results = migrate(unix, Options(strategy=settings.strategy))
+        results = migrate(unix, Options(strategy=settings.strategy, style=settings.style))
     except Exception as error:
         if os.environ.get("TF_MIGRATE_TRACEBACK"):
             traceback.print_exc()

@@ -104,13 +104,24 @@ def emit_driver(
     predictions_are_dicts: bool,
     names: FileNames,
     signatures: Sequence[str] = (),
+    mapped: bool = False,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
-    `signatures` are the names that the predictions are served under.
+    `signatures` are the names that the predictions are served under. A `mapped` model is made from a dataset, not from
+    Keras inputs, and predicts itself.
     """
     return _Emitter(
-        project, program, rewriter, strategy, partitioner, has_predictor, predictions_are_dicts, names, signatures
+        project,
+        program,
+        rewriter,
+        strategy,
+        partitioner,
+        has_predictor,
+        predictions_are_dicts,
+        names,
+        signatures,
+        mapped,
     ).emit()
 
 
@@ -126,6 +137,7 @@ class _Emitter:
         predictions_are_dicts: bool,
         names: FileNames,
         signatures: Sequence[str],
+        mapped: bool,
     ) -> None:
         self.project = project
         self.program = program
@@ -135,6 +147,7 @@ class _Emitter:
         self.partitioner = partitioner
         self.has_predictor = has_predictor
         self.predictions_are_dicts = predictions_are_dicts
+        self.mapped = mapped
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
         self.file_names = names
@@ -145,14 +158,15 @@ class _Emitter:
         labelled = program.train_and_evaluate is not None or any(
             use.method in ("train", "evaluate") for use in program.all_uses
         )
-        self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
-        if has_predictor:
-            if uses_of(program, "predict"):
-                self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent))
-            self.names["predictor"] = self._free("predictor")
+        if not mapped:
+            self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
+        if has_predictor and uses_of(program, "predict"):
+            self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent))
         if program.servings:
             self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
         self.model = self._model_name()
+        if has_predictor:
+            self.names["predictor"] = self.model if mapped else self._free("predictor")
 
     def _free(self, wanted: str) -> str:
         return self.file_names.free(wanted)
@@ -579,9 +593,9 @@ class _Emitter:
         seed = program.config.get("tf_random_seed")
         if seed is not None:
             lines.append(f"tf.random.set_seed({self._text(seed)})")
-        arguments = [f"{self.names['make_inputs']}({dataset})"]
+        arguments = [dataset if self.mapped else f"{self.names['make_inputs']}({dataset})"]
         arguments = self._model_arguments(arguments[0])
-        target = f"{self.model}, {self.names['predictor']}" if self.has_predictor else self.model
+        target = f"{self.model}, {self.names['predictor']}" if self.has_predictor and not self.mapped else self.model
         head = f"{target} = {self._text(program.model.callee)}"
         if not self.strategy.cluster:
             lines.append(call(head, arguments, self.indent, 0))

@@ -121,18 +121,24 @@ class StraightBody:
     trailing_comments: tuple[cst.EmptyLine, ...]
 
 
-def straighten(body: Sequence[cst.BaseStatement], imports: ImportMap, mode: str | None) -> StraightBody:
-    """Resolves the mode branches of a function body. Raises Blocked (TFM105, TFM106)."""
-    walker = _Walker(ModeNames(imports, mode, {}))
+def straighten(
+    body: Sequence[cst.BaseStatement], imports: ImportMap, mode: str | None, lenient: bool = False
+) -> StraightBody:
+    """Resolves the mode branches of a function body. Raises Blocked (TFM105, TFM106).
+
+    `lenient` leaves what cannot be resolved as one statement, whatever it does with the mode and with specs.
+    """
+    walker = _Walker(ModeNames(imports, mode, {}), lenient)
     left = walker.block(body, ALL)
-    if left & {TRAIN, EVAL}:
+    if left & {TRAIN, EVAL} and not lenient:
         raise Blocked("TFM105", None, "the model_fn can end without returning an EstimatorSpec")
     return StraightBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried))
 
 
 class _Walker:
-    def __init__(self, names: ModeNames) -> None:
+    def __init__(self, names: ModeNames, lenient: bool = False) -> None:
         self.names = names
+        self.lenient = lenient
         self.statements: list[ModalStatement] = []
         self.specs: list[Spec] = []
         self.carried: list[cst.EmptyLine] = []
@@ -249,6 +255,8 @@ class _Walker:
         return None
 
     def _no_spec_inside(self, statement: cst.BaseStatement) -> None:
+        if self.lenient:
+            return
         finder = _Returns()
         statement.visit(finder)
         if finder.found is not None and not isinstance(statement, cst.FunctionDef | cst.ClassDef):

@@ -38,7 +38,9 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
     return read(folder / "record")
 
 
-def prove(text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, even: bool = True) -> str:
+def prove(
+    text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, even: bool = True, style: str = "native"
+) -> str:
     """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new program.
 
     Both start from the original's weights. Compared are the losses of all steps, the weights after step 5, and the
@@ -47,7 +49,7 @@ def prove(text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, even: 
     60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula. Without `even` the evaluation's
     batches have different sizes, so that its loss is another number in Keras (TFM303) and is left out.
     """
-    new, findings = migrate_text(text)
+    new, findings = migrate_text(text, style=style)
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     (tmp_path / "original.py").write_text(text, encoding="utf-8")
     (tmp_path / "migrated.py").write_text(new, encoding="utf-8")

@@ -44,17 +44,19 @@ def program(
     return PROGRAM.format(optimizer=optimizer, spec=spec, driver=driver, **fit)
 
 
-def run(text: str, strategy: str = "auto", path: str = "train.py") -> tuple[str, list[Finding]]:
+def run(text: str, strategy: str = "auto", path: str = "train.py", style: str = "native") -> tuple[str, list[Finding]]:
     """Migrates one file; returns its new text and findings."""
-    return run_project({path: text}, strategy)[path]
+    return run_project({path: text}, strategy, style)[path]
 
 
-def run_project(texts: dict[str, str], strategy: str = "auto") -> dict[str, tuple[str, list[Finding]]]:
-    """Migrates several files together."""
+def run_project(
+    texts: dict[str, str], strategy: str = "auto", style: str = "native"
+) -> dict[str, tuple[str, list[Finding]]]:
+    """Migrates several files together, into native models only unless another style is asked for."""
     sources = []
     for path, text in texts.items():
         source = decode(Path(path), text.encode())
         assert isinstance(source, Source)
         sources.append(source)
-    results = migrate(sources, Options(strategy=strategy))
+    results = migrate(sources, Options(strategy=strategy, style=style))
     return {str(r.source.path): (r.text, list(r.findings)) for r in results}

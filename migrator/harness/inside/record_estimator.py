@@ -153,6 +153,15 @@ def whole_name(variable):
     return variable.op.name if piece is None else piece.full_name
 
 
+def counts(term, reached):
+    """Whether a regularization term is among the ancestors of the loss.
+
+    The terms of get_variable's regularizers are computed anew, in the same name scope, wherever they are used.
+    """
+    scope, mark, _ = term.op.name.rpartition("/Regularizer/")
+    return term.op.name in reached or (bool(mark) and any(name.startswith(scope + mark) for name in reached))
+
+
 class Capture(object):
     """What one call of model_fn for training showed: tensors of this worker's replica."""
 
@@ -468,7 +477,7 @@ def make_hook(recorder, hooks=()):
             activations = capture.layers.activations(tf, capture.graph, whole_name, reached)
             if activations:
                 self.first["activations"] = pack_activations(tf, activations)
-            self.regular = [tensor for tensor in regular if tensor.op.name in reached]
+            self.regular = [getattr(term, "_master_tensor", term) for term in regular if counts(term, reached)]
             if self.regular:
                 self.first["regular"] = self.regular
             trained = ancestors([capture.train_op])

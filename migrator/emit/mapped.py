@@ -1,0 +1,653 @@
+"""The mapped tier: a model_fn stays TensorFlow 1 code, and a small Keras model in the user's file runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+
+from migrator.emit import optimizer as optimizer_of
+from migrator.emit.file import FileChanges, FileRewriter
+from migrator.emit.layout import bracket, call, statements
+from migrator.emit.model_function import EmittedModel
+from migrator.emit.names import free
+from migrator.findings import Finding, Severity
+from migrator.names.symbols import MODE_KEYS, home, is_namespace
+from migrator.program.body import names_given
+from migrator.program.calls import bind, is_none
+from migrator.program.mapped import KEPT, SPEC, MappedFunction, MetricSite, is_summary, values_of
+from migrator.program.modes import TRAIN, ModeNames
+from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.train_op import TrainBody, TrainOp, read_train_op
+from migrator.rules import catalogue, mapped
+from migrator.rules.layers import runs_updates
+from migrator.rules.metrics import Metric, is_metric, read_metric
+from migrator.rules.rewriter import Rewriter
+from migrator.rules.site import CallRule, TrainingContext
+
+CLASS = "TF1Model"
+
+
+class Style(Enum):
+    """The form of models: AUTO is NATIVE, and MAPPED where that is blocked."""
+
+    AUTO = "auto"
+    NATIVE = "native"
+    MAPPED = "mapped"
+
+
+def both_blocked(
+    native: dict[Path, list[Finding]], mapped_form: dict[Path, list[Finding]]
+) -> dict[Path, list[Finding]]:
+    """The findings of a program that no form can carry over: those of the native form, then what blocks the mapped."""
+    found = {path: list(findings) for path, findings in native.items()}
+    known = {(f.path, f.line, f.code) for findings in native.values() for f in findings}
+    for path, findings in mapped_form.items():
+        for one in findings:
+            if one.severity is Severity.MANUAL and (one.path, one.line, one.code) not in known:
+                message = f"the mapped form is blocked too: {one.code}, {one.message}"
+                found.setdefault(path, []).append(replace(one, code="TFM153", message=message))
+    return found
+
+
+def model_class(name: str, indent: str) -> str:
+    """The Keras model that runs a mapped model_fn, as source text."""
+    text = f'''\
+class {name}(tf.keras.Model):
+    """Runs a model_fn of TensorFlow 1 code; its variables become weights, under their TensorFlow 1 names."""
+
+    def __init__(self, forward, metrics=()):
+        super().__init__()
+        self.forward = forward
+        self.mean_loss = tf.keras.metrics.Mean(name="loss")
+        self.metrics_by_name = {{metric.name: metric for metric in metrics}}
+
+    def make_variables(self, dataset):
+        """Makes the variables, for batches like those of a dataset, so that they can be trained or restored."""
+        features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
+        tf.function(self.run, autograph=False).get_concrete_function(features, labels, "train")
+
+    @tf.compat.v1.keras.utils.track_tf1_style_variables
+    def run(self, features, labels, mode):
+        # Entered anew, a scope counts anew: layers without a name get the same name in every call.
+        with tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope()):
+            return self.forward(features, labels, mode)
+
+    def train_step(self, data):
+        features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            loss = self.run(features, labels, "train")["loss"]
+            share = loss / self.distribute_strategy.num_replicas_in_sync
+        self.optimizer.minimize(share, self.trainable_variables, tape=tape)
+        self.mean_loss.update_state(loss)
+        return {{"loss": self.mean_loss.result()}}
+
+    def test_step(self, data):
+        features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
+        spec = self.run(features, labels, "eval")
+        self.mean_loss.update_state(spec["loss"])
+        results = {{"loss": self.mean_loss.result()}}
+        for name, values in (spec.get("metrics") or {{}}).items():
+            self.metrics_by_name[name].update_state(*values)
+            results[name] = self.metrics_by_name[name].result()
+        return results
+
+    def predict_step(self, data):
+        features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
+        return self.run(features, labels, "infer")["predictions"]
+'''
+    return text.replace("    ", indent)
+
+
+# -- symbols -----------------------------------------------------------------------------------------------------------
+
+
+def _safe_calls() -> dict[str, CallRule]:
+    """The rules that are as right in TensorFlow 1 code that a Keras model runs: those that make no layers."""
+    return {
+        name: rule
+        for name, rule in catalogue.call_rules().items()
+        if not name.startswith(("tf.layers.", "tf.losses.", "tf.train.", "tf.metrics.", "tf.nn.", "tf.feature_column."))
+        and not mapped.in_compat(name)
+    }
+
+
+class MappedRewriter(FileRewriter):
+    """A FileRewriter that leaves TensorFlow 1 code, spelled for TensorFlow 2, in the functions of `region`.
+
+    `dead` are statements to leave out. `model` is the name of the Keras model inside the functions of `model_fns`.
+    `kept_partitioners` are the partitioners that were taken out of variable scopes.
+    """
+
+    def map(self, region: frozenset[cst.CSTNode], file: ParsedFile) -> MappedRewriter:
+        """Sets the functions and classes that stay TensorFlow 1 code; to be called before the walk."""
+        self.region = region
+        self.file = file
+        self.dead: set[cst.CSTNode] = set()
+        self.model: str | None = None
+        self.mode_names: ModeNames | None = None
+        self.dropped_partitioners: list[cst.CSTNode] = []
+        self.safe = _safe_calls()
+        self._inside = 0
+        self._negative: set[cst.CSTNode] = set()
+        return self
+
+    # -- where we are --
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if node in self.dead:
+            return False
+        if node in self.region:
+            self._inside += 1
+        return super().on_visit(node)
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        if original_node in self.dead:
+            return cst.RemoveFromParent()
+        new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
+        if original_node in self.region:
+            self._inside -= 1
+        return new
+
+    def _is_removed(self, node: cst.CSTNode) -> bool:
+        return super()._is_removed(node) or (self._inside > 0 and is_summary(self.file, node))
+
+    # -- what is rewritten --
+
+    def visit_Comparison(self, node: cst.Comparison) -> bool:
+        return True if self._inside else super().visit_Comparison(node)
+
+    def visit_With(self, node: cst.With) -> bool:
+        return True if self._inside else super().visit_With(node)
+
+    def leave_With(
+        self, original_node: cst.With, updated_node: cst.With
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        return updated_node if self._inside else super().leave_With(original_node, updated_node)
+
+    def visit_Call(self, node: cst.Call) -> bool:
+        if not self._inside:
+            return super().visit_Call(node)
+        name = self.imports.tensorflow(node.func)
+        if name is not None:
+            self._consumed.add(node.func)
+            if name == "tf.logging.set_verbosity":
+                self._consumed.update(arg.value for arg in node.args)
+        return True
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if not self._inside:
+            return super().leave_Call(original_node, updated_node)
+        name = self.imports.tensorflow(original_node.func)
+        if name is None:
+            return updated_node
+        try:
+            return self._call(name, original_node, updated_node)
+        except Blocked as problem:
+            self.problems.append(Blocked(problem.code, original_node, problem.message))
+            return updated_node
+
+    def _call(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        if name == "tf.estimator.EstimatorSpec":
+            return _spec(original, updated)
+        if is_metric(original, self.imports):
+            return _metric_values(read_metric(original, self.imports, self.code), original, updated)
+        if self.model is not None:
+            found = self._of_model(name, original)
+            if found is not None:
+                return found
+        if name == "tf.variable_scope":
+            updated = self._without_partitioner(original, updated)
+        if name in self.safe:
+            new = self.safe[name](self._site(name, original, updated))
+            if "tf.keras.layers." in self.code(new):
+                raise Blocked("TFM151", original, f"`{name}` would make a Keras layer anew at every call")
+            return new
+        reason = mapped.refused(name)
+        if reason is not None:
+            raise Blocked("TFM151", original, f"`{name}` in a model_fn that stays as it is: {reason}")
+        found_home = home(name)
+        if found_home is not None:
+            try:
+                func = self._spelled(found_home.name, original.func)
+                return self._renamed(name, found_home, original, updated.with_changes(func=func))
+            except Blocked:
+                if not mapped.in_compat(name):
+                    raise
+        return updated.with_changes(func=self._reference(name, original.func, original.func))
+
+    def _spelled(self, name: str, original: cst.BaseExpression) -> cst.BaseExpression:
+        return original if self.code(original) == name else cst.parse_expression(name)
+
+    def _of_model(self, name: str, call_node: cst.Call) -> cst.BaseExpression | None:
+        """What a question to the graph is when it is asked of the Keras model."""
+        if name == "tf.trainable_variables" and not call_node.args:
+            return cst.parse_expression(f"{self.model}.trainable_variables")
+        if name == "tf.losses.get_regularization_loss" and not call_node.args:
+            return cst.parse_expression(f"sum({self.model}.losses)")
+        if name == "tf.losses.get_regularization_losses" and not call_node.args:
+            return cst.parse_expression(f"({self.model}.losses or [0.0])")
+        if name == "tf.losses.get_total_loss":
+            bound = bind(call_node, ("add_regularization_losses", "name", "scope"), name, "TFM151")
+            if set(bound) <= {"name"}:
+                return cst.parse_expression(
+                    f"tf.add_n(tf.compat.v1.losses.get_losses()) + sum({self.model}.losses)"
+                ).with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        if name in ("tf.train.get_global_step", "tf.train.get_or_create_global_step") and not call_node.args:
+            return cst.parse_expression(f"{self.model}.optimizer.iterations")
+        if name == "tf.get_collection":
+            bound = bind(call_node, ("key", "scope"), name, "TFM151")
+            key = self.imports.tensorflow(bound.get("key")) or ""
+            if set(bound) == {"key"} and key == "tf.GraphKeys.REGULARIZATION_LOSSES":
+                return cst.parse_expression(f"({self.model}.losses or [0.0])")
+            if set(bound) == {"key"} and key == "tf.GraphKeys.TRAINABLE_VARIABLES":
+                return cst.parse_expression(f"{self.model}.trainable_variables")
+        return None
+
+    def _without_partitioner(self, original: cst.Call, updated: cst.Call) -> cst.Call:
+        kept = []
+        for old, new in zip(original.args, updated.args, strict=True):
+            if old.keyword is not None and old.keyword.value == "partitioner" and not is_none(old.value):
+                self.dropped_partitioners.append(old.value)
+            else:
+                kept.append(new)
+        if kept and len(kept) < len(updated.args):
+            kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        return updated.with_changes(args=kept)
+
+    def _reference(self, name: str, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        if not self._inside or name in MODE_KEYS or name.startswith(("tf.flags", "tf.app.flags")):
+            return super()._reference(name, original, updated)
+        reason = mapped.refused(name)
+        if reason is not None:
+            self.problems.append(Blocked("TFM151", original, f"`{name}` in a model_fn that stays as it is: {reason}"))
+            return updated
+        head, rest = name, ""
+        while head.count(".") >= 1:
+            found = home(head)
+            if found is not None and (not rest or found.signature is None):
+                return self._spelled(found.name + rest, updated)
+            if mapped.in_compat(head):
+                return cst.parse_expression(f"tf.compat.v1.{head.removeprefix('tf.')}{rest}")
+            head, _, last = head.rpartition(".")
+            rest = f".{last}{rest}"
+            if is_namespace(head):
+                break
+        self.problems.append(
+            Blocked("TFM151", original, f"`{name}` is not in `tf.compat.v1` of TensorFlow 2.21: replace it by hand")
+        )
+        return updated
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if self._inside and original_node.attr.value == "value" and self._is_dimension(original_node.value):
+            return updated_node.value  # a number, or None, in TensorFlow 2
+        return super().leave_Attribute(original_node, updated_node)
+
+    def _is_dimension(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is `x.shape[i]` or `x.get_shape()[i]`, under whatever name."""
+        return isinstance(node, cst.Subscript) and self._is_shape(node.value)
+
+    def _is_shape(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.Name):
+            values = values_of(self.file.module, node.value)
+            return bool(values) and all(not isinstance(v, cst.Name) and self._is_shape(v) for v in values)
+        if isinstance(node, cst.Call):
+            return isinstance(node.func, cst.Attribute) and node.func.attr.value == "get_shape"
+        return isinstance(node, cst.Attribute) and node.attr.value == "shape"
+
+    def leave_Tuple(self, original_node: cst.Tuple, updated_node: cst.Tuple) -> cst.BaseExpression:
+        if len(updated_node.elements) == len(original_node.elements):
+            return updated_node
+        last = updated_node.elements[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        assert isinstance(last, cst.Element)
+        if len(updated_node.elements) == 1:
+            return last.value
+        return updated_node.with_changes(elements=[*updated_node.elements[:-1], last])
+
+    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
+        """A branch of which nothing is left goes; what was to be done otherwise takes its place."""
+        body, other = updated_node.body, updated_node.orelse
+        if not self._inside or not isinstance(body, cst.IndentedBlock) or body.body:
+            return updated_node
+        if other is None:
+            return cst.RemoveFromParent()
+        first = self._modes(original_node.test)
+        if isinstance(other, cst.If):
+            then = self._modes(original_node.orelse.test) if isinstance(original_node.orelse, cst.If) else None
+            if first is None or then is None or first & then:
+                return updated_node
+            return other.with_changes(leading_lines=[*updated_node.leading_lines, *_comments(other)])
+        test = _negated(updated_node.test)
+        return updated_node.with_changes(test=test, body=other.body, orelse=None)
+
+    def _modes(self, test: cst.BaseExpression) -> frozenset[str] | None:
+        return None if self.mode_names is None else self.mode_names.when(test)
+
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:
+        body = updated_node.body
+        if self._inside and isinstance(body, cst.IndentedBlock) and not body.body and updated_node.orelse is None:
+            return cst.RemoveFromParent()
+        return updated_node
+
+
+def _comments(node: cst.If) -> list[cst.EmptyLine]:
+    return [line for line in node.leading_lines if line.comment is not None]
+
+
+def _negated(test: cst.BaseExpression) -> cst.BaseExpression:
+    """`not test`, as one would write it."""
+    if isinstance(test, cst.Name | cst.Attribute | cst.Call | cst.Subscript):
+        return cst.UnaryOperation(cst.Not(), test)
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return test.expression
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 and not test.lpar:
+        target = test.comparisons[0]
+        opposite = {cst.Equal: cst.NotEqual(), cst.NotEqual: cst.Equal()}.get(type(target.operator))
+        if opposite is not None:
+            return test.with_changes(comparisons=[target.with_changes(operator=opposite)])
+    inner = test if test.lpar else test.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.UnaryOperation(cst.Not(), inner)
+
+
+def _spec(original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+    """An EstimatorSpec as a dict of what is kept of it, laid out as the call was."""
+    kept: list[tuple[str, cst.Arg]] = []
+    for index, (old, new) in enumerate(zip(original.args, updated.args, strict=True)):
+        key = old.keyword.value if old.keyword is not None else SPEC[index]
+        if key in KEPT:
+            kept.append((KEPT[key], new))
+    elements = [cst.DictElement(cst.SimpleString(f'"{key}"'), arg.value, comma=arg.comma) for key, arg in kept]
+    last = original.args[-1]
+    if elements:
+        elements[-1] = elements[-1].with_changes(comma=last.comma)
+    return cst.Dict(
+        elements,
+        lbrace=cst.LeftCurlyBrace(whitespace_after=updated.whitespace_before_args),
+        rbrace=cst.RightCurlyBrace(whitespace_before=last.whitespace_after_arg),
+    )
+
+
+def _metric_values(metric: Metric, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+    """What a Keras metric is given: the tensors that the TensorFlow 1 metric was."""
+    wanted = [node for node in (metric.labels, metric.predictions, metric.values, metric.weights) if node is not None]
+    new = {id(old.value): arg.value for old, arg in zip(original.args, updated.args, strict=True)}
+    given = [new[id(node)] for node in wanted]
+    elements = [cst.Element(value) for value in given]
+    if len(elements) == 1:
+        elements = [elements[0].with_changes(comma=cst.Comma())]
+    return cst.Tuple(elements)
+
+
+# -- the function ------------------------------------------------------------------------------------------------------
+
+
+def emit_mapped(
+    function: MappedFunction, rewriter: MappedRewriter, wants_predictions: bool, training: TrainingContext
+) -> EmittedModel:
+    """Builds the function that makes a compiled Keras model of the user's code. Raises Blocked."""
+    if wants_predictions and not function.predictions:
+        raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")
+    return _Emitter(function, rewriter, wants_predictions, training).emit()
+
+
+class _Emitter:
+    def __init__(
+        self, function: MappedFunction, rewriter: MappedRewriter, predicts: bool, training: TrainingContext
+    ) -> None:
+        self.predicts = predicts
+        self.training = training
+        self.function = function
+        self.file = function.file
+        self.rewriter = rewriter
+        self.indent = function.file.module.default_indent
+        self.taken = set(function.file.names)
+        self.problems: list[Blocked] = []
+        self.remarks: list[Blocked] = []
+
+    def emit(self) -> EmittedModel:
+        function = self.function
+        train = self._train_op()
+        self._check_updates()
+        self.native = Rewriter(self.file.imports, self.file.code, None, True, self.file.constants.get)
+        optimizer_of.prepare(self.native, self.training, train, self.file.code)
+        dataset = free("dataset", self.taken)
+        model = free("model", self.taken)
+        name = free("forward", self.taken)
+        before, optimizer = self._optimizer(train)
+        forward = self._forward(name, model)
+        arguments = [name]
+        metrics = self._metrics()
+        if metrics:
+            arguments.append(f"metrics={bracket(metrics, self.indent, 1)}")
+        lines = [
+            call(f"{model} = {CLASS}", arguments, self.indent, 0),
+            f"{model}.compile(optimizer={optimizer})",
+            f"{model}.make_variables({dataset})",
+            f"return {model}",
+        ]
+        end = statements("\n".join(lines) + "\n", self.file.module)
+        body = [forward, *_set_off([*before, *end])]
+        node = function.node
+        assert isinstance(node.body, cst.IndentedBlock)
+        return EmittedModel(
+            node.with_changes(
+                params=self._parameters(dataset),
+                body=node.body.with_changes(body=body, footer=[]),
+                returns=None,
+            ),
+            tuple(self.problems),
+            (),
+            tuple(self.remarks),
+            self.predicts,
+            frozenset(self.native.needs),
+            {CLASS: model_class(CLASS, self.indent)},
+        )
+
+    def _check_updates(self) -> None:
+        """In a Keras model batch normalization always updates its averages."""
+        if any(runs_updates(node, file.imports) for node, file in self.function.region.items()):
+            return
+        for node, file in self.function.region.items():
+            finder = _Normalizations(file)
+            node.visit(finder)
+            if finder.found is not None:
+                message = "the updates of this batch normalization never ran, but would in a Keras model"
+                where = finder.found if file is self.file else self.function.node.name
+                raise Blocked("TFM151", where, message)
+
+    # -- signature --
+
+    def _parameters(self, dataset: str) -> cst.Parameters:
+        roles = self.function.parameters
+        gone = {roles.labels, roles.mode, roles.config} - {None}
+        params = self.function.node.params
+        kept = [
+            p.with_changes(name=cst.Name(dataset), annotation=None, default=None)
+            if p.name.value == roles.features
+            else p.with_changes(annotation=None)
+            for p in params.params
+            if p.name.value not in gone
+        ]
+        if kept:
+            kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        kwonly = [p for p in params.kwonly_params if p.name.value not in gone]
+        return params.with_changes(
+            params=kept, kwonly_params=kwonly, star_arg=params.star_arg if kwonly else cst.MaybeSentinel.DEFAULT
+        )
+
+    def _forward(self, name: str, model: str) -> cst.FunctionDef:
+        """The user's function: features, labels and mode as parameters, the rest from around it."""
+        function, roles = self.function, self.function.parameters
+        if roles.config is not None and roles.config in names_in(function.node.body):
+            raise Blocked("TFM105", function.node.params, "the model_fn reads its `config`")
+        self.rewriter.dead |= function.dead
+        self.rewriter.model = model
+        self.rewriter.mode_names = function.train.names
+        new = function.node.visit(self.rewriter)
+        self.rewriter.model, self.rewriter.mode_names = None, None
+        assert isinstance(new, cst.FunctionDef)
+        wanted = [roles.features, roles.labels or free("labels", self.taken), roles.mode or free("mode", self.taken)]
+        params = [cst.Param(cst.Name(one)) for one in wanted]
+        given = names_given_in(function.node)
+        for param in (*function.node.params.params, *function.node.params.kwonly_params):
+            if param.name.value in given - {*wanted}:
+                equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+                params.append(cst.Param(param.name, default=param.name, equal=equal))  # it gets another value inside
+        return new.with_changes(
+            name=cst.Name(name),
+            params=cst.Parameters(params),
+            decorators=[],
+            returns=None,
+            leading_lines=[],
+            lines_after_decorators=[],
+            asynchronous=None,
+        )
+
+    # -- training --
+
+    def _train_op(self) -> TrainOp:
+        function = self.function
+        statements = function.train.statements
+        last = {name: index for index, s in enumerate(statements) for name in names_given((s,))}
+        body = TrainBody(self.file, function.node, statements, frozenset(self._from_data()), lambda n: last.get(n, -1))
+        train = read_train_op(function.train_op, function.loss, body)
+        if train.rate.value is not None:
+            message = "a learning rate that the program computes itself is not carried over in the mapped form"
+            raise Blocked("TFM402", train.rate.value, message)
+        return train
+
+    def _from_data(self) -> set[str]:
+        """The features, the labels, and every name that is computed from them."""
+        roles = self.function.parameters
+        found = {str(name) for name in (roles.features, roles.labels) if name is not None}
+        while True:
+            new: set[str] = set()
+            for statement in self.function.train.statements:
+                if names_in(statement.node) & found:
+                    new |= names_given((statement,))
+            if new <= found:
+                return found
+            found |= new
+
+    def _optimizer(self, train: TrainOp) -> tuple[list[cst.BaseStatement], str]:
+        """The statements that make the optimizer, outside the network, and the expression that gives it."""
+        function, roles = self.function, self.function.parameters
+        forbidden = {roles.features, roles.labels, roles.mode} - {None}
+        kept: list[cst.BaseStatement] = []
+        wanted: set[str] = set()
+        expression = None
+        if train.index is None:
+            new = self._natively(train.optimizer)
+            wanted = names_in(new)
+            expression = self.file.code(new)
+        else:
+            assert isinstance(train.optimizer, cst.Name)
+            expression = train.optimizer.value
+            wanted = {expression}
+        start = train.index if train.index is not None else len(function.train.statements) - 1
+        for index in range(start, -1, -1):
+            statement = function.train.statements[index]
+            if TRAIN not in statement.modes or not names_given((statement,)) & wanted:
+                continue
+            new_statement = self._natively(statement.node)
+            assert isinstance(new_statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+            kept.insert(0, new_statement)
+            wanted |= names_in(new_statement)
+            bad = names_in(new_statement) & forbidden
+            if bad:
+                message = f"the optimizer is computed from `{sorted(str(b) for b in bad)[0]}`"
+                raise Blocked("TFM152", statement.node, message)
+        return kept, expression
+
+    def _natively(self, node: cst.CSTNode) -> cst.CSTNode:
+        known = len(self.native.problems)
+        new = node.visit(self.native)
+        self.problems += self.native.problems[known:]
+        assert isinstance(new, cst.CSTNode)
+        return new
+
+    # -- metrics --
+
+    def _metrics(self) -> list[str]:
+        found: dict[str, str] = {}
+        for site in self.function.metrics:
+            text = self._metric(site)
+            if found.setdefault(site.key, text) != text:
+                raise Blocked("TFM501", site.call, f"two different metrics have the key `{site.key}`")
+        return list(found.values())
+
+    def _metric(self, site: MetricSite) -> str:
+        metric = read_metric(site.call, site.file.imports, site.file.code)
+        if metric.body or metric.update not in ("{0}", "{0}, {1}"):
+            message = f"`tf.metrics.{metric.function}` is not carried over in the mapped form"
+            where = site.call if site.file is self.file else self.function.node.name
+            raise Blocked("TFM501", where, message)
+        if site.file is self.file:
+            self.remarks += [Blocked(code, site.call, text) for code, text in metric.remarks]
+        return f"tf.keras.metrics.{metric.keras}({', '.join([*metric.arguments, f'name={_quoted(site.key)}'])})"
+
+
+class _Normalizations(cst.CSTVisitor):
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: cst.Call | None = None
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if self.file.imports.resolve(node.func) in (
+            "tf.layers.batch_normalization",
+            "tf.layers.batch_norm",
+            "tf.layers.BatchNormalization",
+        ):
+            self.found = self.found or node
+
+
+def names_given_in(function: cst.FunctionDef) -> set[str]:
+    """Names that a function's own body gives a value to."""
+    collector = _Given(function)
+    function.body.visit(collector)
+    return collector.found
+
+
+class _Given(cst.CSTVisitor):
+    def __init__(self, function: cst.FunctionDef) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self._add(node.target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._add(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._add(node.target)
+
+    def _add(self, target: cst.BaseExpression) -> None:
+        if isinstance(target, cst.Name):
+            self.found.add(target.value)
+        elif isinstance(target, cst.Tuple | cst.List):
+            for element in target.elements:
+                self._add(element.value)
+
+
+def _quoted(key: str) -> str:
+    return '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _set_off(lines: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Statements under a blank line."""
+    first, *rest = lines
+    assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+    own = [line for line in first.leading_lines if line.comment is not None]
+    return [first.with_changes(leading_lines=[cst.EmptyLine(indent=False), *own]), *rest]
+
+
+__all__ = ["CLASS", "FileChanges", "MappedRewriter", "Style", "both_blocked", "emit_mapped", "model_class"]

@@ -1,0 +1,495 @@
+"""A model_fn for the mapped tier: what has to be known about it to run it as it is, inside a Keras model.
+
+Little is: which calls are EstimatorSpecs, what makes the optimizer, which metrics there are, and which statements only
+served what Keras does now. Everything else stays TensorFlow 1 code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.program.body import Parameters
+from migrator.program.calls import bind, is_none, string
+from migrator.program.modes import TRAIN, ModalStatement, Modes, StraightBody, straighten
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.scopes import bindings, path_to
+from migrator.rules.metrics import is_metric
+
+SPEC = (
+    "mode",
+    "predictions",
+    "loss",
+    "train_op",
+    "eval_metric_ops",
+    "export_outputs",
+    "training_chief_hooks",
+    "training_hooks",
+    "scaffold",
+    "evaluation_hooks",
+    "prediction_hooks",
+)
+#: The arguments of an EstimatorSpec that the mapped form keeps, and what they are called there.
+KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics"}
+_HOOKS = ("training_chief_hooks", "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")
+
+Region = Mapping[cst.CSTNode, ParsedFile]
+
+
+@dataclass(frozen=True)
+class MetricSite:
+    """A `tf.metrics` call, the key that its result gets, and the file that holds it."""
+
+    file: ParsedFile
+    key: str
+    call: cst.Call
+
+
+@dataclass(frozen=True)
+class MappedFunction:
+    """A model_fn and the ends of it that change.
+
+    `specs` are its EstimatorSpec calls. `dead` are the statements that only served dropped arguments of specs (the
+    training, what is exported) or summaries, and the names among the targets of others that are not read any more.
+    `train` is its straight list of statements in TRAIN mode, `train_op` and `loss` are what the spec of that mode
+    says. `region` are the functions and classes that it reaches, itself included, each with its file.
+    """
+
+    file: ParsedFile
+    node: cst.FunctionDef
+    parameters: Parameters
+    specs: tuple[cst.Call, ...]
+    dead: frozenset[cst.CSTNode]
+    summaries: tuple[tuple[ParsedFile, cst.CSTNode], ...]
+    train: StraightBody
+    train_op: cst.BaseExpression
+    loss: cst.BaseExpression
+    metrics: tuple[MetricSite, ...]
+    region: Region
+    predictions: tuple[cst.BaseExpression, ...]
+
+    @property
+    def predicts_dicts(self) -> bool:
+        """Whether one prediction is a dict of values."""
+        return any(self._is_dict(node) for node in self.predictions)
+
+    def _is_dict(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.Name):
+            return any(
+                not isinstance(value, cst.Name) and self._is_dict(value) for value in values_of(self.node, node.value)
+            )
+        return isinstance(node, cst.Dict) or (
+            isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict"
+        )
+
+
+def read_mapped_function(
+    project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters
+) -> MappedFunction:
+    """Reads a model_fn for the mapped form. Raises Blocked for what cannot stay and cannot be rewritten."""
+    if not isinstance(node.body, cst.IndentedBlock):
+        raise Blocked("TFM105", node, "the model_fn is written on one line")
+    region = reach(project, file, node)
+    specs = _Specs(file)
+    node.body.visit(specs)
+    if not specs.found:
+        raise Blocked("TFM105", node.name, "the model_fn makes no EstimatorSpec itself")
+    bound = {call: bind(call, SPEC, "tf.estimator.EstimatorSpec", "TFM105") for call in specs.found}
+    for arguments in bound.values():
+        for key in _HOOKS:
+            if not is_none(arguments.get(key)):
+                raise Blocked("TFM110", arguments[key], f"`{key}` of the EstimatorSpec is not carried over yet")
+    train = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
+    training = [bound[s.call] for s in train.specs if TRAIN in s.modes and not is_none(bound[s.call].get("loss"))]
+    train_ops = [arguments["train_op"] for arguments in training if not is_none(arguments.get("train_op"))]
+    if not training:
+        raise Blocked("TFM105", node.name, "no EstimatorSpec of the TRAIN mode has a loss")
+    if not train_ops:
+        raise Blocked("TFM403", node.name, "no EstimatorSpec of the TRAIN mode has a train_op")
+    if len({file.code(one) for one in train_ops}) > 1:
+        raise Blocked("TFM105", train_ops[1], "two EstimatorSpecs of one mode give different `train_op`")
+    dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in KEPT]
+    summaries = [(f, s) for function, f in region.items() for s in _summaries(f, function)]
+    own = [statement for f, statement in summaries if f is file]
+    return MappedFunction(
+        file=file,
+        node=node,
+        parameters=parameters,
+        specs=tuple(specs.found),
+        dead=frozenset(_dead(node, file, dropped, own)),
+        summaries=tuple(summaries),
+        train=train,
+        train_op=train_ops[0],
+        loss=training[0]["loss"],
+        metrics=tuple(_metrics(region)),
+        region=region,
+        predictions=tuple(a["predictions"] for a in bound.values() if not is_none(a.get("predictions"))),
+    )
+
+
+def in_train(statements: Iterable[ModalStatement]) -> list[ModalStatement]:
+    """The statements that TRAIN mode runs."""
+    modes: Modes = frozenset((TRAIN,))
+    return [s for s in statements if s.modes & modes]
+
+
+# -- what a model_fn reaches -------------------------------------------------------------------------------------------
+
+
+def reach(project: Project, file: ParsedFile, node: cst.CSTNode) -> dict[cst.CSTNode, ParsedFile]:
+    """A function, and the functions and classes of the project that it mentions, directly or not."""
+    found: dict[cst.CSTNode, ParsedFile] = {}
+    queue: list[tuple[ParsedFile, cst.CSTNode]] = [(file, node)]
+    around = _around(file, node)
+    while queue:
+        where, current = queue.pop()
+        if current in found:
+            continue
+        found[current] = where
+        mentions = _References()
+        current.visit(mentions)
+        for reference in mentions.found:
+            if where is file:
+                queue += [(file, function) for function in around.get(file.code(reference), ())]
+            function = project.function(where, reference)
+            if function is not None:
+                queue.append(function)
+                continue
+            defined = _class(project, where, reference)
+            if defined is not None:
+                queue.append(defined)
+    return found
+
+
+def _around(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
+    """Functions of the functions around a model_fn, by their names, and methods of its class, as `self.method`."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    outer = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef | cst.ClassDef) and n is not node]
+    for scope in outer:
+        if isinstance(scope, cst.FunctionDef):
+            for name, bound in bindings(scope):
+                if isinstance(bound, cst.FunctionDef) and bound not in outer:
+                    found.setdefault(name, []).append(bound)
+            continue
+        for statement in scope.body.body:
+            if isinstance(statement, cst.FunctionDef) and statement not in outer:
+                for owner in ("self", "cls", scope.name.value):
+                    found.setdefault(f"{owner}.{statement.name.value}", []).append(statement)
+    return found
+
+
+def _class(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.ClassDef] | None:
+    """The top-level class that a name or `module.name` refers to, here or in a sibling module."""
+    if isinstance(node, cst.Name):
+        for statement in file.module.body:
+            if isinstance(statement, cst.ClassDef) and statement.name.value == node.value:
+                return file, statement
+    origin = file.imports.resolve(node)
+    module, _, name = (origin or "").rpartition(".")
+    other = project.sibling(file, module) if module else None
+    if other is None or other is file:
+        return None
+    return next(
+        ((other, s) for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name),
+        None,
+    )
+
+
+class _References(cst.CSTVisitor):
+    """Names and dotted names that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        self.found.append(node)
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.append(node)
+
+
+class _Specs(cst.CSTVisitor):
+    """The EstimatorSpec calls of a function, those of functions inside it included."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if self.file.imports.resolve(node.func) == "tf.estimator.EstimatorSpec":
+            self.found.append(node)
+
+
+# -- summaries ---------------------------------------------------------------------------------------------------------
+
+
+def is_summary(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether a statement line only writes a summary."""
+    if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
+        return False
+    small = node.body[0]
+    value = small.value if isinstance(small, cst.Expr) else None
+    return isinstance(value, cst.Call) and (file.imports.resolve(value.func) or "").startswith("tf.summary.")
+
+
+def _summaries(file: ParsedFile, function: cst.CSTNode) -> list[cst.CSTNode]:
+    lines = _Lines()
+    function.visit(lines)
+    return [line for line in lines.found if is_summary(file, line)]
+
+
+class _Lines(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.SimpleStatementLine] = []
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self.found.append(node)
+
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+
+
+def _metrics(region: Region) -> list[MetricSite]:
+    """The tf.metrics calls of a region. Raises Blocked (TFM501) for one whose key is not written out."""
+    found: list[MetricSite] = []
+    for function, file in region.items():
+        calls = _MetricCalls(file)
+        function.visit(calls)
+        for call in calls.found:
+            keys = calls.keys.get(call, []) + [
+                k for name in calls.names.get(call, []) for k in calls.named.get(name, [])
+            ]
+            if len(set(keys)) != 1:
+                raise Blocked(
+                    "TFM501", call, "this metric is not given to one key of eval_metric_ops that is written out"
+                )
+            found.append(MetricSite(file, keys[0], call))
+    return found
+
+
+class _MetricCalls(cst.CSTVisitor):
+    """tf.metrics calls, the keys they are given to directly, the names they get, and the keys those are given to."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[cst.Call] = []
+        self.keys: dict[cst.CSTNode, list[str]] = {}
+        self.names: dict[cst.CSTNode, list[str]] = {}
+        self.named: dict[str, list[str]] = {}
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if is_metric(node, self.file.imports):
+            self.found.append(node)
+        if isinstance(node.func, cst.Name) and node.func.value == "dict":
+            for arg in node.args:
+                if arg.keyword is not None:
+                    self._entry(arg.keyword.value, arg.value)
+
+    def visit_DictElement(self, node: cst.DictElement) -> None:
+        self._entry(string(node.key), node.value)
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            element = target.target.slice[0].slice if isinstance(target.target, cst.Subscript) else None
+            if isinstance(element, cst.Index):
+                self._entry(string(element.value), node.value)
+            elif isinstance(target.target, cst.Name):
+                self.names.setdefault(node.value, []).append(target.target.value)
+
+    def _entry(self, key: str | None, value: cst.BaseExpression) -> None:
+        if key is not None:
+            self.keys.setdefault(value, []).append(key)
+            if isinstance(value, cst.Name):
+                self.named.setdefault(value.value, []).append(key)
+
+
+# -- statements that nothing needs any more ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A statement of a function, whatever it is inside of: the names it gives and reads (its body left out)."""
+
+    node: cst.CSTNode
+    gives: frozenset[str] | None  # None: it does something besides giving names
+    reads: frozenset[str]
+    inside: tuple[cst.CSTNode, ...]  # the statements of its blocks
+
+
+def _dead(
+    node: cst.FunctionDef, file: ParsedFile, dropped: Sequence[cst.BaseExpression], gone: Sequence[cst.CSTNode]
+) -> set[cst.CSTNode]:
+    """The statements that only serve the expressions `dropped` and the statements `gone`, which are included.
+
+    A statement goes when it only gives names, nothing that stays reads these, and something that goes did.
+    """
+    units = _units(node.body, set(map(id, dropped)))
+    by_node = {unit.node: unit for unit in units}
+    found: set[cst.CSTNode] = {statement for statement in gone if statement in by_node}
+    wanted: set[str] = set().union(*(names_in(value) for value in dropped), *(by_node[s].reads for s in found))
+    changed = True
+    while changed:
+        changed = False
+        for unit in units:
+            if unit.node in found:
+                continue
+            if unit.inside:
+                goes = all(inner in found for inner in unit.inside)
+            else:
+                others: set[str] = set().union(*(u.reads for u in units if u.node not in found and u is not unit))
+                goes = unit.gives is not None and bool(unit.gives & wanted) and not unit.gives & others
+            if goes:
+                found.add(unit.node)
+                wanted |= unit.reads
+                changed = True
+    read: set[str] = set().union(*(unit.reads for unit in units if unit.node not in found))
+    for unit in units:
+        if unit.node not in found and unit.gives is not None and isinstance(unit.node, cst.SimpleStatementLine):
+            found |= set(_unread(unit.node.body[0], wanted - read))
+    return found
+
+
+def _unread(small: cst.BaseSmallStatement, names: set[str]) -> list[cst.CSTNode]:
+    """The elements of `a, b = 1, 2` on both sides whose names are unread."""
+    target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+    value = small.value if isinstance(small, cst.Assign) else None
+    if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple):
+        return []
+    if len(target.elements) != len(value.elements):
+        return []
+    pairs = list(zip(target.elements, value.elements, strict=True))
+    gone = [p for p in pairs if isinstance(p[0].value, cst.Name) and p[0].value.value in names]
+    if len(pairs) - len(gone) < 1 or not all(isinstance(p[1].value, cst.Name | cst.SimpleString) for p in gone):
+        return []
+    return [element for pair in gone for element in pair]
+
+
+def _units(suite: cst.BaseSuite, dropped: set[int]) -> list[_Unit]:
+    found: list[_Unit] = []
+    if not isinstance(suite, cst.IndentedBlock):
+        return found
+    for statement in suite.body:
+        found += _unit(statement, dropped)
+    return found
+
+
+def _unit(statement: cst.BaseStatement, dropped: set[int]) -> list[_Unit]:
+    if isinstance(statement, cst.FunctionDef):
+        reads = frozenset(names_in(statement)) - {statement.name.value}
+        return [_Unit(statement, frozenset((statement.name.value,)), reads, ())]
+    if isinstance(statement, cst.If | cst.With | cst.For | cst.While):
+        blocks = [statement.body]
+        headers: list[cst.CSTNode] = []
+        branch: cst.CSTNode | None = statement
+        if isinstance(statement, cst.If):
+            blocks = []
+            while branch is not None:
+                assert isinstance(branch, cst.If | cst.Else)
+                blocks.append(branch.body)
+                headers += [branch.test] if isinstance(branch, cst.If) else []
+                branch = branch.orelse if isinstance(branch, cst.If) else None
+        elif isinstance(statement, cst.With):
+            headers += list(statement.items)
+        elif isinstance(statement, cst.For):
+            headers += [statement.iter]
+            blocks += [statement.orelse.body] if statement.orelse is not None else []
+        else:
+            headers += [statement.test]
+        if all(isinstance(block, cst.IndentedBlock) for block in blocks):
+            inner = [unit for block in blocks for unit in _units(block, dropped)]
+            inside = tuple(s for block in blocks for s in block.body)
+            reads = frozenset(set().union(*(names_in(header) for header in headers)))
+            return [*inner, _Unit(statement, None, reads, inside)]
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        gives, reads = _gives(statement.body[0], dropped)
+        return [_Unit(statement, gives, reads, ())]
+    finder = _Reads(dropped)
+    statement.visit(finder)
+    return [_Unit(statement, None, frozenset(finder.found), ())]
+
+
+def _gives(small: cst.BaseSmallStatement, dropped: set[int]) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """The names that a statement gives a value to or changes (None: it does more), and those that it reads."""
+    finder = _Reads(dropped)
+    if isinstance(small, cst.Assign):
+        targets = [_target(target.target) for target in small.targets]
+        small.value.visit(finder)
+        if all(target is not None for target in targets):
+            return frozenset().union(*(t for t in targets if t)), frozenset(finder.found)
+    elif isinstance(small, cst.AugAssign) and _target(small.target) is not None:
+        small.value.visit(finder)
+        return _target(small.target), frozenset(finder.found)
+    elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+        function = small.value.func
+        if isinstance(function, cst.Attribute) and isinstance(function.value, cst.Name):
+            if function.attr.value in ("append", "extend", "update", "add"):
+                for arg in small.value.args:
+                    arg.visit(finder)
+                return frozenset((function.value.value,)), frozenset(finder.found)
+    finder = _Reads(dropped)
+    small.visit(finder)
+    return None, frozenset(finder.found)
+
+
+def _target(node: cst.BaseExpression) -> frozenset[str] | None:
+    if isinstance(node, cst.Name):
+        return frozenset((node.value,))
+    if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name):
+        return frozenset((node.value.value,))
+    if isinstance(node, cst.Tuple | cst.List):
+        inner = [_target(element.value) for element in node.elements]
+        return None if any(one is None for one in inner) else frozenset().union(*(one for one in inner if one))
+    return None
+
+
+class _Reads(cst.CSTVisitor):
+    """Names that are read, those in some expressions left out."""
+
+    def __init__(self, dropped: set[int]) -> None:
+        super().__init__()
+        self.dropped = dropped
+        self.found: set[str] = set()
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return id(node) not in self.dropped and super().on_visit(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.add(node.value)
+
+
+class _Values(cst.CSTVisitor):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if any(isinstance(t.target, cst.Name) and t.target.value == self.name for t in node.targets):
+            self.found.append(node.value)
+
+
+def values_of(function: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
+    """The values that assignments anywhere in a function give to a name."""
+    finder = _Values(name)
+    function.visit(finder)
+    return finder.found

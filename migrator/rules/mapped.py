@@ -1,0 +1,174 @@
+"""The mapped form of a model_fn: TensorFlow 1 code that a Keras model runs. What may stay, and what may not."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import migrator.names
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM150",
+        "the model_fn stays TensorFlow 1 code",
+        Severity.REVIEW,
+        """
+The native form, a Keras model of Keras layers, was blocked by the construct that this finding names (or
+`--style mapped` was asked for). So the program was migrated in the *mapped* form: the model_fn keeps its code, with
+branches on `mode`, `get_variable`, variable scopes, reuse and `tf.layers`, spelled `tf.compat.v1` where TensorFlow 2
+has no other name for it. A small subclass of `tf.keras.Model` in the same file runs it. Around it everything is
+migrated: `fit`, `evaluate`, the optimizer, metrics, strategies, checkpoints.
+
+The variables keep their TensorFlow 1 names. Batch normalization updates its averages by itself, as
+`tf.control_dependencies(update_ops)` made it do. The program needs Keras 2 (`tf_keras` from TensorFlow 2.16 on).
+
+Measured against the same model_fn under an Estimator (TensorFlow 2.15.1 against 2.21, `tf-migrate verify`): see
+the fixtures `mapped_scopes` and `mapped_builder`.
+
+`--style native` refuses such programs instead.
+""",
+    ),
+    Rule(
+        "TFM151",
+        "a symbol that the mapped form cannot keep",
+        Severity.MANUAL,
+        """
+In the mapped form the model_fn runs inside a Keras model, without a session and without graph collections. The named
+symbol is gone from `tf.compat.v1` of TensorFlow 2.21, or it is there and means something else in such a model:
+collections are empty, `tf.Variable` and Keras layers would make new variables at every call, placeholders and
+savers need a session. Replace the line by hand: `tf.get_variable` instead of `tf.Variable`, for one.
+""",
+    ),
+    Rule(
+        "TFM152",
+        "the optimizer depends on the batch",
+        Severity.MANUAL,
+        """
+The optimizer is made once, outside the network. The named statement computes one of its arguments from features,
+labels or the mode.
+""",
+    ),
+    Rule(
+        "TFM153",
+        "the mapped form is blocked as well",
+        Severity.MANUAL,
+        """
+The native form is blocked by the lines of the other findings, and the mapped form (see TFM150), which needs less to be
+understood, by the named one. To change either is enough.
+""",
+    ),
+    Rule(
+        "TFM154",
+        "a partitioner in the mapped form",
+        Severity.REVIEW,
+        """
+The partitioner of the variable scope is left out: variables that TensorFlow 1 code makes in a Keras model are not
+split. On parameter servers they are placed whole, in turns. The numbers do not change.
+""",
+    ),
+)
+
+# Symbols that `tf.compat.v1` has, but that do not do in a Keras model what they do in an Estimator's graph; the reasons
+# were seen by running them there (TensorFlow 2.15.1 and 2.21).
+_REASONS = {
+    "it would be made anew at every call": (
+        "tf.Variable",
+        "tf.train.ExponentialMovingAverage",
+        "tf.make_template",
+        "tf.keras",
+    ),
+    "graph collections are empty there": (
+        "tf.add_to_collection",
+        "tf.add_to_collections",
+        "tf.get_collection",
+        "tf.get_collection_ref",
+        "tf.all_variables",
+        "tf.global_variables",
+        "tf.local_variables",
+        "tf.model_variables",
+        "tf.moving_average_variables",
+        "tf.trainable_variables",
+        "tf.report_uninitialized_variables",
+        "tf.losses.get_regularization_loss",
+        "tf.losses.get_regularization_losses",
+        "tf.losses.get_total_loss",
+        "tf.contrib.framework.get_variables",
+    ),
+    "there is no session": (
+        "tf.placeholder",
+        "tf.placeholder_with_default",
+        "tf.sparse_placeholder",
+        "tf.Session",
+        "tf.InteractiveSession",
+        "tf.ConfigProto",
+        "tf.get_default_session",
+        "tf.get_session_handle",
+        "tf.global_variables_initializer",
+        "tf.local_variables_initializer",
+        "tf.tables_initializer",
+        "tf.initialize_all_variables",
+        "tf.variables_initializer",
+        "tf.Graph",
+        "tf.import_graph_def",
+        "tf.get_default_graph",
+        "tf.reset_default_graph",
+        "tf.data.make_initializable_iterator",
+        "tf.data.make_one_shot_iterator",
+        "tf.summary.merge",
+        "tf.summary.merge_all",
+        "tf.summary.FileWriter",
+    ),
+    "it runs at every call there, whether its result is used or not": (
+        "tf.assign",
+        "tf.assign_add",
+        "tf.assign_sub",
+        "tf.scatter_update",
+        "tf.scatter_add",
+        "tf.scatter_sub",
+        "tf.count_up_to",
+    ),
+    "it is not carried over there": (
+        "tf.train",
+        "tf.estimator",
+        "tf.saved_model",
+        "tf.gradients",
+        "tf.hessians",
+        "tf.distribute",
+        "tf.metrics",
+        "tf.summary",
+        "tf.tpu",
+        "tf.colocate_with",
+        "tf.custom_gradient",
+        "tf.initializers.tables_initializer",
+        "tf.enable_eager_execution",
+        "tf.disable_eager_execution",
+        "tf.RunOptions",
+        "tf.test",
+        "tf.lite",
+    ),
+}
+_KEPT = ("tf.keras.regularizers", "tf.keras.initializers", "tf.keras.activations", "tf.keras.backend.epsilon")
+
+
+@lru_cache(maxsize=1)
+def _compat() -> frozenset[str]:
+    data = json.loads(Path(migrator.names.__file__).with_name("compat.json").read_text(encoding="utf-8"))
+    return frozenset(data["compat"])
+
+
+def in_compat(name: str) -> bool:
+    """Whether TensorFlow 2.21 has `tf.X` of TensorFlow 1 as `tf.compat.v1.X`, and nowhere else."""
+    return name in _compat()
+
+
+def refused(name: str) -> str | None:
+    """Why a symbol cannot stay in a model_fn that a Keras model runs; None when it can, as far as this is known."""
+    if name.startswith(_KEPT):
+        return None
+    for reason, symbols in _REASONS.items():
+        if any(name == symbol or name.startswith(symbol + ".") for symbol in symbols):
+            return reason
+    return None
