@@ -290,7 +290,7 @@ class _Emitter:
         inner = "".join(f"{self.indent}{entry},\n" for entry in self.made).replace(
             "\n" + self.indent * 2, "\n" + self.indent
         )
-        return [f"{self.title} = {{", *inner.splitlines(), "}", ""]
+        return [f"{self.title} = {{", *inner.splitlines(), "}"]
 
     def _outward(self, text: str) -> list[str]:
         """The lines of a text that was laid out three levels deep, without that indentation."""

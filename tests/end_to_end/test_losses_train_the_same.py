@@ -41,7 +41,8 @@ def model_fn(features, labels, mode, params):
         return tf.estimator.EstimatorSpec(mode, predictions=predictions)
     {loss}
     if mode == tf.estimator.ModeKeys.EVAL:
-        return tf.estimator.EstimatorSpec(mode, loss=loss)
+        metrics = {metrics}
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
     optimizer = tf.train.GradientDescentOptimizer(0.05)
     train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
@@ -60,6 +61,12 @@ REGULARIZED = (
     "logits = tf.layers.dense(net, 4, kernel_regularizer=tf.keras.regularizers.l1(0.02))"
 )
 
+METRICS = {
+    "": '{"accuracy": tf.metrics.accuracy(labels["class"], tf.argmax(logits, 1)),'
+    ' "weighted": tf.metrics.mean(tf.abs(value), weights=features["weight"])}',
+    '["tags"]': "{}",
+    '["class"]': '{"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, 1))}',
+}
 # construct -> key of the labels, network, loss
 CASES: dict[str, tuple[str, str, str]] = {
     "two heads, labels by key, a loop over terms": (
@@ -152,4 +159,5 @@ loss = tf.losses.get_total_loss()""",
 def test_trains_and_evaluates_the_same(construct: str, servers: Servers, tmp_path: Path) -> None:
     key, network, loss = CASES[construct]
     network, loss = (text.replace("\n", "\n    ") for text in (network, loss))
-    prove(PROGRAM.format(key=key, network=network, loss=loss), servers, tmp_path)
+    metrics = METRICS[key] if construct != "losses without a Keras function" else "{}"
+    prove(PROGRAM.format(key=key, network=network, loss=loss, metrics=metrics), servers, tmp_path)

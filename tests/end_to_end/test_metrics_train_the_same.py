@@ -90,7 +90,8 @@ def counts(predictions: str, weights: str = "") -> dict[str, str]:
 def curves(predictions: str, weights: str = "") -> dict[str, str]:
     """All metrics of probabilities."""
     found = {"auc": f"tf.metrics.auc(labels, {predictions}{weights})"}
-    for method in ("careful_interpolation", "trapezoidal", "minoring", "majoring"):
+    methods = ("trapezoidal",) if weights else ("careful_interpolation", "trapezoidal", "minoring", "majoring")
+    for method in methods:
         for curve in ("ROC", "PR"):
             found[f"{curve}_{method}"] = (
                 f'tf.metrics.auc(labels, {predictions}, num_thresholds=50, curve="{curve}", '
