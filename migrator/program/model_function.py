@@ -24,7 +24,7 @@ from migrator.program.loss import (
     taken_by_key,
 )
 from migrator.program.metrics import read_metrics
-from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
+from migrator.program.modes import PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.rules.hooks import read_hooks
@@ -118,6 +118,7 @@ class _Reader:
         defaults = {i for i, s in enumerate(self.statements) if _is_none_default(s, self.statements)}
         self.definitions = tuple(d for d in definitions_in(self.statements) if d.index not in defaults)
         self.consumed: set[int] = set(defaults)
+        self.judged: frozenset[int] = frozenset()  # statements of metrics, which are not the training's
         self.unclear = assigned_in_blocks(self.statements)
         self.specs = [
             (spec, bind(spec.call, _SPEC, "tf.estimator.EstimatorSpec", "TFM105")) for spec in self.body.specs
@@ -141,6 +142,7 @@ class _Reader:
         metrics = read_metrics(self.read_body)
         self.consumed |= metrics.statements
         summaries = self._summaries()
+        self.judged = metrics.statements
         self._layer_names()
         function = ModelFunction(
             file=self.file,
@@ -291,23 +293,31 @@ class _Reader:
             found |= new
 
     def _training_is_apart(self, train: TrainOp, consumed: Collection[int]) -> None:
-        """What only the training knows must not be read elsewhere. Raises Blocked (TFM402, TFM403)."""
+        """What only the training knows must not be read elsewhere. Raises Blocked (TFM402, TFM403).
+
+        Statements that loss and metrics have taken must not read it either.
+        """
+        for _, bound in self.specs:
+            for key in ("loss", "predictions", "eval_metric_ops", "export_outputs"):
+                if key in bound:
+                    self._reads_no_training(bound[key], train, allowed=train.variables)
+        judged = (set(consumed) - self.consumed) | self.judged
         for index, statement in enumerate(self.statements):
-            if (
-                index in consumed
-                or index in train.rate.own
-                or index == train.index
-                or not statement.modes & {TRAIN, EVAL}
-            ):
+            taken = index in consumed and (index not in judged or index in train.consumed)
+            if taken or index in train.rate.own or index == train.index:
                 continue
-            apart = {node.value for node in name_nodes(statement.node) if node not in train.rate.steps}
-            read = apart & (train.names | train.rate.names)
-            if read:
-                code = "TFM402" if read & train.rate.names else "TFM403"
-                raise Blocked(code, statement.node, f"`{sorted(read)[0]}` is used for more than the training")
+            allowed = train.variables if index in judged else frozenset[str]()
+            self._reads_no_training(statement.node, train, allowed)
             foreign = [node for node in statement.after if node not in train.harmless]
             if foreign:
                 raise Blocked("TFM403", foreign[0], "these control dependencies are not carried over")
+
+    def _reads_no_training(self, node: cst.CSTNode, train: TrainOp, allowed: frozenset[str]) -> None:
+        apart = {name.value for name in name_nodes(node) if name not in train.rate.steps} - allowed
+        read = apart & (train.names | train.rate.names)
+        if read:
+            code = "TFM402" if read & train.rate.names else "TFM403"
+            raise Blocked(code, node, f"`{sorted(read)[0]}` is used for more than the training")
 
     # -- evaluation ------------------------------------------------------------------------------------------------
 

@@ -48,7 +48,8 @@ class TrainOp:
     calls that make it. `updates` says that batch normalization updates its moving averages. `consumed` are the indices
     of statements that only made the train_op, and `names` the names that only they gave. `harmless` are control
     dependencies that may go. `place` is where to report an optimizer that is put together from several arguments,
-    `helper` the function of the file that makes it, where one does.
+    `helper` the function of the file that makes it, where one does. `variables` are names of all trained variables,
+    which a loss may read too.
     """
 
     optimizer: cst.BaseExpression
@@ -62,6 +63,7 @@ class TrainOp:
     harmless: frozenset[cst.CSTNode]
     place: cst.CSTNode | None = None
     helper: cst.FunctionDef | None = None
+    variables: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ class _Reader:
             harmless=frozenset(self.harmless),
             place=optimizer.place,
             helper=optimizer.helper,
+            variables=frozenset(name for name, value in self.names.items() if isinstance(value, _Variables)),
         )
 
     def _rate(self, optimizer: _Optimizer) -> Rate:

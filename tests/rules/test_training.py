@@ -236,3 +236,25 @@ def test_a_function_that_does_more_with_a_rate_is_refused() -> None:
     text = program(training).replace("\ndef model_fn", HELPER.replace("(rate, 0.9)", "(2 * rate, 0.9)"))
     new, findings = run(text)
     assert new == text and "TFM402" in [f.code for f in findings]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        'eval_metric_ops={"rate": tf.metrics.mean(rate)}',
+        'eval_metric_ops={"step": tf.metrics.mean(tf.cast(step, tf.float32) + logits)}',
+        'predictions={"scaled": logits * rate}',
+    ],
+)
+def test_rates_and_steps_that_the_spec_reports_are_refused(spec: str) -> None:
+    text = program(
+        f"""
+        step = {STEP}
+        rate = tf.train.exponential_decay(0.1, step, 10, 0.9)
+        train_op = tf.train.GradientDescentOptimizer(rate).minimize(loss, step)
+        """
+    )
+    text = text.replace("train_op=train_op)", f"train_op=train_op, {spec})")
+    new, findings = run(text)
+    assert new == text
+    assert {"TFM402", "TFM403"} & {f.code for f in findings if "train_op=train_op" in text.splitlines()[f.line - 1]}
