@@ -25,6 +25,7 @@ lines and `self.accuracy.update_state(...)`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -247,12 +248,19 @@ class _OfModel(cst.CSTVisitor):
         # The sum of an empty list is 0, as in TensorFlow 1; tf.add_n wants at least one term.
         return "tf.add_n(self.losses)" if "regularizer" in self.function.file.text else "sum(self.losses)"
 
+    def _means_the_same(self, part: str) -> bool:
+        """Whether the same variables have this in their names: scopes and contrib's normalizers give others."""
+        text = self.function.file.text
+        scoped = re.search(r"variable_scope\(\s*[\"'][^\"']*" + re.escape(part), text)
+        renamed = part == "batch_normalization" and re.search(r"(contrib|slim)[\w.]*\.batch_norm\b", text)
+        return part in _SAME_NAMES and not scoped and not renamed
+
     def visit_Comparison(self, node: cst.Comparison) -> None:
         for attribute in _name_attributes(node):
             target = node.comparisons[0]
             fits = len(node.comparisons) == 1 and target.comparator is attribute
             fits = fits and isinstance(target.operator, cst.In | cst.NotIn) and isinstance(node.left, cst.SimpleString)
-            if not fits or str(node.left.evaluated_value) not in _SAME_NAMES:  # type: ignore[attr-defined]
+            if not fits or not self._means_the_same(str(node.left.evaluated_value)):  # type: ignore[attr-defined]
                 raise Blocked("TFM312", node, "this condition on the names of variables may mean others in Keras")
 
 
