@@ -17,7 +17,7 @@ from migrator.findings import Finding, Severity
 from migrator.program.exports import read_serving, signature_names
 from migrator.program.mapped import MappedFunction, read_mapped_function
 from migrator.program.model_function import read_model_function
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.relevant import around_programs, is_concerned
 from migrator.program.training import (
     Place,
@@ -25,6 +25,7 @@ from migrator.program.training import (
     attributes_called,
     bindings,
     find_places,
+    is_estimator,
     mentions_of,
     path_to,
     read_program,
@@ -91,7 +92,7 @@ def _read_programs(
     for file in project.files:
         for place in places.get(file.path, []):
             try:
-                if place.name == "tf.estimator.Estimator":
+                if is_estimator(place.name):
                     programs.append(read_program(project, file, place, places[file.path]))
                 elif _is_foreign(place.name):
                     raise Blocked(
@@ -182,10 +183,7 @@ def _references_to_models(
     found: References = []
     for file in files:
         explained = known | {
-            arg.value
-            for place in places.get(file.path, [])
-            if place.name == "tf.estimator.Estimator"
-            for arg in place.call.args
+            arg.value for place in places.get(file.path, []) if is_estimator(place.name) for arg in place.call.args
         }
         finder = _Mentions(project, file, models.keys(), explained)
         file.module.visit(finder)
@@ -291,7 +289,7 @@ class _Rewriter(FileRewriter):
 
     def is_gone(self, node: cst.CSTNode) -> bool:
         """Whether nothing will stand in a statement's place."""
-        return self.changes.statements.get(node) == [] or self._is_removed(node)
+        return self.changes.statements.get(node) == [] or node in self.changes.moved or self._is_removed(node)
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
@@ -466,6 +464,11 @@ class _GroupMigration:
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
+        for made in function.inlined:
+            own = [id(name) for node in (made, program.model_fn) for name in name_nodes(node)]
+            left = [n for n in name_nodes(file.module) if n.value == made.name.value and id(n) not in own]
+            if made in file.module.body and not left:
+                self.changes[file.path].moved.add(made)  # comments and all
         if any(p.servings for p in sharing):
             names = signature_names(file, function.export_outputs, function.predictions, function.define)
             self.signatures[program.model_fn] = names

@@ -400,21 +400,23 @@ class _Emitter:
                 in_order = in_order and name == "self"
                 continue
             in_order = in_order and parameter not in function.params.kwonly_params
-            text = f'"{mode}"' if name == "mode" else self._params_text()
+            text = f'"{mode}"' if name == "mode" else self._params_text(mode)
             arguments.append((None if in_order else name, name, text))
         return arguments
 
-    def _params_text(self) -> str:
-        """The params of the Estimator, which an input function reads too."""
+    def _params_text(self, mode: str) -> str:
+        """The params of the Estimator, which an input function reads too; a TPUEstimator adds the batch size."""
         params = self.program.params
+        size = self.program.batch_sizes.get(mode)
         if params is None:
-            return "{}"
+            return "{}" if size is None else f'{{"batch_size": {self._text(size)}}}'
         last = self.program.calls[-1]
         changed = rebound(self.file, self.program.scope, params, self.program.place.call, last)
         if changed is not None:
             message = f"`{changed[0]}` changes after the Estimator is made, and an input function reads it"
             raise Blocked("TFM103", changed[1], message)
-        return self._text(params)
+        text = self._text(params)
+        return text if size is None else f"dict({text}, batch_size={self._text(size)})"
 
     def _limited(self, dataset: str, steps: cst.BaseExpression | None, default: str | None) -> str:
         """A dataset of at most `steps` batches."""

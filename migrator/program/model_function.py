@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from migrator.names.imports import ImportMap
+from migrator.program import tpu
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
 from migrator.program.calls import bind, is_none, string
 from migrator.program.carving import of_labels
@@ -53,7 +54,8 @@ class ModelFunction:
 
     `output` is the tensor that the loss reads, or a dict of those that a GeneralLoss reads. `general` is the same
     function in the general form, where its own loss is a stock one, and `refusal` why there is none.
-    `hooks` are remarks about those of the EstimatorSpecs that are left out, `export_outputs` those of PREDICT mode.
+    `hooks` are remarks about those of the EstimatorSpecs that are left out, `export_outputs` those of PREDICT mode,
+    `inlined` the functions that made its metrics and are read as part of it.
     """
 
     file: ParsedFile
@@ -76,6 +78,7 @@ class ModelFunction:
     unclear: frozenset[str]
     hooks: tuple[Blocked, ...] = ()
     export_outputs: cst.BaseExpression | None = None
+    inlined: tuple[cst.FunctionDef, ...] = ()
     general: ModelFunction | None = None
     refusal: Blocked | None = None
 
@@ -120,9 +123,8 @@ class _Reader:
         self.consumed: set[int] = set(defaults)
         self.judged: frozenset[int] = frozenset()  # statements of metrics, which are not the training's
         self.unclear = assigned_in_blocks(self.statements)
-        self.specs = [
-            (spec, bind(spec.call, _SPEC, "tf.estimator.EstimatorSpec", "TFM105")) for spec in self.body.specs
-        ]
+        self.inlined: list[cst.FunctionDef] = []
+        self.specs = [(spec, self._bound(spec.call)) for spec in self.body.specs]
         self.read_body = Body(
             file,
             node,
@@ -132,6 +134,22 @@ class _Reader:
             frozenset(self.unclear),
             tuple(self.specs),
         )
+
+    def _bound(self, call: cst.Call) -> dict[str, cst.BaseExpression]:
+        """The arguments of a spec, those of a TPUEstimatorSpec as an EstimatorSpec has them."""
+        name = self.imports.resolve(call.func)
+        if name not in tpu.SPECS:
+            return bind(call, _SPEC, "tf.estimator.EstimatorSpec", "TFM105")
+        bound = tpu.bind_spec(call, name)
+        if "scaffold_fn" in bound:
+            bound["scaffold"] = bound.pop("scaffold_fn")
+        metrics = bound.pop("eval_metrics", None)
+        if metrics is not None and not is_none(metrics):
+            found, gone, function = tpu.metric_ops(self.file, self.statements, self.definitions, metrics)
+            bound["eval_metric_ops"] = found
+            self.consumed |= gone
+            self.inlined.append(function)
+        return bound
 
     def read(self) -> ModelFunction:
         hooks = self._hooks()
@@ -164,6 +182,7 @@ class _Reader:
             label_names=frozenset(),
             unclear=frozenset(self.unclear),
             hooks=hooks,
+            inlined=tuple(self.inlined),
             export_outputs=self._piece("export_outputs", PREDICT),
             general=None,
         )

@@ -29,6 +29,9 @@ _KEYS = {
 }
 
 
+_SPECS = ("tf.estimator.EstimatorSpec", "tf.contrib.tpu.TPUEstimatorSpec", "tf.estimator.tpu.TPUEstimatorSpec")
+
+
 @dataclass(frozen=True)
 class ModeNames:
     """The parameter called mode, and flags such as `is_training = mode == TRAIN`."""
@@ -250,7 +253,7 @@ class _Walker:
         return None
 
     def _spec_call(self, node: cst.BaseExpression | None) -> cst.Call | None:
-        if isinstance(node, cst.Call) and self.names.imports.resolve(node.func) == "tf.estimator.EstimatorSpec":
+        if isinstance(node, cst.Call) and self.names.imports.resolve(node.func) in _SPECS:
             return node
         return None
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
+from migrator.program import tpu
 from migrator.program.calls import bind, is_none, is_true, string
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.leftovers import leftovers
@@ -25,7 +26,7 @@ from migrator.program.scopes import (
 )
 from migrator.rules.hooks import read_hooks
 
-_ESTIMATORS = ("tf.estimator.Estimator",)
+_ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS)
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
 _TRAIN_SPEC = ("input_fn", "max_steps", "hooks", "saving_listeners")
 _EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs")
@@ -100,7 +101,7 @@ class TrainingProgram:
     `removed` are the statements of RunConfig, TrainSpec and EvalSpec, whose values are given elsewhere afterwards, and
     those that only served what is left out. `reads_global_step` says that the results of an evaluation are asked for
     it, `folders` are the places where the `model_dir` is asked of the Estimator, `lent` the functions that it is given
-    to.
+    to. `batch_sizes` are those that a TPUEstimator puts into the params of an input function, by mode.
     """
 
     file: ParsedFile
@@ -118,6 +119,7 @@ class TrainingProgram:
     reads_global_step: bool = False
     folders: tuple[cst.Attribute, ...] = ()
     lent: tuple[Lent, ...] = ()
+    batch_sizes: dict[str, cst.BaseExpression] = field(default_factory=dict)
 
     @property
     def model_file(self) -> ParsedFile:
@@ -151,6 +153,15 @@ class TrainingProgram:
         return sorted(found, key=self.file.position)
 
 
+def _parameters(place: Place) -> Sequence[str]:
+    return tpu.PARAMETERS if place.name in tpu.ESTIMATORS else _ESTIMATOR
+
+
+def is_estimator(name: str) -> bool:
+    """Whether a symbol makes an Estimator of a model_fn."""
+    return name in _ESTIMATORS
+
+
 def find_places(file: ParsedFile) -> list[Place]:
     """Every call of a `tf.estimator` symbol in a file."""
     finder = _Finder(file)
@@ -180,7 +191,14 @@ class _ProgramReader:
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
     def read(self) -> TrainingProgram:
-        bound = bind(self.place.call, _ESTIMATOR, "tf.estimator.Estimator", "TFM104")
+        bound = bind(self.place.call, _parameters(self.place), self.place.name, "TFM104")
+        sizes: dict[str, cst.BaseExpression] = {}
+        if self.place.name in tpu.ESTIMATORS:
+            given = tpu.read_tpu(bound, self.place.call)
+            sizes = given.batch_sizes
+            self.remarks += given.remarks
+            if not is_none(bound.get("use_tpu")):
+                self.dropped.append(bound["use_tpu"])
         if not is_none(bound.get("warm_start_from")):
             raise Blocked("TFM107", bound["warm_start_from"], "`warm_start_from` is not carried over yet")
         variable = self._assigned_name(self.place, "TFM103")
@@ -213,7 +231,11 @@ class _ProgramReader:
             reads_global_step=self._reads_global_step(),
             folders=tuple(self.folders),
             lent=tuple(self.lent),
+            batch_sizes=sizes,
         )
+        if sizes and "batch_size" in model.file.code(model.function.body):
+            message = "the model_fn reads `batch_size`, which a TPUEstimator gives it for each mode"
+            raise Blocked("TFM145", self.place.call, message)
         if self.folders and program.model_dir is None:
             raise Blocked("TFM103", self.folders[0], "the Estimator is asked for its model_dir, but was not given one")
         self._check_steady(program)
@@ -439,7 +461,7 @@ class _ProgramReader:
         if isinstance(folder, cst.Attribute) and isinstance(folder.value, cst.Name):
             if folder.value.value == variable and folder.attr.value == "model_dir":
                 return True
-        given = bind(self.place.call, _ESTIMATOR, "tf.estimator.Estimator", "TFM104").get("model_dir")
+        given = bind(self.place.call, _parameters(self.place), self.place.name, "TFM104").get("model_dir")
         return given is not None and self.file.code(given) == self.file.code(folder)
 
     def _train_and_evaluate(self, place: Place, arguments: Arguments) -> TrainAndEvaluate:

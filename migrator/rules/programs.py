@@ -20,7 +20,7 @@ the program starts: parameter servers, mirrored workers, or one device.
         Severity.MANUAL,
         """
 `tf.estimator` was deleted in TensorFlow 2.16. tf-migrate carries over programs around `tf.estimator.Estimator` with a
-model_fn of their own. Canned estimators, TPUEstimator and `model_to_estimator` are not carried over yet.
+model_fn of their own. Canned estimators and `model_to_estimator` are not carried over yet.
 """,
     ),
     Rule(

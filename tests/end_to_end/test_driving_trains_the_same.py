@@ -101,6 +101,42 @@ CASES = {
 }
 
 
+CASES["a TPUEstimator without a TPU"] = """\
+import numpy as np
+import tensorflow as tf
+
+random = np.random.RandomState(4)
+x = random.normal(size=(40, 6)).astype(np.float32)
+y = x.sum(axis=1, keepdims=True) / 6
+
+
+def input_fn(params):
+    ds = tf.data.Dataset.from_tensor_slices((x, y))
+    return ds.batch(params["batch_size"], drop_remainder=True)
+
+
+def metric_fn(labels, outputs):
+    error = tf.metrics.mean_absolute_error(labels, outputs)
+    return {"error": error}
+
+
+def model_fn(features, labels, mode, params):
+    outputs = tf.layers.dense(features, 1)
+    loss = tf.losses.mean_squared_error(labels, outputs)
+    optimizer = tf.train.MomentumOptimizer(params["rate"], 0.9)
+    train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.tpu.TPUEstimatorSpec(
+        mode, loss=loss, train_op=train_op, eval_metrics=(metric_fn, [labels, outputs]))
+
+
+config = tf.estimator.tpu.RunConfig(tpu_config=tf.estimator.tpu.TPUConfig(iterations_per_loop=2))
+estimator = tf.estimator.tpu.TPUEstimator(
+    model_fn, config=config, params={"rate": 0.05}, use_tpu=False, train_batch_size=8, eval_batch_size=4)
+estimator.train(input_fn, steps=5)
+estimator.evaluate(input_fn, steps=6)
+"""
+
+
 @pytest.mark.parametrize("construct", CASES)
 def test_trains_and_evaluates_the_same(construct: str, servers: Servers, tmp_path: Path) -> None:
     prove(CASES[construct].replace("import tensorflow as tf", "import tensorflow.compat.v1 as tf"), servers, tmp_path)
