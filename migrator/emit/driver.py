@@ -31,6 +31,7 @@ from migrator.targets import cluster, one_device, setup
 from migrator.targets.plan import TrainingPlan, primary, restore
 from migrator.targets.setup import Strategy
 
+_LONGEST = 120  # a line of the user's with something else on it is broken beyond this
 _MODES = {"train": "train", "evaluate": "eval", "predict": "infer"}
 _MIRRORED = (
     "tf.distribute.experimental.MultiWorkerMirroredStrategy",
@@ -706,6 +707,12 @@ class _Emitter:
                 raise Blocked("TFM602", node, "this input function has a name that means something else in the driver")
         return self._dataset(node, use.place.call, _MODES[use.method])
 
+    def _is_too_long(self, old: cst.Call, text: str) -> bool:
+        """Whether a line gets too long when a call on it that fits there becomes `text`."""
+        before = self.file.code(old)
+        line = self.file.text.splitlines()[self.file.position(old)[0] - 1].rstrip()
+        return "\n" not in before and len(line) - len(before) + len(text) > max(_LONGEST, len(line))
+
     def _evaluate_or_predict(self, use: Use, lent: Lent | None = None) -> cst.BaseExpression:
         if lent is not None:
             dataset = self._lent_dataset(use, lent)
@@ -727,11 +734,12 @@ class _Emitter:
             arguments = [predictor, dataset]
         text = f"{head}({', '.join(arguments)})"
         comments = [value for value in _comments_in(use.place.call) if value not in text]
-        if comments:
+        if comments or self._is_too_long(use.place.call, text):
             levels = path_to(self.program.scope if lent is None else lent.function, use.place.call)
             depth = sum(isinstance(node, cst.IndentedBlock) for node in levels)
             above = "".join(f"{value}\n{self.indent * (depth + 1)}" for value in comments)
-            text = call(head, [above + arguments[0], *arguments[1:]], self.indent, depth)
+            filler = "" if comments else " " * _LONGEST  # what stands around it makes the line too long
+            text = call(head, [above + arguments[0], *arguments[1:]], self.indent, depth, filler).rstrip()
         return cst.parse_expression(text)
 
 
@@ -781,6 +789,9 @@ class _Filled(cst.CSTTransformer):
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         return self.values.get(original_node.value, updated_node)

@@ -10,7 +10,7 @@ import libcst as cst
 from migrator.program.body import Definition
 from migrator.program.calls import bind, is_false, is_none, is_true
 from migrator.program.modes import ModalStatement
-from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile
 
 ESTIMATORS = ("tf.contrib.tpu.TPUEstimator", "tf.estimator.tpu.TPUEstimator")
 SPECS = ("tf.contrib.tpu.TPUEstimatorSpec", "tf.estimator.tpu.TPUEstimatorSpec")
@@ -131,20 +131,32 @@ def _arguments(function: cst.FunctionDef, tensors: cst.BaseExpression) -> dict[s
 
 def _with(node: cst.BaseExpression, values: dict[str, cst.BaseExpression]) -> cst.BaseExpression:
     """An expression with names replaced by what they stand for."""
-    new: cst.CSTNode = node
-    for name in name_nodes(node):
-        if name.value in values:
-            if name is new:
-                return values[name.value]
-            value = values[name.value].deep_clone()
-            if (
-                isinstance(value, cst.BinaryOperation | cst.Comparison | cst.IfExp | cst.BooleanOperation)
-                and not value.lpar
-            ):
-                value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-            new = new.deep_replace(name, value)  # type: ignore[arg-type]
+    new = node.visit(_Replaced(values))
     assert isinstance(new, cst.BaseExpression)
     return new
+
+
+class _Replaced(cst.CSTTransformer):
+    """Puts values in place of names; names of attributes and keywords stay."""
+
+    def __init__(self, values: dict[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.values = values
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        value = self.values.get(original_node.value)
+        if value is None:
+            return updated_node
+        loose = isinstance(value, cst.BinaryOperation | cst.Comparison | cst.IfExp | cst.BooleanOperation)
+        if loose and not value.lpar:
+            value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return value.deep_clone()
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
 
 
 __all__ = ["ESTIMATORS", "PARAMETERS", "SPECS", "TpuArguments", "bind_spec", "metric_ops", "read_tpu"]

@@ -200,7 +200,7 @@ class _ProgramReader:
             if not is_none(bound.get("use_tpu")):
                 self.dropped.append(bound["use_tpu"])
         if not is_none(bound.get("warm_start_from")):
-            raise Blocked("TFM107", bound["warm_start_from"], "`warm_start_from` is not carried over yet")
+            raise Blocked("TFM146", bound["warm_start_from"], "`warm_start_from` is not carried over")
         variable = self._assigned_name(self.place, "TFM103")
         reference = bound.get("model_fn")
         if reference is None:

@@ -115,8 +115,8 @@ def input_fn(params):
     return ds.batch(params["batch_size"], drop_remainder=True)
 
 
-def metric_fn(labels, outputs):
-    error = tf.metrics.mean_absolute_error(labels, outputs)
+def metric_fn(answers, guesses):
+    error = tf.metrics.mean_absolute_error(answers, predictions=guesses)
     return {"error": error}
 
 

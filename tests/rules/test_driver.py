@@ -301,6 +301,18 @@ def show(model, make_data, epoch):
 def model_fn"""
 
 
+def test_long_lines_are_broken() -> None:
+    words = "the loss of this evaluation, in the mean of all of its batches, with two digits"
+    text = f'print("{words}: %.2f" % estimator.evaluate(input_fn)["loss"])'
+    new = migrated(program(driver="estimator.train(input_fn, steps=3)\n" + text))
+    assert "model.evaluate(\n    input_fn(),\n    return_dict=True,\n)" in new
+
+
+def test_a_warm_start_is_refused() -> None:
+    text = program().replace("params=", "warm_start_from='m', params=")
+    assert manual(run(text)[1]) == ["TFM146"]
+
+
 def lending(body: str, driver: str, spec: str = ", predictions={'out': logits}") -> str:
     text = program(driver=driver, spec=spec).replace("def model_fn", LENT.format(body=body), 1)
     return in_main(text)
