@@ -191,7 +191,9 @@ RESULTS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_global_step_of_an_evaluation(name: str) -> None:
     new = migrated(program(driver="estimator.train(input_fn, steps=3)\n" + RESULTS[name]))
-    assert "dict(model.evaluate(input_fn(), return_dict=True), global_step=model.optimizer.iterations.numpy())" in new
+    results = "dict(model.evaluate(input_fn(), return_dict=True), global_step=model.optimizer.iterations.numpy())"
+    # However its lines are broken.
+    assert results.replace(" ", "") in "".join(new.split()).replace(",)", ")")
 
 
 def test_what_the_estimator_is_asked_for() -> None:
