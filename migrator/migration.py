@@ -11,10 +11,14 @@ import libcst as cst
 
 from migrator.emit.driver import FileNames, choose_strategy, emit_driver, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
+from migrator.emit.helper import emit_helper
 from migrator.emit.mapped import MappedRewriter, Style, both_blocked, emit_mapped
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems
 from migrator.findings import Finding, Severity
+from migrator.names.imports import dotted
 from migrator.program.exports import read_serving, signature_names
+from migrator.program.helpers import HelperPlan, Scope, Stays
+from migrator.program.inlining import Inlined, inline_helpers
 from migrator.program.mapped import MappedFunction, read_mapped_function
 from migrator.program.model_function import read_model_function
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -30,6 +34,7 @@ from migrator.program.training import (
     path_to,
     read_program,
 )
+from migrator.rules import hparams
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.inputs import rewrite_returns
 from migrator.rules.layers import runs_updates
@@ -72,10 +77,11 @@ def migrate_project(
     places = {file.path: find_places(file) for file in files if "stimator" in file.text}
     new_texts: dict[Path, str] = {}
     programs, blocked = _read_programs(project, places, findings)
-    references = _references_to_models(project, texts, programs, places)
+    everything = Everything(project, texts)
+    references = _references_to_models(project, everything, programs, places)
     for group in _groups(project, programs):
         texts_of_group, group_findings = _migrate_group(
-            project, group, Strategy(strategy), Style(style), blocked, references
+            project, group, Strategy(strategy), Style(style), blocked, references, everything
         )
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
@@ -156,12 +162,37 @@ def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
     return found
 
 
+class Everything:
+    """All files that were given, those that have nothing to do with a program parsed only when they are asked for."""
+
+    def __init__(self, project: Project, texts: Mapping[Path, str]) -> None:
+        self.project = project
+        self.texts = texts
+        self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
+
+    def mentioning(self, names: Collection[str]) -> list[ParsedFile]:
+        """The files of the project, and the others, whose text holds one of some names."""
+        found = []
+        for path, text in self.texts.items():
+            if not any(name in text for name in names):
+                continue
+            if path not in self._parsed:
+                try:
+                    self._parsed[path] = ParsedFile.parse(path, text)
+                except cst.ParserSyntaxError:
+                    self._parsed[path] = None
+            file = self._parsed[path]
+            if file is not None:
+                found.append(file)
+        return found
+
+
 References = list[tuple[cst.FunctionDef, ParsedFile, cst.CSTNode]]
 
 
 def _references_to_models(
     project: Project,
-    texts: Mapping[Path, str],
+    everything: Everything,
     programs: Iterable[TrainingProgram],
     places: Mapping[Path, list[Place]],
 ) -> References:
@@ -172,14 +203,7 @@ def _references_to_models(
         models.update({function: file for file, function in program.model.builders})
     known = {node for program in programs for node in program.model.explained}
     names = {model.name.value for model in models} | {m for program in programs for m in program.model.methods}
-    files = list(project.files)
-    known_paths = {file.path for file in files}
-    for path, text in texts.items():
-        if path not in known_paths and any(name in text for name in names):
-            try:
-                files.append(ParsedFile.parse(path, text))
-            except cst.ParserSyntaxError:
-                continue
+    files = everything.mentioning(names)
     found: References = []
     for file in files:
         explained = known | {
@@ -265,15 +289,16 @@ def _migrate_group(
     style: Style,
     blocked_files: Mapping[Path, Path],
     references: References,
+    everything: Everything,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """New texts of a group's files, or none of them and what stood in the way."""
     native: dict[Path, list[Finding]] = {}
     if style is not Style.MAPPED:
-        texts, native = _GroupMigration(project, group, asked, blocked_files, references).run()
+        texts, native = _GroupMigration(project, group, asked, blocked_files, references, everything).run()
         if texts or style is Style.NATIVE:
             return texts, native
     reasons = [finding for findings in native.values() for finding in findings]
-    texts, findings = _MappedMigration(project, group, asked, blocked_files, references, reasons).run()
+    texts, findings = _MappedMigration(project, group, asked, blocked_files, references, everything, reasons).run()
     if texts or style is Style.MAPPED:
         return texts, findings
     return {}, both_blocked(native, findings)
@@ -325,15 +350,19 @@ class _GroupMigration:
         asked: Strategy,
         blocked_files: Mapping[Path, Path],
         references: References,
+        everything: Everything,
     ) -> None:
         self.project = project
         self.group = group
         self.asked = asked
         self.blocked_files = blocked_files
         self.references = references
+        self.everything = everything
         self.outside: dict[Path, ParsedFile] = {}
         self.names = {path: FileNames(set(file.names)) for path, file in group.files.items()}
         self.regularized: dict[cst.FunctionDef, bool] = {}
+        self.read: dict[cst.FunctionDef, Inlined] = {}
+        self.plan = HelperPlan()
         self.partitioners: list[tuple[ParsedFile, cst.CSTNode, str]] = []
         self.changes = {path: FileChanges() for path in group.files}
         self.rewriters = {
@@ -368,8 +397,13 @@ class _GroupMigration:
             self._guarded(file, partial(self._arrays, path, file))
         for program in self.group.programs:
             self._guarded(program.file, partial(self._servings, program, models))
+        for file, problem in hparams.check_uses(list(self.group.files.values())):
+            self.problems[file.path].append(problem)
         self._regularizers()
         self._references()
+        self._remove_helpers()
+        for stays in self.plan.helpers.values():
+            self._guarded(stays.file, partial(self._helper, stays))
         for path, file in self.group.files.items():
             self._find_partitioners(path, file)
         for program in self.group.programs:
@@ -404,7 +438,10 @@ class _GroupMigration:
     def _regularizers(self) -> None:
         """Regularizers outside the model_fns count or not as the model_fns say."""
         keep = bool(self.regularized) and all(self.regularized.values())
-        updates = {runs_updates(p.model_fn, p.model_file.imports) for p in self.group.programs}
+        nodes = [
+            (self.read[p.model_fn].node if p.model_fn in self.read else p.model_fn, p) for p in self.group.programs
+        ]
+        updates = {runs_updates(node, p.model_file.imports) for node, p in nodes}
         for rewriter in self.rewriters.values():
             rewriter.keep_regularizers = keep or not self.regularized
             rewriter.updates = next(iter(updates)) if len(updates) == 1 else None
@@ -429,6 +466,90 @@ class _GroupMigration:
                 self.problems.setdefault(file.path, []).append(Blocked("TFM113", node, message))
                 if file.path not in self.group.files:
                     self.outside[file.path] = file
+
+    def _helper(self, stays: Stays) -> None:
+        """A helper that stays, without the parameters that told it the mode."""
+        path, name = stays.file.path, stays.node.name.value
+        if path not in self.changes:
+            raise Blocked("TFM122", stays.node.name, f"`{name}` is told the mode, but its file is not migrated")
+        for file, node in mentions_of_functions(self.project, self.everything, {stays.node}):
+            if not self._is_planned(file, node):
+                message = f"`{name}` loses the parameter that told it the mode, but is used here too"
+                self.problems.setdefault(file.path, []).append(Blocked("TFM122", node, message))
+                if file.path not in self.group.files:
+                    self.outside[file.path] = file
+        mine = self.rewriters[path]
+        emitted = emit_helper(stays, self.plan, mine, stays.file.constants.get)
+        self.changes[path].statements[stays.node] = [emitted.node]
+        self.problems[path] += emitted.rewriter.problems
+        self.remarks[path] += emitted.rewriter.remarks
+        self.partitioners += [(stays.file, node, text) for node, text in emitted.rewriter.partitioners]
+        mine.dropped_regularizers += emitted.rewriter.dropped_regularizers
+        mine.classes.update(emitted.rewriter.classes)
+        mine.needs |= emitted.rewriter.needs
+
+    def _is_planned(self, file: ParsedFile, node: cst.CSTNode) -> bool:
+        """Whether a mention of a helper that stays is in a call of which it is known what goes."""
+        functions = {call.func for call in self.plan.calls if isinstance(call, cst.Call)}
+        if node in functions or self._is_read(node):
+            return True
+        homes = {where.home(function)[1] for where in self.group.files.values() for function in functions}
+        gone = [program.model_fn for program in self.group.programs]
+        gone += (
+            [f for f in self.changes[file.path].moved if isinstance(f, cst.FunctionDef)]
+            if (file.path in self.changes)
+            else []
+        )
+        return node in homes and any(path_to(function, node) for function in gone)
+
+    def _is_read(self, node: cst.CSTNode) -> bool:
+        """Whether a mention of a helper is in a call that is gone."""
+        return any(node in read.mentions for read in self.read.values())
+
+    def _remove_helpers(self) -> None:
+        """Helpers that were read through, and that nothing else mentions, go, and with them their imports."""
+        helpers = {helper: file for read in self.read.values() for file, helper in read.helpers}
+        while True:
+            mentions = [
+                (file, node, helper)
+                for helper in helpers
+                for file, node in mentions_of_functions(self.project, self.everything, {helper})
+            ]
+            inside = {node for _, node, _ in mentions for other in helpers if path_to(other, node)}
+            used = {helper for _, node, helper in mentions if node not in inside and not self._is_read(node)}
+            if not used:
+                break
+            helpers = {helper: file for helper, file in helpers.items() if helper not in used}
+        for helper, file in helpers.items():
+            if file.path not in self.changes:
+                continue
+            if all(path in self.changes or not imports for path, imports in self._importers(helper)):
+                self.changes[file.path].moved.add(helper)
+        for path, file in self.group.files.items():
+            gone = {
+                name
+                for helper in helpers
+                if helper in self.changes[helpers[helper].path].moved
+                for importer, names in self._importers(helper)
+                if importer == path
+                for name in names
+            }
+            self.changes[path].statements.update(without_imports(file, gone))
+
+    def _importers(self, helper: cst.FunctionDef) -> list[tuple[Path, list[str]]]:
+        """The files that import a function, and under which names."""
+        found = []
+        for file in self.everything.mentioning([helper.name.value]):
+            names = [
+                name
+                for name in file.imports.names
+                if name not in file.functions
+                and not name.startswith("*")
+                and (known := self.project.function(file, cst.Name(name))) is not None
+                and known[1] is helper
+            ]
+            found.append((file.path, names))
+        return found
 
     def _find_partitioners(self, path: Path, file: ParsedFile) -> None:
         """Partitioners of variable scopes outside the model_fns."""
@@ -457,10 +578,15 @@ class _GroupMigration:
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
-            function = read_model_function(file, program.model_fn, program.model.parameters)
+            read = inline_helpers(self.project, program.model)
+            self.read[program.model_fn] = read
+            function = read_model_function(file, read.node, program.model.parameters)
             self.regularized[program.model_fn] = function.regularized
+            scope = Scope.of(self.project, file, program.model_fn)
+            calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
+            self.plan.add(self.project, scope, function.body.names, calls)
             replicas = any(choose_strategy(p, self.asked).mirrored_workers for p in sharing)
-            emitted = emit_model_function(function, wants, self._training(program), replicas)
+            emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
@@ -612,12 +738,14 @@ class _GroupMigration:
     def _findings(self, refused: bool) -> dict[Path, list[Finding]]:
         found: dict[Path, list[Finding]] = {}
         for path, file in [*self.group.files.items(), *self.outside.items()]:
-            lines = found.setdefault(path, [])
+            found.setdefault(path, [])
             for problem in self.problems[path]:
-                lines.append(file.finding(problem.code, Severity.MANUAL, problem.node, problem.message))
+                finding = file.finding(problem.code, Severity.MANUAL, problem.node, problem.message)
+                found.setdefault(Path(finding.path), []).append(finding)
             if not refused:
                 for remark in self.remarks.get(path, []):
-                    lines.append(file.finding(remark.code, Severity.REVIEW, remark.node, remark.message))
+                    finding = file.finding(remark.code, Severity.REVIEW, remark.node, remark.message)
+                    found.setdefault(Path(finding.path), []).append(finding)
         if not refused:
             for program in self.group.programs:
                 message = f"`{program.model_fn.name.value}` and its Estimator are now a Keras program"
@@ -640,9 +768,10 @@ class _MappedMigration(_GroupMigration):
         asked: Strategy,
         blocked_files: Mapping[Path, Path],
         references: References,
+        everything: Everything,
         reasons: Sequence[Finding],
     ) -> None:
-        super().__init__(project, group, asked, blocked_files, references)
+        super().__init__(project, group, asked, blocked_files, references, everything)
         self.reasons = reasons
 
     def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
@@ -714,6 +843,37 @@ class _MappedMigration(_GroupMigration):
                 message += f"; a native model is blocked by {why.code} at {why.path}:{why.line} ({why.message})"
             self.remarks[program.file.path].append(Blocked("TFM150", program.place.call, message))
         return super()._findings(refused)
+
+
+def mentions_of_functions(
+    project: Project, everything: Everything, functions: Collection[cst.FunctionDef]
+) -> list[tuple[ParsedFile, cst.CSTNode]]:
+    """Where top-level functions, or methods, are mentioned."""
+    found: list[tuple[ParsedFile, cst.CSTNode]] = []
+    names = [function.name.value for function in functions]
+    at_top = {function for file in project.files for function in file.functions.values()}
+    for file in everything.mentioning(names):
+        finder = _Mentions(project, file, functions, ())
+        file.module.visit(finder)
+        found += [(file, node) for _, node in finder.found]
+        methods = [function.name.value for function in functions if function not in at_top]
+        found += [(file, node) for node in attributes_called(file.module, methods)]
+    return found
+
+
+def without_imports(file: ParsedFile, gone: Collection[str]) -> dict[cst.CSTNode, list[cst.BaseStatement]]:
+    """The import statements of a file that import names which are gone, without these."""
+    new: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+    for line in file.module.body:
+        small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+        if not isinstance(small, cst.ImportFrom) or isinstance(small.names, cst.ImportStar):
+            continue
+        kept = [a for a in small.names if dotted(a.asname.name if a.asname is not None else a.name) not in gone]
+        if len(kept) != len(small.names):
+            if kept:
+                kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            new[line] = [line.with_changes(body=[small.with_changes(names=kept)], leading_lines=[])] if kept else []
+    return new
 
 
 class _Functions(cst.CSTVisitor):

@@ -40,18 +40,29 @@ class EmittedModel:
 
 
 def emit_model_function(
-    function: ModelFunction, wants_predictor: bool, training: TrainingContext, replicas: bool
+    function: ModelFunction,
+    wants_predictor: bool,
+    training: TrainingContext,
+    replicas: bool,
+    dropped_arguments: Mapping[cst.CSTNode, frozenset[int]],
 ) -> EmittedModel:
     """Builds the Keras function; `replicas` says that it may train on several devices at a time.
 
-    Raises Blocked for what only shows now (labels in the network, mode left over).
+    `dropped_arguments` are those that told helpers the mode, by call and index. Raises Blocked for what only shows now
+    (labels in the network, mode left over).
     """
+
+    def emit(form: ModelFunction) -> EmittedModel:
+        emitter = _Emitter(form, wants_predictor, training, replicas)
+        emitter.rewriter.dropped_arguments = dropped_arguments
+        return emitter.emit()
+
     try:
-        return _Emitter(function, wants_predictor, training, replicas).emit()
+        return emit(function)
     except Blocked as problem:
         if function.general is None or problem.code not in GENERAL_FORM:
             raise
-    return _Emitter(function.general, wants_predictor, training, replicas).emit()
+    return emit(function.general)
 
 
 _READ_ELSEWHERE = (
@@ -112,7 +123,7 @@ class _Emitter:
         if wants_predictor and function.predictions is None:
             raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")
         self.predictions = function.predictions if wants_predictor else None
-        self.taken = set(function.file.names)
+        self.taken = set(function.file.names) | names_in(function.node)
         if isinstance(function.output, cst.Name):
             self.output_name = function.output.value
         else:
@@ -403,7 +414,7 @@ class _Emitter:
         self.function.statements[index].node.visit(finder)
         if finder.found:
             return False
-        read = set().union(*(names_in(spec.call) for spec in self.function.body.specs))
+        read = set().union(*(names_in(spec.statement) for spec in self.function.body.specs))
         for other, statement in enumerate(self.function.statements):
             if other != index:
                 read |= names_in(statement.node)

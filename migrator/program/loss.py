@@ -228,15 +228,21 @@ def check_labels_are_a_tensor(body: Body) -> None:
         raise Blocked("TFM305", found, "the labels are a dict: give the model one tensor of labels")
 
 
+def _values(body: Body, loss: cst.BaseExpression, mode: str) -> list[str]:
+    """What a loss is in one mode: the assignments of its name, one after the other, or its expression."""
+    given = body.definitions_of(loss.value, mode) if isinstance(loss, cst.Name) else []
+    if isinstance(loss, cst.Name) and len(given) == 1:
+        return [body.file.code(given[0].value)]
+    if isinstance(loss, cst.Name):
+        return [loss.value, *(f"{d.index}" for d in given)]
+    return [body.file.code(loss)]
+
+
 def _check_same_in_eval(body: Body, loss: cst.BaseExpression) -> None:
     evaluated = body.piece("loss", EVAL)
     if evaluated is None:
         return
-    different = body.file.code(evaluated) != body.file.code(loss)
-    if isinstance(loss, cst.Name):
-        train, other = body.definitions_of(loss.value, TRAIN), body.definitions_of(loss.value, EVAL)
-        different = different or [d.index for d in train] != [d.index for d in other]
-    if different:
+    if _values(body, evaluated, EVAL) != _values(body, loss, TRAIN):
         raise Blocked("TFM301", evaluated, "EVAL mode reports another loss than TRAIN mode minimizes")
 
 

@@ -370,6 +370,7 @@ class _Reader:
                 if (
                     other.name == definition.name
                     and not (other.modes & definition.modes)
+                    and {PREDICT} not in (other.modes, definition.modes)  # is looked at where something predicts
                     and definition.index not in consumed
                     and self.file.code(other.value) != self.file.code(definition.value)
                 ):
@@ -380,9 +381,17 @@ class _Reader:
 def _is_none_default(statement: ModalStatement, statements: tuple[ModalStatement, ...]) -> bool:
     """`loss = None` before a mode branch that fills it in."""
     found = list(definitions_in((statement,)))
-    if len(found) != 1 or not is_none(found[0].value):
+    if len(found) != 1 or not _is_nothing(found[0].value):
         return False
-    return any(d.name == found[0].name and not is_none(d.value) for d in definitions_in(statements))
+    others = [d for d in definitions_in(statements) if d.name == found[0].name]
+    if not is_none(found[0].value):  # `metrics = {}` of some modes, where others fill it in
+        others = [d for d in others if not (d.modes & found[0].modes)]
+    return any(not _is_nothing(d.value) for d in others)
+
+
+def _is_nothing(node: cst.BaseExpression) -> bool:
+    """Whether an expression is None or an empty dict."""
+    return is_none(node) or (isinstance(node, cst.Dict) and not node.elements)
 
 
 _LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")

@@ -13,7 +13,7 @@ import libcst as cst
 
 from migrator.program.body import Parameters
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import Binding, bindings, path_to
+from migrator.program.scopes import Binding, bindings, method_of, path_to
 
 _ROLES = ("mode", "params", "config")
 _DEPTH = 8  # names, partials and builders followed one after the other; more is a circle
@@ -192,15 +192,18 @@ class _Finder:
         if owner is None:
             raise Blocked("TFM104", node, "the model_fn is not a function of the given files")
         where, of, through_instance = owner
-        methods = [s for s in of.body.body if isinstance(s, cst.FunctionDef) and s.name.value == node.attr.value]
-        if len(methods) != 1:
-            raise Blocked("TFM104", node, f"`{of.name.value}` has no method `{node.attr.value}` of its own")
-        kinds = {d.decorator.value for d in methods[0].decorators if isinstance(d.decorator, cst.Name)}
-        if methods[0].decorators and kinds not in ({"staticmethod"}, {"classmethod"}):
-            raise Blocked("TFM104", methods[0], "the model_fn is a method with a decorator of its own")
+        method = method_of(self.project, of, node.attr.value)
+        if method is None:
+            message = (
+                f"`{of.name.value}` has no method `{node.attr.value}` of its own, or a class derived from it another"
+            )
+            raise Blocked("TFM104", node, message)
+        kinds = {d.decorator.value for d in method.decorators if isinstance(d.decorator, cst.Name)}
+        if method.decorators and kinds not in ({"staticmethod"}, {"classmethod"}):
+            raise Blocked("TFM104", method, "the model_fn is a method with a decorator of its own")
         if not kinds and not through_instance:
             raise Blocked("TFM104", node, "the model_fn is a method of a class, without an object of it")
-        return _Found(where, methods[0], is_method=kinds != {"staticmethod"}, methods=(node.attr.value,))
+        return _Found(where, method, is_method=kinds != {"staticmethod"}, methods=(node.attr.value,))
 
     def _class(
         self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.BaseExpression

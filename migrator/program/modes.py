@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from migrator.names.imports import ImportMap
+from migrator.program.calls import is_none, string
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
 
@@ -131,7 +132,7 @@ def straighten(
 
     `lenient` leaves what cannot be resolved as one statement, whatever it does with the mode and with specs.
     """
-    walker = _Walker(ModeNames(imports, mode, {}), lenient)
+    walker = _Walker(ModeNames(imports, mode, {}), _spread(body, imports), lenient)
     left = walker.block(body, ALL)
     if left & {TRAIN, EVAL} and not lenient:
         raise Blocked("TFM105", None, "the model_fn can end without returning an EstimatorSpec")
@@ -139,9 +140,12 @@ def straighten(
 
 
 class _Walker:
-    def __init__(self, names: ModeNames, lenient: bool = False) -> None:
+    def __init__(self, names: ModeNames, spread: frozenset[str], lenient: bool = False) -> None:
         self.names = names
+        self.spread = spread
         self.lenient = lenient
+        self._entries: dict[str, list[tuple[Modes, str, cst.BaseExpression]]] = {}
+        self._nones: dict[str, Modes] = {}
         self.statements: list[ModalStatement] = []
         self.specs: list[Spec] = []
         self.carried: list[cst.EmptyLine] = []
@@ -179,9 +183,22 @@ class _Walker:
                     return done
         else:
             self._no_spec_inside(statement)
+        self._remember(statement, modes)
         self.statements.append(ModalStatement(statement, modes, tuple(self.carried), self._after))
         self.carried = []
         return modes
+
+    def _remember(self, statement: cst.BaseStatement, modes: Modes) -> None:
+        """Keeps account of the names that are None, by mode."""
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        if isinstance(small, cst.Assign) and is_none(small.value) and isinstance(small.targets[0].target, cst.Name):
+            name = small.targets[0].target.value
+            self._nones[name] = self._nones.get(name, frozenset()) | modes
+            return
+        given = _Given()
+        statement.visit(given)
+        for name in given.found & self._nones.keys():
+            self._nones[name] -= modes
 
     def _only_names(self, statement: cst.With) -> bool:
         """Whether a with statement only names the operations of the loss, the training or the metrics."""
@@ -227,7 +244,7 @@ class _Walker:
         if isinstance(small, cst.Return):
             call = self._spec_call(small.value)
             if call is not None:
-                self.specs.append(Spec(call, modes, statement, len(self.statements)))
+                self.specs += self._specs(call, modes, statement)
                 return frozenset()
             made = self._pending.get(small.value.value, []) if isinstance(small.value, cst.Name) else []
             if modes - frozenset().union(*(spec.modes for spec in made)):
@@ -243,14 +260,63 @@ class _Walker:
             call = self._spec_call(small.value)
             if call is not None:
                 earlier = [replace(spec, modes=spec.modes - modes) for spec in self._pending.get(name, [])]
-                new = Spec(call, modes, statement, len(self.statements))
-                self._pending[name] = [*(spec for spec in earlier if spec.modes), new]
+                new = self._specs(call, modes, statement)
+                self._pending[name] = [*(spec for spec in earlier if spec.modes), *new]
+                return modes
+            if name in self.spread:
+                self._entries[name] = [(m - modes, k, v) for m, k, v in self._entries.get(name, [])]
+                self._entries[name] += [(modes, key, value) for key, value in _entries(small.value)]
                 return modes
             when = self.names.when(small.value)
             if when is not None and not isinstance(small.value, cst.Name):
                 self.names = ModeNames(self.names.imports, self.names.mode, {**self.names.flags, name: when})
                 return modes
+        entry = _entry_set(small)
+        if entry is not None and entry[0] in self.spread:
+            self._entries.setdefault(entry[0], []).extend((modes, key, value) for key, value in entry[1])
+            return modes
+        if self.spread & names_in(small):
+            raise Blocked("TFM105", small, "the arguments of the EstimatorSpec are used otherwise than in its call")
         return None
+
+    def _specs(self, call: cst.Call, modes: Modes, statement: cst.BaseStatement) -> list[Spec]:
+        """The specs that a call makes, one for each set of modes with the same arguments."""
+        found: list[tuple[list[cst.Arg], Modes]] = []
+        for mode in sorted(modes):
+            args = self._arguments(call, mode)
+            for index, (known, others) in enumerate(found):
+                if [a.value for a in known] == [a.value for a in args]:
+                    found[index] = known, others | {mode}
+                    break
+            else:
+                found.append((args, frozenset((mode,))))
+        position = len(self.statements)
+        return [
+            Spec(call if _same(args, call.args) else call.with_changes(args=args), of, statement, position)
+            for args, of in found
+        ]
+
+    def _arguments(self, call: cst.Call, mode: str) -> list[cst.Arg]:
+        """The arguments of an EstimatorSpec in one mode: what is None there left out, what the mode chooses chosen."""
+        args: list[cst.Arg] = []
+        for arg in call.args:
+            if arg.star == "**":
+                if isinstance(arg.value, cst.Name) and arg.value.value in self._entries:
+                    given = {key: v for m, key, v in self._entries[arg.value.value] if mode in m}
+                else:
+                    given = dict(_entries(arg.value))
+                args += [cst.Arg(value, keyword=cst.Name(key)) for key, value in given.items()]
+                continue
+            value = arg.value
+            while isinstance(value, cst.IfExp) and (when := self.names.when(value.test)) is not None:
+                value = value.body if mode in when else value.orelse
+            args.append(arg if value is arg.value else arg.with_changes(value=value))
+        return [
+            arg
+            for arg in args
+            if arg.keyword is None
+            or not (isinstance(arg.value, cst.Name) and mode in self._nones.get(arg.value.value, frozenset()))
+        ]
 
     def _spec_call(self, node: cst.BaseExpression | None) -> cst.Call | None:
         if isinstance(node, cst.Call) and self.names.imports.resolve(node.func) in _SPECS:
@@ -272,6 +338,96 @@ class _Walker:
             and self.names.mode in names_in(statement.test)
         ):
             raise Blocked("TFM106", statement.test, "this condition mixes `mode` with something else")
+
+
+def _same(args: Sequence[cst.Arg], others: Sequence[cst.Arg]) -> bool:
+    return len(args) == len(others) and all(a is b for a, b in zip(args, others, strict=True))
+
+
+def _entries(node: cst.BaseExpression) -> list[tuple[str, cst.BaseExpression]]:
+    """The entries of a dict of arguments. Raises Blocked (TFM105)."""
+    found: list[tuple[str, cst.BaseExpression]] = []
+    if isinstance(node, cst.Dict):
+        for element in node.elements:
+            key = string(element.key) if isinstance(element, cst.DictElement) else None
+            if key is None:
+                raise Blocked("TFM105", node, "the arguments of the EstimatorSpec are not written out")
+            found.append((key, element.value))
+        return found
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
+        if all(arg.keyword is not None for arg in node.args):
+            return [(arg.keyword.value, arg.value) for arg in node.args if arg.keyword is not None]
+    raise Blocked("TFM105", node, "the arguments of the EstimatorSpec are not written out")
+
+
+def _entry_set(small: cst.BaseSmallStatement) -> tuple[str, list[tuple[str, cst.BaseExpression]]] | None:
+    """`name["key"] = value` and `name.update(key=value)`."""
+    if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Subscript):
+        target = small.targets[0].target
+        index = target.slice[0].slice if len(target.slice) == 1 else None
+        key = string(index.value) if isinstance(index, cst.Index) else None
+        if isinstance(target.value, cst.Name) and key is not None:
+            return target.value.value, [(key, small.value)]
+    if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+        call = small.value
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "update":
+            if isinstance(call.func.value, cst.Name):
+                if len(call.args) == 1 and call.args[0].keyword is None and isinstance(call.args[0].value, cst.Dict):
+                    return call.func.value.value, _entries(call.args[0].value)
+                if call.args and all(arg.keyword is not None for arg in call.args):
+                    given = [(arg.keyword.value, arg.value) for arg in call.args if arg.keyword is not None]
+                    return call.func.value.value, given
+    return None
+
+
+class _Spread(cst.CSTVisitor):
+    """The names in `EstimatorSpec(**name)`."""
+
+    def __init__(self, imports: ImportMap) -> None:
+        super().__init__()
+        self.imports = imports
+        self.found: set[str] = set()
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if self.imports.resolve(node.func) == "tf.estimator.EstimatorSpec":
+            stars = [arg.value for arg in node.args if arg.star == "**"]
+            self.found |= {value.value for value in stars if isinstance(value, cst.Name)}
+
+
+def _spread(body: Sequence[cst.BaseStatement], imports: ImportMap) -> frozenset[str]:
+    finder = _Spread(imports)
+    for statement in body:
+        statement.visit(finder)
+    return frozenset(finder.found)
+
+
+class _Given(cst.CSTVisitor):
+    """Names that a statement gives a value to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self.found |= names_in(node.target)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        self.found |= names_in(node.target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self.found |= names_in(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self.found |= names_in(node.target)
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self.found |= names_in(node.target)
+
+    def visit_AsName(self, node: cst.AsName) -> None:
+        self.found |= names_in(node.name)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.found.add(node.name.value)
 
 
 class _Returns(cst.CSTVisitor):

@@ -27,11 +27,16 @@ class Blocked(Exception):
 
 @dataclass(frozen=True)
 class ParsedFile:
-    """A file as a libcst tree, with its import map and the positions of its nodes."""
+    """A file as a libcst tree, with its import map and the positions of its nodes.
+
+    `origins` says for nodes that were made from others which these were, `others` the files that they may be in.
+    """
 
     path: Path
     text: str
     module: cst.Module
+    origins: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict, compare=False)
+    others: list[ParsedFile] = field(default_factory=list, compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:
@@ -51,15 +56,28 @@ class ParsedFile:
         """1-based line and column of a node of this file's tree; (1, 1) when it is not one."""
         found = self._positions.get(node) if node is not None else None
         start = getattr(found, "start", None)
+        if start is None and node in self.origins:
+            return self.position(self.origins[node])
         return (start.line, start.column + 1) if start is not None else (1, 1)
+
+    def home(self, node: cst.CSTNode | None) -> tuple[ParsedFile, cst.CSTNode | None]:
+        """The file and the node that a node comes from: another file's when a helper there was read through."""
+        while node is not None and node not in self._positions and node in self.origins:
+            node = self.origins[node]
+        if node is not None and node not in self._positions:
+            for other in self.others:
+                if node in other._positions:
+                    return other, node
+        return self, node
 
     def code(self, node: cst.CSTNode) -> str:
         """The source text of a node."""
         return self.module.code_for_node(node)
 
     def finding(self, code: str, severity: Severity, node: cst.CSTNode | None, message: str) -> Finding:
-        line, column = self.position(node)
-        return Finding(str(self.path), line, column, code, severity, message)
+        file, node = self.home(node)
+        line, column = file.position(node)
+        return Finding(str(file.path), line, column, code, severity, message)
 
     @cached_property
     def functions(self) -> dict[str, cst.FunctionDef]:
@@ -71,6 +89,11 @@ class ParsedFile:
         """Every identifier in the file, so that new ones can be chosen freely."""
         bound = {binding.name for binding in read_bindings(self.module)}
         return frozenset(names_in(self.module) | bound | self.imports.star_names)
+
+    @cached_property
+    def names_at_top(self) -> frozenset[str]:
+        """The names that are bound at the top level."""
+        return frozenset(binding.name for binding in read_bindings(self.module) if binding.is_global)
 
     @cached_property
     def constants(self) -> dict[str, cst.BaseExpression]:

@@ -273,6 +273,23 @@ class _ProgramReader:
                     "TFM103", changed[1], f"`{changed[0]}`, which the model_dir reads, changes before its use"
                 )
 
+        self._check_model_reads(program, last)
+
+    def _check_model_reads(self, program: TrainingProgram, last: cst.Call) -> None:
+        """TensorFlow 1 called the model_fn when it trained: what it reads from around it must not change until then."""
+        model = program.model
+        read = [value for _, value in model.template or () if not isinstance(value, str)]
+        read += [new for _, new in model.lambdas.values()]
+        if path_to(self.scope, model.function):
+            names = sorted(free_names(model.function) - {model.function.name.value})
+            read.append(cst.Tuple([cst.Element(cst.Name(name)) for name in names]))
+        for value in read:
+            body = value.body if isinstance(value, cst.Lambda) else value
+            changed = rebound(self.file, self.scope, body, self.place.call, last)
+            if changed is not None:
+                message = f"`{changed[0]}`, which the model_fn reads, changes between the Estimator and its use"
+                raise Blocked("TFM103", changed[1], message)
+
     def _check_surroundings(self, program: TrainingProgram) -> None:
         for call in (self.place.call, *program.calls):
             for node in path_to(self.scope, call):

@@ -63,9 +63,9 @@ the mode. What it returns from inside a loop or from a condition on something el
         "the mode is used for more than branches",
         Severity.MANUAL,
         """
-`mode` may be tested (`mode == tf.estimator.ModeKeys.TRAIN`, `in`, `not`, a flag like `is_training = ...`) and passed as
-`training=` of a layer. Passing it on to other functions, or giving a name different values in different modes, is not
-carried over yet.
+`mode` may be tested (`mode == tf.estimator.ModeKeys.TRAIN`, `in`, `not`, a flag like `is_training = ...`), passed as
+`training=` of a layer, and passed on to functions of the project that do the same. Giving a name different values in
+different modes is not carried over yet.
 """,
     ),
     Rule(
@@ -133,6 +133,38 @@ that it is passed to) would break: change or remove that line first, and give al
         """
 Files that belong to several programs change together or not at all. One program that imports the named file is
 blocked: its findings say by what. Once these are gone, all of them are migrated.
+""",
+    ),
+    Rule(
+        "TFM120",
+        "a helper function that cannot be read through",
+        Severity.MANUAL,
+        """
+A function that the model_fn calls with the labels, or that makes losses, metrics, train_op or EstimatorSpec, says
+what `compile` says in the new program. Its statements are put in the place of the call and read there; where nothing
+else calls it, it goes. That needs a function of plain parameters, without decorators, that returns at its end or from
+branches of an `if`, not from inside a loop.
+""",
+    ),
+    Rule(
+        "TFM121",
+        "a helper function that reads names which mean something else at its call",
+        Severity.MANUAL,
+        """
+The statements of a helper function are put in the place of its call. What they read there must be what they read in
+their own file: import the named module or name in the file of the model_fn as well, or give the name that hides it
+another name.
+""",
+    ),
+    Rule(
+        "TFM122",
+        "a helper function of the network that is told the mode",
+        Severity.MANUAL,
+        """
+A function that builds a part of the network stays a function. A parameter that only tells it the mode (`is_training`,
+`mode`: passed as `training=` to layers, asked by `if is_training: net = tf.nn.dropout(net, 0.5)`, passed on to
+functions that do the same) goes, and with it the argument in every call. All calls must say the same, and no other
+code may call the function: make two functions of it.
 """,
     ),
     Rule(

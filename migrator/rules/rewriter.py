@@ -6,7 +6,7 @@ renamed, and what has no home is a problem, to be reported at its line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import libcst as cst
 
@@ -116,7 +116,7 @@ _FLAGS = ("tf.flags", "tf.app.flags")
 _LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
 _PHASES = phases()
 _READ_AS_WRITTEN = ("reuse", "normalizer_fn", "updates_collections")
-_NEEDS = {"tf.app.run": "absl.app"}
+_NEEDS = {"tf.app.run": "absl.app", "tf.contrib.training.HParams": "types"}
 _CALLS: dict[str, CallRule] = {
     "tf.app.run": _app_run,
     **call_rules(),
@@ -172,6 +172,7 @@ class Rewriter(cst.CSTTransformer):
         self.needs: set[str] = set()
         self.training = TrainingContext()
         self.replaced: dict[cst.CSTNode, cst.BaseExpression] = {}
+        self.dropped_arguments: Mapping[cst.CSTNode, frozenset[int]] = {}  # of calls of helpers, by index
         self._consumed: set[cst.CSTNode] = set()
         self._known_objects: set[cst.CSTNode] = set()
         self._object_classes: dict[str, str | None] = {}
@@ -348,6 +349,8 @@ class Rewriter(cst.CSTTransformer):
             return self.replaced[original_node]
         name = self.imports.tensorflow(original_node.func)
         object_class = self._object_class(original_node.func) if name is None else None
+        if original_node in self.dropped_arguments:
+            return self._without_dropped(original_node, updated_node)
         try:
             if object_class is not None:
                 return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
@@ -387,6 +390,17 @@ class Rewriter(cst.CSTTransformer):
             self.definition,
             self.training,
         )
+
+    def _without_dropped(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        """The call of a helper without what told it the mode."""
+        dropped = self.dropped_arguments.get(original_node, frozenset())
+        if not dropped:
+            return updated_node
+        args = [arg for index, arg in enumerate(updated_node.args) if index not in dropped]
+        if args and len(updated_node.args) - 1 in dropped:
+            last = updated_node.args[-1]
+            args[-1] = args[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+        return updated_node.with_changes(args=args)
 
     def _renamed(self, name: str, found: Home, original: cst.Call, updated: cst.Call) -> cst.Call:
         """The call with the names that its arguments have in TensorFlow 2, for a symbol whose signature changed."""

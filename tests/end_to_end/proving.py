@@ -11,7 +11,7 @@ from migrator.findings import Severity
 from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
 from migrator.harness.protocol import name_map
 from migrator.harness.recording import Recording, read
-from tests.rules.programs import run as migrate_text
+from tests.rules.programs import run_project as migrate_texts
 
 #: The interpreters of the original and of the migrated program (the fixture `servers`).
 Servers = tuple[ForkServer, ForkServer]
@@ -41,25 +41,45 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
 def prove(
     text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, even: bool = True, style: str = "native"
 ) -> str:
-    """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new program.
+    """Proves a program of one file, see prove_project; returns the new program."""
+    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, steps=steps, even=even, style=style)
+    return new["train.py"]
 
+
+def prove_project(
+    texts: dict[str, str],
+    script: str,
+    servers: Servers,
+    tmp_path: Path,
+    *,
+    steps: int = 5,
+    even: bool = True,
+    style: str = "native",
+) -> dict[str, str]:
+    """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new files.
+
+    `texts` are its files by name, `script` is the one to run.
     Both start from the original's weights. Compared are the losses of all steps, the weights after step 5, and the
     results of the last evaluation if the program evaluates. Bounds: the losses and metrics of one float32 program in
     two TensorFlow versions agree to 1e-6 or better over a few steps (reference figures: 2e-7 to 4e-6 for weights over
     60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula. Without `even` the evaluation's
     batches have different sizes, so that its loss is another number in Keras (TFM303) and is left out.
     """
-    new, findings = migrate_text(text, style=style)
+    results = migrate_texts(texts, style=style)
+    findings = [f for _, found in results.values() for f in found]
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
-    (tmp_path / "original.py").write_text(text, encoding="utf-8")
-    (tmp_path / "migrated.py").write_text(new, encoding="utf-8")
-    original = record(servers[0], "original", tmp_path / "original.py", tmp_path / "a", None)
-    probe = record(servers[1], "migrated", tmp_path / "migrated.py", tmp_path / "b", None)
+    new = {path: text for path, (text, _) in results.items()}
+    for kind, files in (("original", texts), ("migrated", new)):
+        (tmp_path / kind).mkdir()
+        for name, text in files.items():
+            (tmp_path / kind / name).write_text(text, encoding="utf-8")
+    original = record(servers[0], "original", tmp_path / "original" / script, tmp_path / "a", None)
+    probe = record(servers[1], "migrated", tmp_path / "migrated" / script, tmp_path / "b", None)
     pairs = name_map.build(original.variables, probe.variables)
     assert pairs.complete, pairs
     initial = tmp_path / "initial.npz"
     np.savez(initial, **{pairs.to_migrated()[name]: value for name, value in original.initial.items()})
-    migrated = record(servers[1], "migrated", tmp_path / "migrated.py", tmp_path / "c", initial)
+    migrated = record(servers[1], "migrated", tmp_path / "migrated" / script, tmp_path / "c", initial)
 
     assert len(original.steps) == len(migrated.steps) == steps
     np.testing.assert_allclose(

@@ -1,0 +1,441 @@
+"""Helper functions of a model_fn: which there are, which may stay where they are, and what the mode means in them.
+
+A helper that builds the network stays a function. A parameter that only tells it the mode (`mode`, `is_training`) goes,
+since Keras tells its layers whether they train; so does the argument in every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from migrator.program.calls import is_false, is_none, is_true, number
+from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.scopes import bindings, method_of, path_to
+
+_TRAINING = (
+    "tf.losses.",
+    "tf.metrics.",
+    "tf.train.",
+    "tf.contrib.tpu.",
+    "tf.contrib.losses.",
+    "tf.contrib.metrics.",
+    "tf.contrib.opt.",
+    "tf.contrib.training.",
+    "tf.contrib.layers.optimize_loss",
+    "tf.contrib.layers.summarize",
+    "tf.estimator.EstimatorSpec",
+    "tf.estimator.tpu.",
+    "tf.estimator.export.",
+    "tf.gradients",
+    "tf.get_collection",
+    "tf.add_to_collection",
+    "tf.trainable_variables",
+    "tf.global_variables",
+)
+_PHASE = ("training", "is_training")
+
+_APPLYING = frozenset(("minimize", "compute_gradients", "apply_gradients"))
+
+Helper = tuple[ParsedFile, cst.FunctionDef]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where code stands: its file, and the functions and classes around it, outermost first."""
+
+    project: Project
+    file: ParsedFile
+    around: tuple[cst.CSTNode, ...]
+
+    @staticmethod
+    def of(project: Project, file: ParsedFile, function: cst.FunctionDef) -> Scope:
+        """The inside of a function."""
+        around = [n for n in path_to(file.module, function) if isinstance(n, cst.FunctionDef | cst.ClassDef)]
+        return Scope(project, file, tuple(around))
+
+    def own_class(self, node: cst.BaseExpression) -> cst.ClassDef | None:
+        """The class that `self` (or `cls`) means here."""
+        for index in range(len(self.around) - 1, 0, -1):
+            function, owner = self.around[index], self.around[index - 1]
+            if isinstance(function, cst.FunctionDef) and isinstance(owner, cst.ClassDef):
+                first = [p.name.value for p in function.params.params[:1]]
+                static = any(
+                    isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod"
+                    for d in function.decorators
+                )
+                if isinstance(node, cst.Name) and first == [node.value] and not static:
+                    return owner
+        return None
+
+    def is_own_method(self, node: cst.Attribute) -> bool:
+        """Whether this is a method of the object that the code belongs to."""
+        return self.own_class(node.value) is not None
+
+
+def helper_of(project: Project, scope: Scope, function: cst.BaseExpression) -> Helper | None:
+    """The function of the given files that an expression means; None when there is none to be sure of."""
+    if isinstance(function, cst.Name):
+        for inner in reversed(scope.around):
+            if isinstance(inner, cst.FunctionDef):
+                bound = [node for name, node in bindings(inner) if name == function.value]
+                if bound:
+                    only = bound[0]
+                    return (scope.file, only) if len(bound) == 1 and isinstance(only, cst.FunctionDef) else None
+    if isinstance(function, cst.Attribute):
+        owner = scope.own_class(function.value)
+        if owner is not None:
+            method = method_of(project, owner, function.attr.value)
+            return (scope.file, method) if method is not None else None
+    return project.function(scope.file, function)
+
+
+class _Calls(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.found.append(node)
+
+
+def _calls(nodes: Iterable[cst.CSTNode]) -> list[cst.Call]:
+    finder = _Calls()
+    for node in nodes:
+        node.visit(finder)
+    return finder.found
+
+
+class _References(cst.CSTVisitor):
+    """TensorFlow symbols and called functions."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.symbols: list[str] = []
+        self.functions: list[cst.BaseExpression] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        name = self.file.imports.tensorflow(node)
+        if name is not None:
+            self.symbols.append(name)
+        return name is None
+
+    def visit_Name(self, node: cst.Name) -> None:
+        name = self.file.imports.tensorflow(node)
+        if name is not None:
+            self.symbols.append(name)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.functions.append(node.func)
+
+
+def touches_training(project: Project, file: ParsedFile, helper: cst.FunctionDef) -> bool:
+    """Whether a function, or one that it calls, makes losses, metrics, summaries, training or EstimatorSpecs."""
+    seen: set[cst.FunctionDef] = set()
+    queue = [(file, helper)]
+    while queue:
+        where, function = queue.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        finder = _References(where)
+        function.body.visit(finder)
+        told = [name for name in finder.symbols if name.startswith(_TRAINING) or "cross_entropy" in name]
+        applied = {f.attr.value for f in finder.functions if isinstance(f, cst.Attribute)} & _APPLYING
+        if applied or any(not name.endswith("Optimizer") for name in told):
+            return True  # a function that only makes an optimizer may stay
+        scope = Scope.of(project, where, function)
+        queue += [found for f in finder.functions if (found := helper_of(project, scope, f)) is not None]
+    return False
+
+
+# -- the mode in a helper ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stays:
+    """A helper that stays, with the parameter that is the mode and those that are flags of it, which go."""
+
+    file: ParsedFile
+    node: cst.FunctionDef
+    mode: str | None
+    flags: Mapping[str, Modes]
+
+    @property
+    def gone(self) -> frozenset[str]:
+        return frozenset((*self.flags, *((self.mode,) if self.mode is not None else ())))
+
+    def names(self) -> ModeNames:
+        """What the mode is called at the start of the helper."""
+        return ModeNames(self.file.imports, self.mode, dict(self.flags))
+
+
+@dataclass
+class HelperPlan:
+    """The helpers that stay and lose parameters, and in every call of them the arguments that go, by index."""
+
+    helpers: dict[cst.FunctionDef, Stays] = field(default_factory=dict)
+    calls: dict[cst.CSTNode, frozenset[int]] = field(default_factory=dict)
+    visited: dict[cst.FunctionDef, Stays] = field(default_factory=dict)
+
+    def add(self, project: Project, scope: Scope, names: ModeNames, nodes: Iterable[cst.CSTNode]) -> None:
+        """Plans the calls of helpers in some code. Raises Blocked (TFM122)."""
+        for call in _calls(nodes):
+            found = helper_of(project, scope, call.func)
+            if found is None:
+                continue
+            told = _told(scope, names, call, found)
+            if told is None:
+                raise Blocked("TFM122", call, "what this function is told about the mode cannot be followed")
+            stays, indices = told
+            if indices:
+                self.calls[call] = frozenset(indices)
+            known = self.visited.get(stays.node)
+            self.visited[stays.node] = stays
+            if known is not None:
+                if (known.mode, known.flags) != (stays.mode, stays.flags):
+                    name = stays.node.name.value
+                    message = f"`{name}` is told another mode here than in another call: its layers need one answer"
+                    raise Blocked("TFM122", call, message)
+                continue
+            if stays.gone:
+                self.helpers[stays.node] = stays
+            inner = Scope.of(project, stays.file, stays.node)
+            self.add(project, inner, _local_flags(stays), [stays.node.body])
+
+
+def _told(scope: Scope, names: ModeNames, call: cst.Call, helper: Helper) -> tuple[Stays, list[int]] | None:
+    """What a call tells a helper about the mode, and by which arguments; None when that cannot be said."""
+    file, node = helper
+    positional = [p.name.value for p in (*node.params.posonly_params, *node.params.params)]
+    static = any(isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod" for d in node.decorators)
+    if isinstance(call.func, cst.Attribute) and scope.is_own_method(call.func) and not static:
+        positional = positional[1:]
+    about = {names.mode, *names.flags} - {None}
+    mode: str | None = None
+    flags: dict[str, Modes] = {}
+    indices: list[int] = []
+    given: set[str] = set()
+    for index, arg in enumerate(call.args):
+        if arg.star:
+            if names_in(arg.value) & about:
+                return None
+            continue
+        if arg.keyword is None and index >= len(positional):
+            return None if names_in(arg.value) & about else (Stays(file, node, None, {}), [])
+        name = positional[index] if arg.keyword is None else arg.keyword.value
+        given.add(name)
+        if isinstance(arg.value, cst.Name) and arg.value.value == names.mode:
+            if mode is not None:
+                return None
+            mode = name
+            indices.append(index)
+            continue
+        literal = is_true(arg.value) or is_false(arg.value)
+        when = names.when(arg.value)
+        if when is not None and (not literal or _feeds_layers(node, name)):
+            flags[name] = when
+            indices.append(index)
+        elif names_in(arg.value) & about:
+            return None
+    for param in (*node.params.params, *node.params.kwonly_params):
+        name = param.name.value
+        constant = is_true(param.default) or is_false(param.default)
+        if name not in given and constant and _feeds_layers(node, name):
+            flags[name] = ALL if is_true(param.default) else frozenset()
+    return Stays(file, node, mode, flags), indices
+
+
+def _feeds_layers(helper: cst.FunctionDef, name: str) -> bool:
+    """Whether a parameter of a helper is given to something as `training=`."""
+    return any(
+        arg.keyword is not None and arg.keyword.value in _PHASE and name in names_in(arg.value)
+        for call in _calls([helper.body])
+        for arg in call.args
+    )
+
+
+def _local_flags(stays: Stays) -> ModeNames:
+    """The mode and its flags at the end of a helper."""
+    names = stays.names()
+    assert isinstance(stays.node.body, cst.IndentedBlock)
+    for statement in stays.node.body.body:
+        flag = mode_flag(names, statement)
+        if flag is not None:
+            names = ModeNames(names.imports, names.mode, {**names.flags, flag[0]: flag[1]})
+    return names
+
+
+def mode_flag(names: ModeNames, statement: cst.CSTNode) -> tuple[str, Modes] | None:
+    """`is_training = mode == TRAIN`: the name and its modes."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    small = statement.body[0]
+    if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
+        when = names.when(small.value)
+        if when is not None and names_in(small.value) & ({names.mode, *names.flags} - {None}):
+            return small.targets[0].target.value, when
+    return None
+
+
+def can_stay(
+    project: Project,
+    scope: Scope,
+    names: ModeNames,
+    call: cst.Call,
+    file: ParsedFile,
+    helper: cst.FunctionDef,
+    seen: frozenset[cst.FunctionDef] = frozenset(),
+) -> bool:
+    """Whether a helper of the network can stay a function: what it is told about the mode only goes to layers."""
+    told = _told(scope, names, call, (file, helper))
+    if told is None or not isinstance(helper.body, cst.IndentedBlock):
+        return False
+    stays = told[0]
+    if not stays.gone or helper in seen:
+        return True
+    if path_to(scope.around[-1], helper):
+        return False  # a function inside the model_fn, which is rewritten with it
+    symbols = _References(file)
+    helper.body.visit(symbols)
+    if any(name.startswith("tf.summary.") for name in symbols.symbols):
+        return False  # it is rewritten by itself, and summaries are left out of what is rewritten with its file
+    flags = _local_flags(stays)
+    about = {flags.mode, *flags.flags} - {None}
+    rebound = [name for name, node in bindings(helper) if name in about and isinstance(node, cst.Name)]
+    if len(rebound) != len(set(rebound)):
+        return False
+    inner = Scope.of(project, file, helper)
+
+    def passes_on(inner_call: cst.Call) -> bool:
+        found = helper_of(project, inner, inner_call.func)
+        return found is not None and can_stay(project, inner, flags, inner_call, *found, seen | {helper})
+
+    uses = _Uses(file, flags, passes_on)
+    helper.body.visit(uses)
+    return not uses.others
+
+
+class _Uses(cst.CSTVisitor):
+    """Uses of the mode in a helper that are more than telling layers, or other helpers, whether they train."""
+
+    def __init__(self, file: ParsedFile, names: ModeNames, passes_on) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self.file = file
+        self.names = names
+        self.passes_on = passes_on
+        self.about = {names.mode, *names.flags} - {None}
+        self.others: list[cst.CSTNode] = []
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
+        return mode_flag(self.names, node) is None
+
+    def visit_If(self, node: cst.If) -> bool:
+        return training_branch(node, self.file, self.names) is None
+
+    def visit_Call(self, node: cst.Call) -> bool:
+        node.func.visit(self)
+        handed_on = bool(names_in(node) & self.about) and self.passes_on(node)
+        for arg in node.args:
+            phase = arg.keyword is not None and arg.keyword.value in _PHASE
+            if handed_on and self.names.when(arg.value) is not None:
+                continue
+            if handed_on and isinstance(arg.value, cst.Name) and arg.value.value == self.names.mode:
+                continue
+            if phase and self.names.when(arg.value) is not None and self._is_layer(node):
+                continue
+            arg.value.visit(self)
+        return False
+
+    def _is_layer(self, node: cst.Call) -> bool:
+        return (self.file.imports.tensorflow(node.func) or "").startswith(("tf.layers.", "tf.contrib.layers."))
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value in self.about:
+            self.others.append(node)
+
+
+# -- dropout in a branch of the training -------------------------------------------------------------------------------
+
+
+def training_branch(node: cst.If, file: ParsedFile, names: ModeNames) -> cst.SimpleStatementLine | None:
+    """The dropout that `if is_training: net = tf.nn.dropout(net, 0.5)` is, told by `training=` instead; else None."""
+    if names.when(node.test) != frozenset((TRAIN,)) or node.orelse is not None:
+        return None
+    if not isinstance(node.body, cst.IndentedBlock) or len(node.body.body) != 1:
+        return None
+    inner = node.body.body[0]
+    if not isinstance(inner, cst.SimpleStatementLine):
+        return None
+    return training_dropout(inner, file, node.test)
+
+
+def training_dropout(
+    line: cst.SimpleStatementLine, file: ParsedFile, training: cst.BaseExpression
+) -> cst.SimpleStatementLine | None:
+    """`net = dropout(net, ...)` that only training runs, as a layer that is told so; None for anything else."""
+    small = line.body[0] if len(line.body) == 1 else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not isinstance(small.value, cst.Call):
+        return None
+    target, call = small.targets[0].target, small.value
+    name = file.imports.resolve(call.func)
+    inputs = call.args[0].value if call.args else None
+    if not isinstance(target, cst.Name) or not isinstance(inputs, cst.Name) or inputs.value != target.value:
+        return None
+    arguments = list(call.args)
+    if name == "tf.layers.dropout":
+        given = [a for a in arguments if a.keyword is not None and a.keyword.value == "training"]
+        if len(given) != 1 or not is_true(given[0].value):
+            return None
+        new = call.deep_replace(given[0].value, training)
+        assert isinstance(new, cst.Call)
+    elif name == "tf.nn.dropout":
+        rate = _rate(arguments[1:])
+        if rate is None:
+            return None
+        function = cst.parse_expression(f"{_prefix(file)}.layers.dropout")
+        new = cst.Call(function, [cst.Arg(inputs), _keyword("rate", rate), _keyword("training", training)])
+    else:
+        return None
+    file.origins[new] = call
+    made = line.with_changes(body=[small.with_changes(value=new)])
+    file.origins[made] = line
+    return made
+
+
+def _rate(arguments: Sequence[cst.Arg]) -> cst.BaseExpression | None:
+    """The rate of tf.nn.dropout(x, keep_prob, noise_shape, seed, name, rate)."""
+    rate: cst.BaseExpression | None = None
+    for index, arg in enumerate(arguments):
+        name = arg.keyword.value if arg.keyword is not None else ("keep_prob" if index == 0 else None)
+        if name == "keep_prob" and not is_none(arg.value):
+            value = arg.value
+            if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Subtract):
+                if number(value.left) == 1.0:  # keep_prob=1 - rate
+                    rate = value.right
+                    continue
+            if isinstance(value, cst.BinaryOperation | cst.BooleanOperation | cst.Comparison | cst.IfExp):
+                value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+            rate = cst.BinaryOperation(cst.Float("1.0"), cst.Subtract(), value)
+        elif name == "rate":
+            rate = arg.value
+        elif name != "keep_prob" and name != "name":
+            return None
+    return rate
+
+
+def _prefix(file: ParsedFile) -> str:
+    return next(name for name, origin in file.imports.names.items() if file.imports.resolve(cst.Name(name)) == "tf")
+
+
+def _keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(value, keyword=cst.Name(name), equal=equal)

@@ -1,0 +1,835 @@
+"""Helper functions read through: where a model_fn calls one, the helper's own statements take the place of the call.
+
+A helper that computes the network, or makes an object, is left where it is (see `helpers`). One that reads the labels,
+makes the loss, the training or the metrics, or branches on the mode, says what `compile` says in the new program: its
+statements are put into the model_fn, with its parameters and its local names replaced, and are read there.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import libcst as cst
+
+from migrator.names.free import free
+from migrator.names.imports import canonical, dotted
+from migrator.program.calls import is_none, string
+from migrator.program.comments import comment_lines
+from migrator.program.helpers import Scope, can_stay, helper_of, touches_training
+from migrator.program.model_reference import ModelReference
+from migrator.program.modes import ModeNames
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.scopes import bindings, mentions_of
+
+_Node = TypeVar("_Node", bound=cst.CSTNode)
+Statements = list[cst.BaseStatement]
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """A model_fn without calls of the helpers that were read through, these helpers, and the mentions that are gone."""
+
+    node: cst.FunctionDef
+    helpers: tuple[tuple[ParsedFile, cst.FunctionDef], ...]
+    mentions: frozenset[cst.CSTNode]
+
+
+def inline_helpers(project: Project, model: ModelReference) -> Inlined:
+    """Reads a model_fn through its helpers. Raises Blocked (TFM120, TFM121) for a helper that cannot be followed."""
+    return _Inliner(project, model).run()
+
+
+class _Inliner:
+    def __init__(self, project: Project, model: ModelReference) -> None:
+        self.project = project
+        self.file = model.file
+        self.function = model.function
+        self.parameters = model.parameters
+        self.scope = Scope.of(project, model.file, model.function)
+        self.names = ModeNames(self.file.imports, self.parameters.mode, {})
+        self.tainted = {self.parameters.labels} - {None}
+        self.taken = names_in(model.function) | self.file.imports.names.keys() | self.file.names_at_top
+        self.helpers: list[tuple[ParsedFile, cst.FunctionDef]] = []
+        self.mentions: set[cst.CSTNode] = set()
+        self.stack: list[cst.FunctionDef] = []
+        self.changed = False
+        self.own: set[str] = set()  # the names of helpers' own values, as they are called in the model_fn
+        self.dicts: set[str] = set()  # names that a helper's dict was given to
+
+    def run(self) -> Inlined:
+        body = self.function.body
+        if not isinstance(body, cst.IndentedBlock):
+            return Inlined(self.function, (), frozenset())
+        new = self._block(body.body)
+        if not self.helpers and not self.changed:
+            return Inlined(self.function, (), frozenset())
+        node = self._same(self.function, self.function.with_changes(body=body.with_changes(body=new)))
+        node = self._without_unused(self._taken_apart(node))
+        return Inlined(node, tuple(dict.fromkeys(self.helpers)), frozenset(self.mentions))
+
+    def _taken_apart(self, node: cst.FunctionDef) -> cst.FunctionDef:
+        """Dicts of results that helpers returned, `outputs["loss"]`, as names of their own."""
+        assert isinstance(node.body, cst.IndentedBlock)
+        for name in sorted(self.dicts):
+            made = [s for s in node.body.body if _dict_given(s, name) is not None]
+            given = [n for bound, n in bindings(node) if bound == name]
+            if len(made) != 1 or len(given) != 1:
+                continue
+            entries = _dict_given(made[0], name) or {}
+            finder = _Entries(name)
+            node.body.visit(finder)
+            if finder.others != 1 or not finder.keys <= entries.keys():
+                continue
+            counts = [bound for bound, _ in bindings(node)]
+            named = {key: value.value for key, value in entries.items() if isinstance(value, cst.Name)}
+            named = {key: bound for key, bound in named.items() if counts.count(bound) == 1}
+            new: Statements = []
+            for key in [key for key in entries if key in finder.keys and key not in named]:
+                named[key] = self._fresh(key if key.isidentifier() else name)
+                assign = cst.Assign([cst.AssignTarget(cst.Name(named[key]))], entries[key])
+                new.append(self._same(made[0], cst.SimpleStatementLine([assign])))
+            at = next(i for i, statement in enumerate(node.body.body) if statement is made[0])
+            body = [*node.body.body[:at], *new, *node.body.body[at + 1 :]]
+            whole = node.with_changes(body=node.body.with_changes(body=body))
+            replaced = whole.visit(_EntriesNamed(name, named, self._same))
+            assert isinstance(replaced, cst.FunctionDef)
+            node = self._same(node, replaced)
+            assert isinstance(node.body, cst.IndentedBlock)
+        return node
+
+    def _without_unused(self, node: cst.FunctionDef) -> cst.FunctionDef:
+        """Functions inside the model_fn that nothing calls any more go."""
+        names = {h.name.value for _, h in self.helpers if any(h is n for n in self._nested())}
+        unused = {name for name in names if not mentions_of(node, name)}
+        if not unused:
+            return node
+        new = node.visit(_Without(unused, self._same))
+        assert isinstance(new, cst.FunctionDef)
+        return new
+
+    def _same(self, old: cst.CSTNode, new: _Node) -> _Node:
+        """`new`, remembered as standing where `old` stood."""
+        if new is not old:
+            self.file.origins[new] = old
+        return new
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def _block(self, statements: Sequence[cst.BaseStatement]) -> Statements:
+        new: Statements = []
+        for statement in statements:
+            new += self._statement(statement)
+        return new
+
+    def _statement(self, statement: cst.BaseStatement) -> Statements:
+        new: Statements = [statement]
+        if isinstance(statement, cst.SimpleStatementLine):
+            return self._simple(statement) if len(statement.body) == 1 else [statement]
+        if isinstance(statement, cst.If):
+            new = [self._if(statement)]
+        elif isinstance(statement, cst.With | cst.For | cst.While) and isinstance(statement.body, cst.IndentedBlock):
+            inner = self._block(statement.body.body)
+            if any(a is not b for a, b in zip(inner, statement.body.body, strict=False)) or len(inner) != len(
+                statement.body.body
+            ):
+                new = [self._same(statement, statement.with_changes(body=statement.body.with_changes(body=inner)))]
+        return new
+
+    def _if(self, statement: cst.If) -> cst.If:
+        changes: dict[str, object] = {}
+        if isinstance(statement.body, cst.IndentedBlock):
+            inner = self._block(statement.body.body)
+            if list(inner) != list(statement.body.body):
+                changes["body"] = statement.body.with_changes(body=inner)
+        if isinstance(statement.orelse, cst.If):
+            other = self._if(statement.orelse)
+            if other is not statement.orelse:
+                changes["orelse"] = other
+        elif statement.orelse is not None and isinstance(statement.orelse.body, cst.IndentedBlock):
+            inner = self._block(statement.orelse.body.body)
+            if list(inner) != list(statement.orelse.body.body):
+                block = statement.orelse.body.with_changes(body=inner)
+                changes["orelse"] = statement.orelse.with_changes(body=block)
+        return self._same(statement, statement.with_changes(**changes)) if changes else statement
+
+    def _simple(self, line: cst.SimpleStatementLine) -> Statements:
+        small = line.body[0]
+        parts = _nones(small)
+        if parts:
+            lines = [cst.SimpleStatementLine([part]) for part in parts]
+            lines[0] = lines[0].with_changes(leading_lines=[*line.leading_lines, *comment_lines(line, leading=False)])
+            self.changed = True
+            return [self._same(line, part) for part in lines]
+        value = getattr(small, "value", None)
+        if not isinstance(value, cst.BaseExpression):
+            return [line]
+        if isinstance(value, cst.Call) and isinstance(small, cst.Assign | cst.Return | cst.Expr):
+            found = self._to_inline(value)
+            if found is not None:
+                return self._expand(line, small, value, *found)
+        before: Statements = []
+        finder = _Calls()
+        value.visit(finder)
+        for call in finder.found:
+            found = self._to_inline(call)
+            if found is None:
+                continue
+            name = free(f"{found[1].name.value.strip('_')}_value", self.taken)
+            self.taken.add(name)
+            assign = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], call)])
+            before += self._simple(self._same(line, assign))
+            new = line.deep_replace(call, cst.Name(name))
+            assert isinstance(new, cst.SimpleStatementLine)
+            line = self._same(line, self._single(before, name, new))
+            return [*before, *self._simple(line)]
+        self._remember(small)
+        return [line]
+
+    def _single(self, before: Statements, name: str, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        """Puts the value of a name that was just made for one expression back into it."""
+        last = before[-1] if before else None
+        if isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[0], cst.Assign):
+            target = last.body[0].targets[0].target
+            if isinstance(target, cst.Name) and target.value == name and len(before) == 1:
+                value = last.body[0].value
+                if not isinstance(value, cst.Name | cst.Call | cst.Attribute | cst.Subscript) and not value.lpar:
+                    value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+                new = line.visit(_Substitution({name: value}, self._same))
+                assert isinstance(new, cst.SimpleStatementLine)
+                before.pop()
+                return new
+        return line
+
+    def _remember(self, small: cst.BaseSmallStatement) -> None:
+        """Keeps account of flags of the mode and of what is computed from the labels."""
+        if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
+            when = self.names.when(small.value)
+            if when is not None:
+                flags = {**self.names.flags, small.targets[0].target.value: when}
+                self.names = ModeNames(self.names.imports, self.names.mode, flags)
+                return
+        if isinstance(small, cst.Assign | cst.AnnAssign | cst.AugAssign) and small.value is not None:
+            targets = [t.target for t in small.targets] if isinstance(small, cst.Assign) else [small.target]
+            if names_in(small.value) & self.tainted:
+                for target in targets:
+                    self.tainted |= names_in(target)
+
+    # -- which calls -----------------------------------------------------------------------------------------------
+
+    def _to_inline(self, call: cst.Call) -> tuple[ParsedFile, cst.FunctionDef] | None:
+        """The helper of a call that has to be read through; None when the call may stay."""
+        found = helper_of(self.project, self.scope, call.func)
+        if found is None or any(found[1] is function for function in self.stack):
+            return None
+        file, helper = found
+        given = set().union(*(names_in(arg.value) for arg in call.args)) if call.args else set()
+        own = {n.name.value for n in self._nested() if n is helper}
+        if given & self.tainted or touches_training(self.project, file, helper):
+            return found
+        if own and names_in(helper) & self.tainted:
+            return found
+        return None if can_stay(self.project, self.scope, self.names, call, file, helper) else found
+
+    def _nested(self) -> list[cst.FunctionDef]:
+        """The functions inside the model_fn."""
+        return [node for _, node in bindings(self.function) if isinstance(node, cst.FunctionDef)]
+
+    # -- one call --------------------------------------------------------------------------------------------------
+
+    def _expand(
+        self,
+        line: cst.SimpleStatementLine,
+        small: cst.Assign | cst.Return | cst.Expr,
+        call: cst.Call,
+        file: ParsedFile,
+        helper: cst.FunctionDef,
+    ) -> Statements:
+        body = _plain_body(helper, call)
+        arguments = _bind(helper, call, self._is_bound(call, helper))
+        bound = {name for name, node in bindings(helper) if not isinstance(node, cst.Attribute | cst.Subscript)}
+        bound |= _bound_inside(helper)
+        parameters = set(arguments)
+        rebound = {
+            name
+            for name, node in bindings(helper)
+            if name in parameters and isinstance(node, cst.Name | cst.FunctionDef | cst.ClassDef)
+        }
+        rebound |= _bound_inside(helper) & parameters
+        mapping: dict[str, cst.BaseExpression] = self._globals(file, helper, bound | parameters, call)
+        read = set().union(*(names_in(value) for value in arguments.values())) if arguments else set()
+        outside = _globals_of(helper, bound | parameters)
+        targets = _target_names(small)
+        returned = _returned_names(body, len(targets)) if targets else None
+        direct: dict[str, str] = {}
+        if returned is not None and len(set(returned)) == len(returned) and len(set(targets)) == len(targets):
+            for name, target in zip(returned, targets, strict=True):
+                whole = arguments.get(name)
+                same = isinstance(whole, cst.Name) and whole.value == target
+                others = set().union(set(), *(names_in(v) for k, v in arguments.items() if k != name))
+                local = name in bound and name not in parameters
+                free_target = (
+                    target not in others and target not in mapping and target not in _globals_of(helper, bound)
+                )
+                if free_target and ((local and target not in read) or (same and name in rebound)):
+                    if target not in bound - {name}:
+                        direct[name] = target
+        changes = any(isinstance(node, cst.Subscript | cst.Attribute) for _, node in bindings(helper))
+        new: Statements = []
+        for name, value in arguments.items():
+            if name in direct:
+                mapping[name] = cst.Name(direct[name])
+            elif name not in rebound and _is_simple(value, changes) and not self._is_foreign(file, value):
+                mapping[name] = value
+            else:
+                fresh = self._fresh(name)
+                mapping[name] = cst.Name(fresh)
+                assign = cst.Assign([cst.AssignTarget(cst.Name(fresh))], value)
+                new.append(self._same(line, cst.SimpleStatementLine([assign])))
+                self._remember(assign)
+        for name in sorted(bound - parameters):
+            if name in direct:
+                mapping[name] = cst.Name(direct[name])
+            elif isinstance(small, cst.Return) and name in self.own and name not in read | outside:
+                mapping[name] = cst.Name(name)  # nothing of the model_fn comes after this helper
+            else:
+                mapping[name] = cst.Name(self._fresh(name))
+                self.own.add(name)
+        if file is not self.file and file not in self.file.others:
+            self.file.others.append(file)
+        substitution = _Substitution(mapping, self._same)
+        substituted = [cast(cst.BaseStatement, statement.visit(substitution)) for statement in body]
+        if isinstance(small, cst.Return):
+            if not _terminates(substituted):
+                raise Blocked("TFM120", call, f"`{helper.name.value}` can end without returning")
+            result = substituted
+        else:
+            result = _Returns(small, self._same, call).block(substituted)
+            if len(targets) == 1:
+                self.dicts.add(targets[0])
+        self.helpers.append((file, helper))
+        self.mentions.add(self.file.home(call.func)[1] or call.func)
+        self.stack.append(helper)
+        new += self._block(result)
+        self.stack.pop()
+        if new:
+            first = new[0]
+            if isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                own = [empty for empty in first.leading_lines if empty.comment is not None]
+                above = [*line.leading_lines, *comment_lines(line, leading=False), *own]
+                new[0] = self._same(first, first.with_changes(leading_lines=above))
+        return new
+
+    def _is_bound(self, call: cst.Call, helper: cst.FunctionDef) -> bool:
+        """Whether the call is one of a method through its object."""
+        static = any(
+            isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod" for d in helper.decorators
+        )
+        return isinstance(call.func, cst.Attribute) and not static and self.scope.is_own_method(call.func)
+
+    def _fresh(self, name: str) -> str:
+        fresh = free(name, self.taken)
+        self.taken.add(fresh)
+        return fresh
+
+    def _is_foreign(self, file: ParsedFile, value: cst.BaseExpression) -> bool:
+        """Whether an argument of a helper of another file reads a name that means something else there."""
+        return False if file is self.file else isinstance(value, cst.Attribute | cst.Subscript)
+
+    def _globals(
+        self, file: ParsedFile, helper: cst.FunctionDef, bound: set[str], call: cst.Call
+    ) -> dict[str, cst.BaseExpression]:
+        """What the names that a helper reads from around it are called where its statements go."""
+        outside = sorted(_globals_of(helper, bound))
+        nested = any(helper is function for function in self._nested())
+        local = {name for name, node in bindings(self.function) if isinstance(node, cst.Name | cst.Param)}
+        mapping: dict[str, cst.BaseExpression] = {}
+        for name in outside:
+            if file is self.file and not nested and name in local:
+                message = f"`{helper.name.value}` reads `{name}` of its file, which stands for something else here"
+                raise Blocked("TFM121", call, message)
+            if file is self.file or (hasattr(builtins, name) and name not in file.names_at_top):
+                continue
+            mapping[name] = self._adapted(file, name, helper, call)
+        return {name: value for name, value in mapping.items() if not _is_name(value, name)}
+
+    def _adapted(self, file: ParsedFile, name: str, helper: cst.FunctionDef, call: cst.Call) -> cst.BaseExpression:
+        imports = self.file.imports
+        origin = file.imports.names.get(name)
+        if origin is not None:
+            wanted = canonical(origin)
+            for here, known in imports.names.items():
+                if canonical(known) == wanted and (here == name or wanted.partition(".")[0] == "tf"):
+                    return cst.Name(here)
+            if wanted.startswith("tf."):
+                for here, known in imports.names.items():
+                    if canonical(known) == "tf":
+                        return cst.parse_expression(here + wanted[2:])
+            for here, known in imports.names.items():
+                if canonical(known) == wanted:
+                    return cst.Name(here)
+            message = f"`{helper.name.value}` of another file reads `{name}`: import `{origin}` here as well"
+            raise Blocked("TFM121", call, message)
+        if isinstance(call.func, cst.Attribute) and dotted(call.func.value) is not None:
+            return cst.Attribute(call.func.value, cst.Name(name))
+        for here, known in imports.names.items():
+            module = self.project.sibling(self.file, known)
+            if module is file:
+                return cst.Attribute(cst.Name(here), cst.Name(name))
+            whole, _, last = known.rpartition(".")
+            if last == name and whole and self.project.sibling(self.file, whole) is file:
+                return cst.Name(here)
+        message = f"`{helper.name.value}` of another file reads `{name}`: import `{name}` from there as well"
+        raise Blocked("TFM121", call, message)
+
+
+def _nones(small: cst.BaseSmallStatement) -> list[cst.Assign]:
+    """`loss, train_op = None, None`, or `loss = train_op = None`, one by one; nothing for anything else."""
+    if not isinstance(small, cst.Assign):
+        return []
+    target, value = small.targets[0].target, small.value
+    pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
+    if len(small.targets) > 1 and is_none(value):
+        pairs = [(target.target, value) for target in small.targets]
+    elif len(small.targets) == 1 and isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+        if len(target.elements) == len(value.elements) and all(is_none(e.value) for e in value.elements):
+            pairs = [(t.value, v.value) for t, v in zip(target.elements, value.elements, strict=True)]
+    if not all(isinstance(name, cst.Name) for name, _ in pairs):
+        return []
+    return [cst.Assign([cst.AssignTarget(name)], given) for name, given in pairs if isinstance(name, cst.Name)]
+
+
+def _is_name(node: cst.BaseExpression, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
+
+
+def _globals_of(helper: cst.FunctionDef, bound: set[str]) -> set[str]:
+    return names_in(helper.body) - bound - {"True", "False", "None"}
+
+
+def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseStatement]:
+    """The statements of a helper that can be put elsewhere, without its docstring."""
+    if not isinstance(helper.body, cst.IndentedBlock):
+        raise Blocked("TFM120", call, f"`{helper.name.value}` is written on one line")
+    finder = _Strange()
+    helper.body.visit(finder)
+    kinds = {d.decorator.value for d in helper.decorators if isinstance(d.decorator, cst.Name)}
+    if finder.found is not None or len(kinds - {"staticmethod"}) or len(kinds) != len(helper.decorators):
+        raise Blocked("TFM120", call, f"`{helper.name.value}` is a generator, has a decorator, or sets global names")
+    body = list(helper.body.body)
+    first = body[0] if body else None
+    if isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Expr):
+        if isinstance(first.body[0].value, cst.SimpleString | cst.ConcatenatedString):
+            body = body[1:]
+    return body
+
+
+class _Strange(cst.CSTVisitor):
+    """What cannot be put into another function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: cst.CSTNode | None = None
+
+    def _note(self, node: cst.CSTNode) -> None:
+        self.found = self.found or node
+
+    visit_Yield = visit_Global = visit_Nonlocal = visit_Await = visit_Del = _note
+
+
+def _bind(helper: cst.FunctionDef, call: cst.Call, is_bound: bool) -> dict[str, cst.BaseExpression]:
+    """The values of a helper's parameters in a call."""
+    params = helper.params
+    name = helper.name.value
+    if params.star_kwarg is not None or isinstance(params.star_arg, cst.Param) or any(a.star for a in call.args):
+        raise Blocked("TFM120", call, f"`{name}` takes, or is given, * or ** arguments: write them out")
+    positional = [*params.posonly_params, *params.params]
+    arguments: dict[str, cst.BaseExpression] = {}
+    if is_bound:
+        assert isinstance(call.func, cst.Attribute)
+        arguments[positional[0].name.value] = call.func.value
+        positional = positional[1:]
+    for index, arg in enumerate(call.args):
+        if arg.keyword is not None:
+            arguments[arg.keyword.value] = arg.value
+        elif index < len(positional):
+            arguments[positional[index].name.value] = arg.value
+        else:
+            raise Blocked("TFM120", call, f"`{name}` is given more arguments than it takes")
+    for param in (*positional, *params.kwonly_params):
+        if param.name.value not in arguments:
+            if param.default is None or not _is_simple(param.default):
+                raise Blocked("TFM120", call, f"`{name}` is not given its `{param.name.value}` in a way to be followed")
+            arguments[param.name.value] = param.default
+    known = {p.name.value for p in (*params.posonly_params, *params.params, *params.kwonly_params)}
+    if set(arguments) - known:
+        raise Blocked("TFM120", call, f"`{name}` has no parameter `{sorted(set(arguments) - known)[0]}`")
+    return arguments
+
+
+def _is_simple(node: cst.BaseExpression, changes: bool = False) -> bool:
+    """Whether an expression may be read several times, and later, instead of once.
+
+    `changes` says that entries or attributes of something get another value in between.
+    """
+    if isinstance(node, cst.Name | cst.Integer | cst.Float | cst.SimpleString):
+        return True
+    if changes and isinstance(node, cst.Subscript | cst.Attribute):
+        return False
+    if isinstance(node, cst.UnaryOperation):
+        return isinstance(node.operator, cst.Minus) and _is_simple(node.expression)
+    if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+        return isinstance(node.slice[0].slice.value, cst.SimpleString | cst.Integer) and _is_simple(node.value)
+    return isinstance(node, cst.Attribute) and dotted(node) is not None
+
+
+class _Inside(cst.CSTVisitor):
+    """The names that the functions, lambdas, comprehensions and loops inside a helper bind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_Param(self, node: cst.Param) -> None:
+        self.found.add(node.name.value)
+
+    def visit_CompFor(self, node: cst.CompFor) -> None:
+        self.found |= names_in(node.target)
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        if isinstance(node.target, cst.Name | cst.Tuple | cst.List):
+            self.found |= names_in(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self.found |= names_in(node.target)
+
+
+def _bound_inside(helper: cst.FunctionDef) -> set[str]:
+    """Names that the inner functions and comprehensions of a helper bind: they are renamed with its own."""
+    finder = _Inside()
+    helper.body.visit(finder)
+    return finder.found
+
+
+def _target_names(small: cst.Assign | cst.Return | cst.Expr) -> list[str]:
+    """The plain names that a call's result is given to; none when it is given to something else."""
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return []
+    target = small.targets[0].target
+    if isinstance(target, cst.Name):
+        return [target.value]
+    if isinstance(target, cst.Tuple) and all(isinstance(e.value, cst.Name) for e in target.elements):
+        return [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
+    return []
+
+
+def _returned_names(body: Sequence[cst.BaseStatement], count: int) -> list[str] | None:
+    """The names in the one return of a helper, when it has one return, of names."""
+    finder = _ReturnStatements()
+    for statement in body:
+        statement.visit(finder)
+    if len(finder.found) != 1:
+        return None
+    value = finder.found[0].value
+    if count == 1 and isinstance(value, cst.Name):
+        return [value.value]
+    if isinstance(value, cst.Tuple) and len(value.elements) == count > 1:
+        names = [e.value.value for e in value.elements if isinstance(e.value, cst.Name)]
+        return names if len(names) == count else None
+    return None
+
+
+class _ReturnStatements(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Return] = []
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.found.append(node)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+
+def _has_return(node: cst.CSTNode) -> bool:
+    finder = _ReturnStatements()
+    node.visit(finder)
+    return bool(finder.found) and not isinstance(node, cst.FunctionDef)
+
+
+def _terminates(body: Sequence[cst.BaseStatement]) -> bool:
+    """Whether a block always ends in a return or raise."""
+    last = body[-1] if body else None
+    if isinstance(last, cst.SimpleStatementLine):
+        return isinstance(last.body[-1], cst.Return | cst.Raise)
+    if isinstance(last, cst.With):
+        return _terminates(_statements(last.body))
+    if isinstance(last, cst.If) and last.orelse is not None:
+        other = [last.orelse] if isinstance(last.orelse, cst.If) else _statements(last.orelse.body)
+        return _terminates(_statements(last.body)) and _terminates(other)
+    return False
+
+
+def _statements(suite: cst.BaseSuite) -> Sequence[cst.BaseStatement]:
+    if isinstance(suite, cst.IndentedBlock):
+        return suite.body
+    assert isinstance(suite, cst.SimpleStatementSuite)
+    return [cst.SimpleStatementLine(suite.body)]
+
+
+class _Returns:
+    """Turns the returns of a helper's body into what the calling statement does with the result."""
+
+    def __init__(
+        self,
+        small: cst.Assign | cst.Expr,
+        same: Callable[[cst.CSTNode, cst.CSTNode], cst.CSTNode],
+        call: cst.Call,
+    ) -> None:
+        self.small = small
+        self.same = same
+        self.call = call
+
+    def block(self, body: Sequence[cst.BaseStatement]) -> Statements:
+        new: Statements = []
+        for index, statement in enumerate(body):
+            if isinstance(statement, cst.FunctionDef | cst.ClassDef) or not _has_return(statement):
+                if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Raise):
+                    return [*new, statement]
+                new.append(statement)
+                continue
+            rest = list(body[index + 1 :])
+            if isinstance(statement, cst.SimpleStatementLine):
+                returned = statement.body[-1]
+                if len(statement.body) != 1 or not isinstance(returned, cst.Return):
+                    break
+                return [*new, *self._given(statement, returned.value)]
+            if isinstance(statement, cst.If):
+                return [*new, self._if(statement, rest)]
+            if isinstance(statement, cst.With) and not rest and isinstance(statement.body, cst.IndentedBlock):
+                inner = statement.body.with_changes(body=self.block(statement.body.body))
+                return [*new, self._as(statement, statement.with_changes(body=inner))]
+            break
+        else:
+            return [*new, *self._given(None, cst.Name("None"))]
+        raise Blocked("TFM120", self.call, "this helper returns from inside a loop or a block: return at its end")
+
+    def _as(self, old: cst.CSTNode, new: cst.BaseStatement) -> cst.BaseStatement:
+        self.same(old, new)
+        return new
+
+    def _if(self, statement: cst.If, rest: Statements) -> cst.BaseStatement:
+        body = list(_statements(statement.body))
+        other: Statements = []
+        if isinstance(statement.orelse, cst.If):
+            other = [statement.orelse]
+        elif statement.orelse is not None:
+            other = list(_statements(statement.orelse.body))
+        open_ends = (not _terminates(body)) + (not _terminates(other))
+        if open_ends == 2 and rest:
+            raise Blocked("TFM120", self.call, "this helper returns from inside a block: return at its end")
+        body = self.block(body if _terminates(body) else [*body, *rest])
+        other = self.block(other if other and _terminates(other) else [*other, *rest])
+        orelse = cst.Else(cst.IndentedBlock(other or [_PASS]))
+        new = statement.with_changes(body=cst.IndentedBlock(body or [_PASS]), orelse=orelse)
+        return self._as(statement, new)
+
+    def _given(self, line: cst.SimpleStatementLine | None, value: cst.BaseExpression | None) -> Statements:
+        """The statements for `return value`."""
+        value = value if value is not None else cst.Name("None")
+        lines = line.leading_lines if line is not None else ()
+        if isinstance(self.small, cst.Expr):
+            return []
+        target = self.small.targets[0].target
+        pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]] = [(t.target, value) for t in self.small.targets]
+        if len(self.small.targets) == 1 and isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+            names = [element.value for element in target.elements]
+            values = [element.value for element in value.elements]
+            if len(names) == len(values) and all(isinstance(name, cst.Name) for name in names):
+                hazards = any(
+                    isinstance(name, cst.Name) and name.value in names_in(later)
+                    for index, name in enumerate(names)
+                    for later in values[index + 1 :]
+                )
+                if not hazards:
+                    pairs = list(zip(names, values, strict=True))
+        elif len(self.small.targets) != 1:
+            small = self.small.with_changes(value=value)
+            return [self._as(line or self.call, cst.SimpleStatementLine([small], leading_lines=lines))]
+        new: Statements = []
+        for to, given in pairs:
+            if isinstance(to, cst.Name) and isinstance(given, cst.Name) and to.value == given.value:
+                continue
+            assert isinstance(to, cst.BaseAssignTargetExpression)
+            small = self.small.with_changes(targets=[cst.AssignTarget(to)], value=given)
+            self.same(self.small, small)
+            made = cst.SimpleStatementLine([small], leading_lines=[] if new else lines)
+            if line is not None and not new:
+                made = made.with_changes(trailing_whitespace=line.trailing_whitespace)
+            new.append(self._as(line or self.call, made))
+        return new
+
+
+_PASS = cst.SimpleStatementLine([cst.Pass()])
+
+
+def _dict_given(statement: cst.CSTNode, name: str) -> dict[str, cst.BaseExpression] | None:
+    """The entries in `name = {"key": value}`."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not _is_name(small.targets[0].target, name):
+        return None
+    if not isinstance(small.value, cst.Dict):
+        return None
+    entries: dict[str, cst.BaseExpression] = {}
+    for element in small.value.elements:
+        key = string(element.key) if isinstance(element, cst.DictElement) else None
+        if key is None:
+            return None
+        entries[key] = element.value
+    return entries
+
+
+def _entry_key(node: cst.Subscript, name: str) -> str | None:
+    index = node.slice[0].slice if len(node.slice) == 1 else None
+    return string(index.value) if _is_name(node.value, name) and isinstance(index, cst.Index) else None
+
+
+class _Entries(cst.CSTVisitor):
+    """The keys in `name["key"]`, and how often a name is mentioned otherwise."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.keys: set[str] = set()
+        self.others = 0
+
+    def visit_Subscript(self, node: cst.Subscript) -> bool:
+        key = _entry_key(node, self.name)
+        if key is not None:
+            self.keys.add(key)
+        return key is None
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.others += node.value == self.name
+
+
+class _EntriesNamed(cst.CSTTransformer):
+    """`name["key"]` becomes the entry's own name; `loss = loss` goes."""
+
+    def __init__(self, name: str, named: Mapping[str, str], same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
+        super().__init__()
+        self.name = name
+        self.named = named
+        self.same = same
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        new = super().on_leave(original_node, updated_node)
+        if new is not original_node and isinstance(new, cst.CSTNode):
+            self.same(original_node, new)
+        return new
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        key = _entry_key(original_node, self.name)
+        return cst.Name(self.named[key]) if key is not None else updated_node
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.BaseStatement | cst.RemovalSentinel:
+        small = updated_node.body[0]
+        if updated_node is not original_node and len(updated_node.body) == 1 and isinstance(small, cst.Assign):
+            target = small.targets[0].target
+            if len(small.targets) == 1 and isinstance(target, cst.Name) and _is_name(small.value, target.value):
+                return cst.RemoveFromParent()
+        return updated_node
+
+
+class _Without(cst.CSTTransformer):
+    """Takes functions out of another function."""
+
+    def __init__(self, names: set[str], same: Callable[[cst.CSTNode, cst.CSTNode], object]) -> None:
+        super().__init__()
+        self.names = names
+        self.same = same
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        new = super().on_leave(original_node, updated_node)
+        if new is not original_node and isinstance(new, cst.CSTNode):
+            self.same(original_node, new)
+        return new
+
+    def leave_FunctionDef(
+        self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
+    ) -> cst.BaseStatement | cst.RemovalSentinel:
+        return cst.RemoveFromParent() if original_node.name.value in self.names else updated_node
+
+    def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.BaseSuite:
+        return updated_node if updated_node.body else updated_node.with_changes(body=[_PASS])
+
+
+class _Calls(cst.CSTVisitor):
+    """Calls in an expression that are made whenever it is evaluated, inner ones first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Call] = []
+
+    def leave_Call(self, original_node: cst.Call) -> None:
+        self.found.append(original_node)
+
+    def _closed(self, node: cst.CSTNode) -> bool:
+        return False
+
+    visit_Lambda = visit_IfExp = visit_BooleanOperation = _closed
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _closed
+
+
+class _Substitution(cst.CSTTransformer):
+    """Replaces names by expressions, and remembers for every new node where the old one stood."""
+
+    def __init__(
+        self, mapping: Mapping[str, cst.BaseExpression], same: Callable[[cst.CSTNode, cst.CSTNode], object]
+    ) -> None:
+        super().__init__()
+        self.mapping = mapping
+        self.same = same
+        self._kept: set[cst.CSTNode] = set()
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        self._kept.add(node.attr)
+        return True
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        if node.keyword is not None:
+            self._kept.add(node.keyword)
+        return True
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        return False
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        new = super().on_leave(original_node, updated_node)
+        made = not isinstance(original_node, cst.Name) or isinstance(new, cst.Name)
+        if new is not original_node and isinstance(new, cst.CSTNode) and made:
+            self.same(original_node, new)
+        return new
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        if original_node in self._kept or original_node.value not in self.mapping:
+            return updated_node
+        new = self.mapping[original_node.value]
+        if isinstance(new, cst.Name):
+            return updated_node.with_changes(value=new.value)
+        return new
