@@ -80,6 +80,11 @@ class Tried:
     timed_out: bool = False
 
 
+def _blocks(finding: Finding) -> bool:
+    """Whether a finding is a reason of its own: TFM153 only adds that the mapped form is blocked, too."""
+    return finding.severity in (Severity.MANUAL, Severity.ERROR) and finding.code != "TFM153"
+
+
 def family(finding: Finding) -> str:
     """A finding's code and its message without what is particular to one program."""
 
@@ -250,9 +255,9 @@ def _programs(
                 mapped = any(_MAPPED in new[p] and new[p] != project._by_path[p].text for p in reached)
                 program.status = "mapped" if mapped else "native"
             else:
-                own = [f for f in findings.get(file.path, ()) if f.severity in (Severity.MANUAL, Severity.ERROR)]
+                own = [f for f in findings.get(file.path, ()) if _blocks(f)]
                 for path in () if own else reached:
-                    own += [f for f in findings.get(path, ()) if f.severity in (Severity.MANUAL, Severity.ERROR)]
+                    own += [f for f in findings.get(path, ()) if _blocks(f)]
                 for found in own:
                     name = family(found)
                     program.reasons.append(name)

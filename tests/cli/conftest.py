@@ -20,6 +20,7 @@ Run = Callable[..., Result]
 @dataclass(frozen=True)
 class Options:
     strategy: str = "auto"
+    style: str = "auto"
 
 
 def migrate(sources: Sequence[Source], options: Options) -> list[SimpleNamespace]:
