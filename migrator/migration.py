@@ -21,6 +21,7 @@ from migrator.program.helpers import HelperPlan, Scope, Stays
 from migrator.program.inlining import Inlined, inline_helpers
 from migrator.program.mapped import MappedFunction, read_mapped_function
 from migrator.program.model_function import read_model_function
+from migrator.program.modes import EVAL, TRAIN, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.relevant import around_programs, is_concerned
 from migrator.program.training import (
@@ -34,6 +35,7 @@ from migrator.program.training import (
     path_to,
     read_program,
 )
+from migrator.program.variable_order import check_order
 from migrator.rules import hparams
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.inputs import rewrite_returns
@@ -570,6 +572,15 @@ class _GroupMigration:
         except Blocked as problem:
             self.problems[file.path].append(problem)
 
+    def _check_order(self, program: TrainingProgram) -> None:
+        """The variables of a Keras model are all of them, whenever they are asked for."""
+        body = program.model_fn.body
+        if isinstance(body, cst.IndentedBlock):
+            straight = straighten(body.body, program.model_file.imports, program.model.parameters.mode, lenient=True)
+            for mode in (TRAIN, EVAL):
+                statements = [s.node for s in straight.statements if mode in s.modes]
+                check_order(self.project, program.model_file, statements)
+
     def _model(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         if program.model_fn in models:
             return
@@ -578,6 +589,7 @@ class _GroupMigration:
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
+            self._check_order(program)
             read = inline_helpers(self.project, program.model)
             self.read[program.model_fn] = read
             function = read_model_function(file, read.node, program.model.parameters)

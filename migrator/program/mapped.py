@@ -6,16 +6,17 @@ served what Keras does now. Everything else stays TensorFlow 1 code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from migrator.program.body import Parameters
 from migrator.program.calls import bind, is_none, string
-from migrator.program.modes import TRAIN, ModalStatement, Modes, StraightBody, straighten
+from migrator.program.modes import EVAL, TRAIN, ModalStatement, Modes, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import bindings, path_to
+from migrator.program.region import Region, reach
+from migrator.program.variable_order import check_order
 from migrator.rules.metrics import is_metric
 
 SPEC = (
@@ -34,8 +35,6 @@ SPEC = (
 #: The arguments of an EstimatorSpec that the mapped form keeps, and what they are called there.
 KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics"}
 _HOOKS = ("training_chief_hooks", "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")
-
-Region = Mapping[cst.CSTNode, ParsedFile]
 
 
 @dataclass(frozen=True)
@@ -113,12 +112,15 @@ def read_mapped_function(
     dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in KEPT]
     summaries = [(f, s) for function, f in region.items() for s in _summaries(f, function)]
     own = [statement for f, statement in summaries if f is file]
+    dead = frozenset(_dead(node, file, dropped, own))
+    for mode in (TRAIN, EVAL):
+        check_order(project, file, [s.node for s in train.statements if mode in s.modes and s.node not in dead])
     return MappedFunction(
         file=file,
         node=node,
         parameters=parameters,
         specs=tuple(specs.found),
-        dead=frozenset(_dead(node, file, dropped, own)),
+        dead=dead,
         summaries=tuple(summaries),
         train=train,
         train_op=train_ops[0],
@@ -133,88 +135,6 @@ def in_train(statements: Iterable[ModalStatement]) -> list[ModalStatement]:
     """The statements that TRAIN mode runs."""
     modes: Modes = frozenset((TRAIN,))
     return [s for s in statements if s.modes & modes]
-
-
-# -- what a model_fn reaches -------------------------------------------------------------------------------------------
-
-
-def reach(project: Project, file: ParsedFile, node: cst.CSTNode) -> dict[cst.CSTNode, ParsedFile]:
-    """A function, and the functions and classes of the project that it mentions, directly or not."""
-    found: dict[cst.CSTNode, ParsedFile] = {}
-    queue: list[tuple[ParsedFile, cst.CSTNode]] = [(file, node)]
-    around = _around(file, node)
-    while queue:
-        where, current = queue.pop()
-        if current in found:
-            continue
-        found[current] = where
-        mentions = _References()
-        current.visit(mentions)
-        for reference in mentions.found:
-            if where is file:
-                queue += [(file, function) for function in around.get(file.code(reference), ())]
-            function = project.function(where, reference)
-            if function is not None:
-                queue.append(function)
-                continue
-            defined = _class(project, where, reference)
-            if defined is not None:
-                queue.append(defined)
-    return found
-
-
-def _around(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
-    """Functions of the functions around a model_fn, by their names, and methods of its class, as `self.method`."""
-    found: dict[str, list[cst.CSTNode]] = {}
-    outer = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef | cst.ClassDef) and n is not node]
-    for scope in outer:
-        if isinstance(scope, cst.FunctionDef):
-            for name, bound in bindings(scope):
-                if isinstance(bound, cst.FunctionDef) and bound not in outer:
-                    found.setdefault(name, []).append(bound)
-            continue
-        for statement in scope.body.body:
-            if isinstance(statement, cst.FunctionDef) and statement not in outer:
-                for owner in ("self", "cls", scope.name.value):
-                    found.setdefault(f"{owner}.{statement.name.value}", []).append(statement)
-    return found
-
-
-def _class(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.ClassDef] | None:
-    """The top-level class that a name or `module.name` refers to, here or in a sibling module."""
-    if isinstance(node, cst.Name):
-        for statement in file.module.body:
-            if isinstance(statement, cst.ClassDef) and statement.name.value == node.value:
-                return file, statement
-    origin = file.imports.resolve(node)
-    module, _, name = (origin or "").rpartition(".")
-    other = project.sibling(file, module) if module else None
-    if other is None or other is file:
-        return None
-    return next(
-        ((other, s) for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name),
-        None,
-    )
-
-
-class _References(cst.CSTVisitor):
-    """Names and dotted names that are read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        self.found.append(node)
-        node.value.visit(self)
-        return False
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
-        return False
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.found.append(node)
 
 
 class _Specs(cst.CSTVisitor):

@@ -71,9 +71,12 @@ result, or bring the function into the file of the model_fn.
     ),
     Rule(
         "TFM312",
-        "the loss reads variables by their names",
+        "the loss reads variables by their names, or before all are made",
         Severity.MANUAL,
         """
+`tf.trainable_variables()` and the collections of regularization hold what was made so far; a Keras model has all of its
+variables whenever it is asked. Where more are made further down, move the line below the network.
+
 Names of variables in TensorFlow 1 have the scopes in them, in Keras they do not. Conditions such as
 `"bias" not in v.name` are carried over for the names that layers of both give (kernel, bias, beta, gamma,
 batch_normalization); for others, and for collections of the user's own, choose the variables in another way.

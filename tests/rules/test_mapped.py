@@ -90,7 +90,7 @@ def test_what_blocks_both_forms_is_said_for_both() -> None:
     ],
 )
 def test_what_means_something_else_in_a_keras_model_is_refused(network: str) -> None:
-    assert codes(program(network=network)) == ["TFM151"]
+    assert codes(program(network=network)) == ["TFM312" if "_variables" in network else "TFM151"]
 
 
 def test_questions_to_the_graph_are_asked_of_the_model() -> None:
@@ -244,3 +244,21 @@ def test_the_tables_agree() -> None:
         mapped.refused("tf.Variable") and mapped.refused("tf.keras.layers.Dense") and mapped.refused("tf.train.Saver")
     )
     assert not mapped.refused("tf.keras.regularizers.l2") and not mapped.refused("tf.VariableScope")
+
+
+WEIGHTS = "tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])"
+HELPER = "def head(net):\n    return tf.layers.dense(net, 2)\n\n\n"
+
+
+@pytest.mark.parametrize("style", ["native", "mapped"])
+@pytest.mark.parametrize("later", ["net = tf.layers.dense(net, 2)", "net = head(net)"])
+def test_variables_asked_for_before_the_network_is_finished_are_refused(later: str, style: str) -> None:
+    first = SCOPED if style == "mapped" else "net = tf.layers.dense(net, 3)"
+    early = program(network=f"{first}\npenalty = {WEIGHTS}\n{later}", loss="loss = tf.reduce_mean(net) + penalty")
+    text = early.replace("def model_fn", HELPER + "def model_fn")
+    new, findings = run(text, style=style)
+    assert new == text
+    (found,) = [f for f in findings if f.code == "TFM312"]
+    assert "penalty" in text.splitlines()[found.line - 1]
+    late = program(network=f"{first}\n{later}", loss=f"loss = tf.reduce_mean(net) + {WEIGHTS}")
+    assert not codes(late.replace("def model_fn", HELPER + "def model_fn"), style)

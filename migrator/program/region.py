@@ -1,0 +1,101 @@
+"""What a model_fn reaches: the functions and classes of the project that it mentions, directly or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrator.program.parsed import ParsedFile, Project
+from migrator.program.scopes import bindings, path_to
+
+Region = Mapping[cst.CSTNode, ParsedFile]
+
+
+def reach(project: Project, file: ParsedFile, node: cst.CSTNode) -> dict[cst.CSTNode, ParsedFile]:
+    """A function, and the functions and classes of the project that it mentions, directly or not."""
+    found: dict[cst.CSTNode, ParsedFile] = {}
+    queue: list[tuple[ParsedFile, cst.CSTNode]] = [(file, node)]
+    around = _around(file, node)
+    while queue:
+        where, current = queue.pop()
+        if current in found:
+            continue
+        found[current] = where
+        mentions = References()
+        current.visit(mentions)
+        for reference in mentions.found:
+            if where is file:
+                queue += [(file, function) for function in around.get(file.code(reference), ())]
+            function = project.function(where, reference)
+            if function is not None:
+                queue.append(function)
+                continue
+            defined = _class(project, where, reference)
+            if defined is not None:
+                queue.append(defined)
+    return found
+
+
+def _around(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
+    """Functions of the functions around a model_fn, by their names, and methods of its class, as `self.method`."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    outer = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef | cst.ClassDef) and n is not node]
+    for scope in outer:
+        if isinstance(scope, cst.FunctionDef):
+            for name, bound in bindings(scope):
+                if isinstance(bound, cst.FunctionDef) and bound not in outer:
+                    found.setdefault(name, []).append(bound)
+            continue
+        for statement in scope.body.body:
+            if isinstance(statement, cst.FunctionDef) and statement not in outer:
+                for owner in ("self", "cls", scope.name.value):
+                    found.setdefault(f"{owner}.{statement.name.value}", []).append(statement)
+    return found
+
+
+def _class(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.ClassDef] | None:
+    """The top-level class that a name or `module.name` refers to, here or in a sibling module."""
+    if isinstance(node, cst.Name):
+        for statement in file.module.body:
+            if isinstance(statement, cst.ClassDef) and statement.name.value == node.value:
+                return file, statement
+    origin = file.imports.resolve(node)
+    module, _, name = (origin or "").rpartition(".")
+    other = project.sibling(file, module) if module else None
+    if other is None or other is file:
+        return None
+    return next(
+        ((other, s) for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name),
+        None,
+    )
+
+
+class References(cst.CSTVisitor):
+    """Names and dotted names that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        self.found.append(node)
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.append(node)
+
+
+def symbols(region: Region) -> set[str]:
+    """The TensorFlow symbols that the nodes of a region mention."""
+    found: set[str] = set()
+    for node, file in region.items():
+        mentions = References()
+        node.visit(mentions)
+        found |= {name for one in mentions.found if (name := file.imports.tensorflow(one)) is not None}
+    return found
