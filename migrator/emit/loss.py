@@ -12,6 +12,7 @@ from migrator.emit.inlining import Inliner
 from migrator.emit.names import free
 from migrator.program.loss import GeneralLoss
 from migrator.program.model_function import ModelFunction
+from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import labels as label_rules
 from migrator.rules.losses import DataLoss
@@ -170,6 +171,10 @@ class _Emitter:
                     "TFM304", subject, f"`{name}` is computed from the labels in a way that cannot be moved to the loss"
                 )
             for definition in found:
+                statement = self.function.statements[definition.index]
+                if not {TRAIN, EVAL} <= statement.modes:
+                    message = f"`{name}` is computed from the labels in one of training and evaluation only"
+                    raise Blocked("TFM304", statement.node, message)
                 if definition.index not in needed:
                     needed.add(definition.index)
                     names |= names_in(self.function.statements[definition.index].node) & self.function.label_names

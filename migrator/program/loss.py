@@ -163,8 +163,11 @@ def _collected(body: Body, consumed: Collection[int], mode: str, total: cst.Call
             continue
         for call in calls_in(statement.node):
             name = imports.resolve(call.func) or ""
-            if not name.startswith("tf.losses.") or name.startswith("tf.losses.get_") or name.endswith("add_loss"):
+            if not name.startswith("tf.losses.") or name.startswith("tf.losses.get_"):
                 continue
+            if name == "tf.losses.add_loss":
+                message = "this term is added to the collection by hand: add it to the loss itself"
+                raise Blocked("TFM301", call, message)
             own = [d for d in body.definitions if d.index == index and d.value is call]
             if own and len(body.definitions_of(own[0].name, mode)) == 1:
                 found.append(cst.Name(own[0].name))

@@ -1,0 +1,42 @@
+"""What a model_fn does in one mode only, or beside its loss: a Keras model has one loss for both modes."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import program, run
+
+TRAINING = "if mode == tf.estimator.ModeKeys.TRAIN:\n    labels = labels * 0.9\n"
+EVALUATION = "if mode == tf.estimator.ModeKeys.EVAL:\n    labels = labels * 0.9\n"
+MSE = "tf.losses.mean_squared_error(labels, logits)"
+
+
+@pytest.mark.parametrize(
+    ("loss", "code", "line"),
+    [
+        (f"{TRAINING}loss = {MSE}", "TFM304", "labels = labels * 0.9"),
+        (f"{EVALUATION}loss = {MSE}", "TFM304", "labels = labels * 0.9"),
+        (f"{TRAINING}loss = 2.0 * {MSE}", "TFM301", ""),
+        (
+            f"{MSE}\ntf.losses.add_loss(tf.reduce_mean(net))\nloss = tf.losses.get_total_loss()",
+            "TFM301",
+            "tf.losses.add_loss(tf.reduce_mean(net))",
+        ),
+    ],
+    ids=["labels in training", "labels in evaluation", "labels in training, general", "a term added by hand"],
+)
+def test_a_loss_that_is_not_the_same_in_both_modes_is_refused(loss: str, code: str, line: str) -> None:
+    text = program(network="", loss=loss)
+    new, findings = run(text)
+    assert new == text
+    found = [f for f in findings if f.severity is Severity.MANUAL]
+    assert [f.code for f in found] == [code]
+    assert line in text.splitlines()[found[0].line - 1]
+
+
+def test_labels_of_both_modes_are_moved() -> None:
+    both = "if mode != tf.estimator.ModeKeys.PREDICT:\n    labels = labels * 0.9\n"
+    new, findings = run(program(network="", loss=f"{both}loss = {MSE}"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "labels = labels * 0.9" in new
