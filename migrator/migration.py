@@ -19,9 +19,10 @@ from migrator.names.imports import dotted
 from migrator.program.exports import read_serving, signature_names
 from migrator.program.helpers import HelperPlan, Scope, Stays
 from migrator.program.inlining import Inlined, inline_helpers
+from migrator.program.layer_names import check_layer_names
 from migrator.program.mapped import MappedFunction, read_mapped_function
 from migrator.program.model_function import read_model_function
-from migrator.program.modes import EVAL, TRAIN, straighten
+from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.relevant import around_programs, is_concerned
 from migrator.program.training import (
@@ -572,15 +573,6 @@ class _GroupMigration:
         except Blocked as problem:
             self.problems[file.path].append(problem)
 
-    def _check_order(self, program: TrainingProgram) -> None:
-        """The variables of a Keras model are all of them, whenever they are asked for."""
-        body = program.model_fn.body
-        if isinstance(body, cst.IndentedBlock):
-            straight = straighten(body.body, program.model_file.imports, program.model.parameters.mode, lenient=True)
-            for mode in (TRAIN, EVAL):
-                statements = [s.node for s in straight.statements if mode in s.modes]
-                check_order(self.project, program.model_file, statements)
-
     def _model(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         if program.model_fn in models:
             return
@@ -589,14 +581,17 @@ class _GroupMigration:
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
-            self._check_order(program)
             read = inline_helpers(self.project, program.model)
             self.read[program.model_fn] = read
             function = read_model_function(file, read.node, program.model.parameters)
+            for mode in (TRAIN, EVAL):
+                # The variables of a Keras model are all of them, whenever they are asked for.
+                check_order(self.project, file, [s.node for s in function.statements if mode in s.modes])
             self.regularized[program.model_fn] = function.regularized
             scope = Scope.of(self.project, file, program.model_fn)
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
             self.plan.add(self.project, scope, function.body.names, calls)
+            check_layer_names(self.project, scope, calls)
             replicas = any(choose_strategy(p, self.asked).mirrored_workers for p in sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
         except Blocked:

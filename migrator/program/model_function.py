@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from migrator.names.imports import ImportMap
 from migrator.program import tpu
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
 from migrator.program.calls import bind, is_none, string
@@ -161,7 +160,6 @@ class _Reader:
         self.consumed |= metrics.statements
         summaries = self._summaries()
         self.judged = metrics.statements
-        self._layer_names()
         function = ModelFunction(
             file=self.file,
             node=self.node,
@@ -282,13 +280,6 @@ class _Reader:
     def _clear(self, name: cst.Name, code: str) -> None:
         self.read_body.check_clear(name, code)
 
-    def _layer_names(self) -> None:
-        """Keras wants every layer of a model to have a name of its own; TensorFlow 1 had scopes for that."""
-        finder = _LayerNames(self.imports)
-        self.node.body.visit(finder)
-        if finder.twice is not None:
-            raise Blocked("TFM202", finder.twice, "two layers get this name: Keras needs a name of its own for each")
-
     # -- training --------------------------------------------------------------------------------------------------
 
     def _train_op(self, loss: cst.BaseExpression) -> TrainOp:
@@ -392,37 +383,6 @@ def _is_none_default(statement: ModalStatement, statements: tuple[ModalStatement
 def _is_nothing(node: cst.BaseExpression) -> bool:
     """Whether an expression is None or an empty dict."""
     return is_none(node) or (isinstance(node, cst.Dict) and not node.elements)
-
-
-_LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
-
-
-class _LayerNames(cst.CSTVisitor):
-    """Finds a literal layer name that is given twice, or in a loop."""
-
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.seen: set[str] = set()
-        self.loops = 0
-        self.twice: cst.CSTNode | None = None
-
-    def visit_For(self, node: cst.For) -> None:
-        self.loops += 1
-
-    def leave_For(self, original_node: cst.For) -> None:
-        self.loops -= 1
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if not (self.imports.resolve(node.func) or "").startswith(_LAYERS):
-            return
-        for arg in node.args:
-            named = arg.keyword is not None and arg.keyword.value in ("name", "scope")
-            name = string(arg.value) if named else None
-            if name is not None:
-                if self.loops or name in self.seen:
-                    self.twice = self.twice or arg
-                self.seen.add(name)
 
 
 def entry(node: cst.BaseExpression, key: cst.BaseExpression) -> cst.BaseExpression | None:

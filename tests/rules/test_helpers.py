@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from migrator.findings import Finding, Severity
-from tests.rules.programs import run, run_project
+from tests.rules.programs import program, run, run_project
 
 HEAD = """\
 import tensorflow as tf
@@ -309,3 +309,30 @@ def test_a_helper_that_cannot_be_followed_is_refused(name: str) -> None:
     assert new == text
     lines = [text.splitlines()[f.line - 1] for f in manual(findings) if f.code == "TFM120"]
     assert lines == ["    loss = error(labels, logits)"], findings
+
+
+TWICE = """\
+def tower(x):
+    return tf.layers.dense(x, 4, name="tower")
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        "net = tower(net) + tower(net * 2)",
+        "for _ in range(2):\n    net = tower(net)",
+        "net = sum([tower(net) for _ in range(2)])",
+    ],
+    ids=["two calls", "a loop", "a list"],
+)
+def test_a_helper_with_a_layer_name_is_called_once(network: str) -> None:
+    text = program(network=network).replace("def model_fn", TWICE + "def model_fn")
+    new, findings = run(text)
+    assert new == text
+    found = [f for f in findings if f.code == "TFM202"]
+    assert found and "tower(net" in text.splitlines()[found[0].line - 1]
+    once = program(network="net = tower(net)").replace("def model_fn", TWICE + "def model_fn")
+    assert not [f for f in run(once)[1] if f.severity is Severity.MANUAL]
