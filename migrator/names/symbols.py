@@ -74,7 +74,7 @@ MODE_KEYS = {
 _DATASET_MAKERS = ("from_tensor_slices", "from_tensors", "from_generator", "range", "zip", "list_files")
 _CONTRIB_DATA = (
     *("parallel_interleave", "ignore_errors", "group_by_window", "bucket_by_sequence_length", "choose_from_datasets"),
-    *("sample_from_datasets", "assert_element_shape", "copy_to_device", "prefetch_to_device", "scan", "unique"),
+    *("sample_from_datasets", "copy_to_device", "prefetch_to_device", "scan", "unique"),
 )
 _CHECKED.update({f"tf.contrib.data.{name}": Home(f"tf.data.experimental.{name}") for name in _CONTRIB_DATA})
 _CHECKED["tf.contrib.data.AUTOTUNE"] = Home("tf.data.AUTOTUNE")
