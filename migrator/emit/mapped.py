@@ -19,8 +19,8 @@ from migrator.findings import Finding, Severity
 from migrator.names.symbols import MODE_KEYS, home, is_namespace
 from migrator.program.body import names_given
 from migrator.program.calls import bind, is_none
-from migrator.program.mapped import KEPT, SPEC, MappedFunction, MetricSite, is_summary, values_of
-from migrator.program.modes import TRAIN, ModeNames
+from migrator.program.mapped import KEPT, MappedFunction, MetricSite, is_summary, values_of
+from migrator.program.modes import SPEC, TRAIN, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.rules import catalogue, mapped

@@ -16,8 +16,8 @@ from migrator.emit.inlining import Inliner
 from migrator.emit.layout import call
 from migrator.emit.names import free
 from migrator.names.imports import ImportMap
-from migrator.program.body import calls_in, names_given
-from migrator.program.calls import number
+from migrator.program.body import names_given
+from migrator.program.calls import calls_in, number
 from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, names_in

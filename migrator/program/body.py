@@ -123,19 +123,3 @@ class _Targets(cst.CSTVisitor):
 
     def visit_For(self, node: cst.For) -> None:
         self.found |= names_in(node.target)
-
-
-class _CallCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(node)
-
-
-def calls_in(node: cst.CSTNode) -> list[cst.Call]:
-    """Every call below a node, outer ones first."""
-    collector = _CallCollector()
-    node.visit(collector)
-    return collector.found

@@ -61,3 +61,19 @@ def string(node: cst.BaseExpression | None) -> str | None:
         value = node.evaluated_value
         return value if isinstance(value, str) else None
     return None
+
+
+class _CallCollector(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.found.append(node)
+
+
+def calls_in(node: cst.CSTNode) -> list[cst.Call]:
+    """Every call below a node, outer ones first."""
+    collector = _CallCollector()
+    node.visit(collector)
+    return collector.found

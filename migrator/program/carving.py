@@ -14,7 +14,8 @@ from enum import IntEnum
 import libcst as cst
 
 from migrator.names.imports import ImportMap, dotted
-from migrator.program.body import Body, calls_in, names_given
+from migrator.program.body import Body, names_given
+from migrator.program.calls import calls_in
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, names_in
 

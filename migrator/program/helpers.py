@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrator.program.calls import is_false, is_none, is_true, number
+from migrator.program.calls import calls_in, is_false, is_none, is_true, number
 from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, method_of, path_to
@@ -93,22 +93,6 @@ def helper_of(project: Project, scope: Scope, function: cst.BaseExpression) -> H
     return project.function(scope.file, function)
 
 
-class _Calls(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(node)
-
-
-def _calls(nodes: Iterable[cst.CSTNode]) -> list[cst.Call]:
-    finder = _Calls()
-    for node in nodes:
-        node.visit(finder)
-    return finder.found
-
-
 class _References(cst.CSTVisitor):
     """TensorFlow symbols and called functions."""
 
@@ -184,7 +168,7 @@ class HelperPlan:
 
     def add(self, project: Project, scope: Scope, names: ModeNames, nodes: Iterable[cst.CSTNode]) -> None:
         """Plans the calls of helpers in some code. Raises Blocked (TFM122)."""
-        for call in _calls(nodes):
+        for call in (call for node in nodes for call in calls_in(node)):
             found = helper_of(project, scope, call.func)
             if found is None:
                 continue
@@ -254,7 +238,7 @@ def _feeds_layers(helper: cst.FunctionDef, name: str) -> bool:
     """Whether a parameter of a helper is given to something as `training=`."""
     return any(
         arg.keyword is not None and arg.keyword.value in _PHASE and name in names_in(arg.value)
-        for call in _calls([helper.body])
+        for call in calls_in(helper.body)
         for arg in call.args
     )
 

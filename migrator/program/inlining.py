@@ -22,7 +22,7 @@ from migrator.program.helpers import Scope, can_stay, helper_of, touches_trainin
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import bindings, mentions_of
+from migrator.program.scopes import bindings, mentions_of, returns_in
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statements = list[cst.BaseStatement]
@@ -527,12 +527,10 @@ def _target_names(small: cst.Assign | cst.Return | cst.Expr) -> list[str]:
 
 def _returned_names(body: Sequence[cst.BaseStatement], count: int) -> list[str] | None:
     """The names in the one return of a helper, when it has one return, of names."""
-    finder = _ReturnStatements()
-    for statement in body:
-        statement.visit(finder)
-    if len(finder.found) != 1:
+    returns = [one for statement in body for one in returns_in(statement)]
+    if len(returns) != 1:
         return None
-    value = finder.found[0].value
+    value = returns[0].value
     if count == 1 and isinstance(value, cst.Name):
         return [value.value]
     if isinstance(value, cst.Tuple) and len(value.elements) == count > 1:
@@ -541,25 +539,8 @@ def _returned_names(body: Sequence[cst.BaseStatement], count: int) -> list[str] 
     return None
 
 
-class _ReturnStatements(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Return] = []
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self.found.append(node)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
-
-
 def _has_return(node: cst.CSTNode) -> bool:
-    finder = _ReturnStatements()
-    node.visit(finder)
-    return bool(finder.found) and not isinstance(node, cst.FunctionDef)
+    return bool(returns_in(node)) and not isinstance(node, cst.FunctionDef)
 
 
 def _terminates(body: Sequence[cst.BaseStatement]) -> bool:

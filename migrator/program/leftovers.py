@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrator.program.calls import calls_in
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
 
 _PLAIN = frozenset(("dict", "list", "tuple", "int", "float", "str", "bool", "len", "range", "zip", "set"))
@@ -104,7 +105,7 @@ class _Search:
 
     def is_pure(self, node: cst.CSTNode) -> bool:
         """Whether leaving out an expression changes nothing: all it calls is TensorFlow's or plain."""
-        for call in _calls(node):
+        for call in calls_in(node):
             func = call.func
             name = self.file.imports.tensorflow(func)
             plain = isinstance(func, cst.Name) and func.value in _PLAIN | self.own
@@ -115,28 +116,13 @@ class _Search:
         return True
 
     def _calls_tensorflow(self, node: cst.CSTNode) -> bool:
-        return any(self.file.imports.tensorflow(call.func) is not None for call in _calls(node))
+        return any(self.file.imports.tensorflow(call.func) is not None for call in calls_in(node))
 
 
 def _root(node: cst.BaseExpression) -> str | None:
     while isinstance(node, cst.Attribute | cst.Subscript):
         node = node.value
     return node.value if isinstance(node, cst.Name) else None
-
-
-def _calls(node: cst.CSTNode) -> list[cst.Call]:
-    finder = _Calls()
-    node.visit(finder)
-    return finder.found
-
-
-class _Calls(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(node)
 
 
 class _Blocks(cst.CSTVisitor):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from migrator.names.imports import ImportMap
-from migrator.program.body import Body, Definition, calls_in, names_given
-from migrator.program.calls import bind, is_false, is_none, is_true, string
+from migrator.program.body import Body, Definition, names_given
+from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
 from migrator.program.carving import Carved, carve, check_pure
 from migrator.program.modes import EVAL, PREDICT, TRAIN
 from migrator.program.parsed import Blocked, names_in

@@ -13,25 +13,12 @@ import libcst as cst
 
 from migrator.program.body import Parameters
 from migrator.program.calls import bind, is_none, string
-from migrator.program.modes import EVAL, TRAIN, ModalStatement, Modes, StraightBody, straighten
+from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, Modes, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import Region, reach
 from migrator.program.variable_order import check_order
 from migrator.rules.metrics import is_metric
 
-SPEC = (
-    "mode",
-    "predictions",
-    "loss",
-    "train_op",
-    "eval_metric_ops",
-    "export_outputs",
-    "training_chief_hooks",
-    "training_hooks",
-    "scaffold",
-    "evaluation_hooks",
-    "prediction_hooks",
-)
 #: The arguments of an EstimatorSpec that the mapped form keeps, and what they are called there.
 KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics"}
 _HOOKS = ("training_chief_hooks", "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")

@@ -24,26 +24,13 @@ from migrator.program.loss import (
     taken_by_key,
 )
 from migrator.program.metrics import read_metrics
-from migrator.program.modes import PREDICT, TRAIN, ModalStatement, Spec, StraightBody, straighten
+from migrator.program.modes import PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.rules.hooks import read_hooks
 from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
 
-_SPEC = (
-    "mode",
-    "predictions",
-    "loss",
-    "train_op",
-    "eval_metric_ops",
-    "export_outputs",
-    "training_chief_hooks",
-    "training_hooks",
-    "scaffold",
-    "evaluation_hooks",
-    "prediction_hooks",
-)
 _HOOKS = ("training_chief_hooks", "training_hooks", "evaluation_hooks", "prediction_hooks")
 
 
@@ -138,7 +125,7 @@ class _Reader:
         """The arguments of a spec, those of a TPUEstimatorSpec as an EstimatorSpec has them."""
         name = self.imports.resolve(call.func)
         if name not in tpu.SPECS:
-            return bind(call, _SPEC, "tf.estimator.EstimatorSpec", "TFM105")
+            return bind(call, SPEC, "tf.estimator.EstimatorSpec", "TFM105")
         bound = tpu.bind_spec(call, name)
         if "scaffold_fn" in bound:
             bound["scaffold"] = bound.pop("scaffold_fn")

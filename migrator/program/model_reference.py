@@ -13,7 +13,7 @@ import libcst as cst
 
 from migrator.program.body import Parameters
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import Binding, bindings, method_of, path_to
+from migrator.program.scopes import Binding, bindings, method_of, path_to, returns_in
 
 _ROLES = ("mode", "params", "config")
 _DEPTH = 8  # names, partials and builders followed one after the other; more is a circle
@@ -265,14 +265,11 @@ class _Finder:
         maker = self.expression(file, around, node.func, depth + 1)
         if maker.callee is not None or not isinstance(maker.function.body, cst.IndentedBlock):
             raise Blocked("TFM104", node, "what this call returns cannot be followed to a model_fn")
-        returns = _Returned()
-        maker.function.body.visit(returns)
+        returns = returns_in(maker.function.body)
         last = maker.function.body.body[-1]
-        if len(returns.found) != 1 or not (
-            isinstance(last, cst.SimpleStatementLine) and last.body[-1] is returns.found[0]
-        ):
+        if len(returns) != 1 or not (isinstance(last, cst.SimpleStatementLine) and last.body[-1] is returns[0]):
             raise Blocked("TFM104", node, "the function that makes the model_fn does not end in one return of it")
-        value = returns.found[0].value
+        value = returns[0].value
         if value is None:
             raise Blocked("TFM104", node, "the function that makes the model_fn returns nothing")
         inside = [*_around(maker.file, maker.function), maker.function]
@@ -385,20 +382,3 @@ class _Assigned(cst.CSTVisitor):
     def visit_Assign(self, node: cst.Assign) -> None:
         if len(node.targets) == 1 and node.targets[0].target is self.target and isinstance(self.target, cst.Name):
             self.found = node.value
-
-
-class _Returned(cst.CSTVisitor):
-    """The return statements of a function's body, functions inside left out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Return] = []
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self.found.append(node)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False

@@ -20,6 +20,21 @@ TRAIN, EVAL, PREDICT = "train", "eval", "infer"
 ALL = frozenset((TRAIN, EVAL, PREDICT))
 Modes = frozenset[str]
 
+#: The parameters of EstimatorSpec, in their order.
+SPEC = (
+    "mode",
+    "predictions",
+    "loss",
+    "train_op",
+    "eval_metric_ops",
+    "export_outputs",
+    "training_chief_hooks",
+    "training_hooks",
+    "scaffold",
+    "evaluation_hooks",
+    "prediction_hooks",
+)
+
 _KEYS = {
     "tf.estimator.ModeKeys.TRAIN": TRAIN,
     "tf.estimator.ModeKeys.EVAL": EVAL,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from migrator.program.assignments import assignments, branches
+from migrator.program.calls import calls_in
 from migrator.program.modes import TRAIN
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.optimizers import parameters_of
@@ -106,11 +107,9 @@ class _Reader:
 
     def _is_rate_of(self, helper: cst.FunctionDef, name: str) -> bool:
         """Whether a function only hands its parameter on, as the rate of optimizers."""
-        finder = _Calls()
-        helper.body.visit(finder)
         rates = {
             value
-            for call in finder.found
+            for call in calls_in(helper.body)
             if parameters_of(self.body.imports.resolve(call.func) or "")
             for parameter, value in self._arguments(call)
             if parameter == "learning_rate"
@@ -152,9 +151,7 @@ class _Reader:
         return bool(names_in(node) & (self.steps | self.derived)) or bool(self._step_calls(node))
 
     def _step_calls(self, node: cst.CSTNode) -> list[cst.Call]:
-        finder = _Calls()
-        node.visit(finder)
-        return [call for call in finder.found if self.body.imports.resolve(call.func) in GLOBAL_STEPS]
+        return [call for call in calls_in(node) if self.body.imports.resolve(call.func) in GLOBAL_STEPS]
 
     def _derived(self) -> set[str]:
         found: set[str] = set()
@@ -264,12 +261,3 @@ def _plain(node: cst.BaseStatement) -> list[tuple[str, cst.BaseExpression]] | No
         if isinstance(small, cst.Assign) and all(isinstance(t.target, cst.Name) for t in small.targets):
             return assignments(node)
     return None
-
-
-class _Calls(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(node)

@@ -283,3 +283,25 @@ def method_of(project: Project, owner: cst.ClassDef, name: str) -> cst.FunctionD
             if any(isinstance(s, cst.FunctionDef) and s.name.value == name for s in other.body.body):
                 return None
     return own[0]
+
+
+class _Returns(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Return] = []
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self.found.append(node)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+
+def returns_in(node: cst.CSTNode) -> list[cst.Return]:
+    """The return statements below a node, functions inside it left out."""
+    finder = _Returns()
+    node.visit(finder)
+    return finder.found

@@ -11,6 +11,7 @@ from migrator.emit.names import free
 from migrator.findings import Severity
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import ImportMap
+from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules.rule import Rule
 
@@ -337,14 +338,10 @@ class _Reader:
                 raise _other_use(middle[0] if middle else value)
 
     def _makes_tensors(self, node: cst.CSTNode) -> bool:
-        finder = _Calls()
-        node.visit(finder)
-        return any(self.imports.tensorflow(call.func) is not None for call in finder.found)
+        return any(self.imports.tensorflow(call.func) is not None for call in calls_in(node))
 
     def _check_calls(self, node: cst.CSTNode) -> None:
-        finder = _Calls()
-        node.visit(finder)
-        for call in finder.found:
+        for call in calls_in(node):
             func = call.func
             known = self.imports.tensorflow(func) is not None
             if isinstance(func, cst.Name):
@@ -428,9 +425,7 @@ def _parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
 
 def _plain_calls(node: cst.BaseExpression, imports: ImportMap) -> bool:
     """Whether an expression calls anything that is not TensorFlow: it may have effects, so it is not moved."""
-    finder = _Calls()
-    node.visit(finder)
-    return any(imports.tensorflow(call.func) is None for call in finder.found)
+    return any(imports.tensorflow(call.func) is None for call in calls_in(node))
 
 
 def _is_dict_call(node: cst.BaseExpression) -> bool:
@@ -497,15 +492,6 @@ class _Iterators(cst.CSTVisitor):
     def visit_Call(self, node: cst.Call) -> None:
         if is_iterator(node):
             self.found.append(node)
-
-
-class _Calls(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(node)
 
 
 class _Returns(cst.CSTVisitor):
