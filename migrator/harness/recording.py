@@ -111,6 +111,9 @@ class Optimizer:
     settings: dict[str, float | bool | str | None]
 
 
+LOSS_OF_BATCHES, LOSS_OF_EXAMPLES = "loss, mean of batches", "loss, mean of examples"
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """One evaluation: the program's own metrics of scalar value, without the global step.
@@ -118,7 +121,8 @@ class Evaluation:
     ``step`` is the global step (the optimizer's iterations) of the weights, None where the program has no
     optimizer. ``same_weights`` are the results with the weights that the plan gave for ``weights_step``, and
     ``control`` those with the weights that the run began with; None where the plan asked for none or, as
-    ``note`` says, it was not possible.
+    ``note`` says, it was not possible. Beside the metrics, a Keras program's results may hold `LOSS_OF_BATCHES` and
+    `LOSS_OF_EXAMPLES`, two means of its loss that the recorder has summed up itself.
     """
 
     task: str

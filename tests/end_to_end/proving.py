@@ -10,7 +10,7 @@ import pytest
 from migrator.findings import Severity
 from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
 from migrator.harness.protocol import name_map
-from migrator.harness.recording import Recording, read
+from migrator.harness.recording import LOSS_OF_BATCHES, LOSS_OF_EXAMPLES, Recording, read
 from tests.rules.programs import run_project as migrate_texts
 
 #: The interpreters of the original and of the migrated program (the fixture `servers`).
@@ -38,11 +38,9 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
     return read(folder / "record")
 
 
-def prove(
-    text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, even: bool = True, style: str = "native"
-) -> str:
+def prove(text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, style: str = "native") -> str:
     """Proves a program of one file, see prove_project; returns the new program."""
-    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, steps=steps, even=even, style=style)
+    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, steps=steps, style=style)
     return new["train.py"]
 
 
@@ -53,7 +51,6 @@ def prove_project(
     tmp_path: Path,
     *,
     steps: int = 5,
-    even: bool = True,
     style: str = "native",
 ) -> dict[str, str]:
     """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new files.
@@ -62,8 +59,8 @@ def prove_project(
     Both start from the original's weights. Compared are the losses of all steps, the weights after step 5, and the
     results of the last evaluation if the program evaluates. Bounds: the losses and metrics of one float32 program in
     two TensorFlow versions agree to 1e-6 or better over a few steps (reference figures: 2e-7 to 4e-6 for weights over
-    60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula. Without `even` the evaluation's
-    batches have different sizes, so that its loss is another number in Keras (TFM303) and is left out.
+    60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula. A loss that Keras averages over
+    examples is compared as its mean over batches (TFM303).
     """
     results = migrate_texts(texts, style=style)
     findings = [f for _, found in results.values() for f in found]
@@ -91,6 +88,8 @@ def prove_project(
         return new
     before, after = original.evaluations[-1].results, migrated.evaluations[-1].results
     assert before and set(before) <= set(after)
-    for name in sorted(before if even else set(before) - {"loss"}):
+    if after.get(LOSS_OF_EXAMPLES) == pytest.approx(after["loss"], rel=1e-5):
+        after = {**after, "loss": after[LOSS_OF_BATCHES]}
+    for name in sorted(before):
         assert after[name] == pytest.approx(before[name], rel=1e-5), name
     return new

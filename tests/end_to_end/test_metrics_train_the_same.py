@@ -228,5 +228,5 @@ CASES["a loss of two outputs, labels by key, the mean of a loss"] = (
 @pytest.mark.parametrize("construct", CASES)
 def test_evaluates_the_same(construct: str, servers: Servers, tmp_path: Path) -> None:
     labels, network, metrics, expected = CASES[construct]
-    new = prove(PROGRAM.format(labels=labels, network=network, metrics=metrics), servers, tmp_path, even=False)
+    new = prove(PROGRAM.format(labels=labels, network=network, metrics=metrics), servers, tmp_path)
     assert expected in new

@@ -12,7 +12,7 @@ from numpy_programs import Program, migrated_of, run
 from migrator.harness.protocol import l7_evaluation
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.protocol.tolerance import EPS, FORWARD, TRAJECTORY, UPDATE, Tolerance
-from migrator.harness.recording import Evaluation, Recording, SourceLine
+from migrator.harness.recording import LOSS_OF_BATCHES, LOSS_OF_EXAMPLES, Evaluation, Recording, SourceLine
 
 C = dict.fromkeys((FORWARD, UPDATE, TRAJECTORY), 8.0)
 # A sum of 144 terms: a floor of (4 + 12) eps of the value, and 8 of those pass.
@@ -247,3 +247,25 @@ def test_the_training_that_read_the_batches_of_the_original_is_compared() -> Non
     assert judge(original(), both, replicates=replicates(0.5, 0.5 + 1e-6)).status is Status.EQUIVALENT
     wrong = l7_evaluation.with_training_of(migrated(replayed), migrated(ev(10, dict(WORSE))))
     assert judge(original(), wrong, replicates=replicates(0.5, 0.5 + 1e-6)).status is Status.DIFFERENT
+
+
+def test_the_mean_over_batches_stands_for_a_loss_that_is_the_mean_over_examples() -> None:
+    other = {"loss": 0.45, LOSS_OF_EXAMPLES: 0.45, LOSS_OF_BATCHES: 0.5, "accuracy": 0.75}
+    level = judge(original(), migrated(theirs(other, other)), replicates=replicates(0.5, 0.50001))
+    assert level.status is Status.EQUIVALENT, level.summary
+    assert any("0.45, the mean over examples" in note for note in level.notes)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        # Neither mean is the reported loss: something else was added or left out.
+        {"loss": 0.45, LOSS_OF_EXAMPLES: 0.4, LOSS_OF_BATCHES: 0.5, "accuracy": 0.75},
+        # The batches' mean is another one as well.
+        {"loss": 0.45, LOSS_OF_EXAMPLES: 0.45, LOSS_OF_BATCHES: 0.51, "accuracy": 0.75},
+    ],
+)
+def test_another_loss_is_not_excused_by_its_means(other: dict[str, float]) -> None:
+    level = judge(original(), migrated(theirs(same=other)))
+    assert level.status is Status.DIFFERENT
+    assert level.differences[0].tensor == "loss"

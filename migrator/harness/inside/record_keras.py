@@ -16,6 +16,7 @@ import batches
 import numpy as np
 import parts
 import sources
+from batch_losses import BatchLosses
 from folder import OWN_DESCRIPTOR, REPLAY_DESCRIPTOR
 from redirect import Redirect, patch_argument, patch_checkpoint_functions
 from tracing import Clipping, LayerTrace, ancestors, one_value, pack_activations, watch_clipping
@@ -133,6 +134,7 @@ class KerasRecorder(object):
         self.compiled = {}  # id of model -> the user's line that compiled it
         self.sources = {}
         self.dispatcher = Dispatcher(folder.trainers) if wanted(plan, folder) else None
+        self.batch_losses = BatchLosses(tf)
 
     # -- variables --
     def model_parts(self, model):
@@ -611,12 +613,12 @@ class KerasRecorder(object):
         others = {}
         if self.plan.get("evaluate_weights") or self.plan.get("evaluation_control"):
             others = self.evaluate_others(original, signature.bind(model, *args, **kwargs), model)
-        results = original(model, *args, **kwargs)
+        results, losses = self.batch_losses.measured(model, lambda: original(model, *args, **kwargs))
         named = results
         if not isinstance(results, dict):
             values = results if isinstance(results, (list, tuple)) else [results]
             named = dict(zip(model.metrics_names, values))
-        line = {"time": time.time(), "step": self.model_step(model), "results": parts.numbers(named)}
+        line = {"time": time.time(), "step": self.model_step(model), "results": {**parts.numbers(named), **losses}}
         line.update(others)
         self.folder.append_line("evaluations.jsonl", line)
         return results
@@ -634,9 +636,9 @@ class KerasRecorder(object):
         bound.arguments.update(quiet)
 
         def run():
-            results = parts.numbers(original(*bound.args, **bound.kwargs))
+            results, losses = self.batch_losses.measured(model, lambda: original(*bound.args, **bound.kwargs))
             self.settle(model)
-            return results
+            return {**parts.numbers(results), **losses}
 
         self.settle(model)
         if not model.built:

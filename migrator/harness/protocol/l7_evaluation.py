@@ -12,13 +12,13 @@ from migrator.harness.protocol import compare
 from migrator.harness.protocol.compare import Kind
 from migrator.harness.protocol.results import Control, Divergence, LevelResult, Reason, Status
 from migrator.harness.protocol.tolerance import EPS, FORWARD, TRAJECTORY, Tolerance, ratio
-from migrator.harness.recording import Evaluation, Recording
+from migrator.harness.recording import LOSS_OF_BATCHES, LOSS_OF_EXAMPLES, Evaluation, Recording
 
 ID, TITLE = "L7", "Same evaluation"
 CONTROL = "the migrated program's metrics of its initial weights"
 SAME, DIFFERS, MISSING, NOT_JUDGED = "same", "different", "missing", "not judged"
-# Counted by the training and not measured by the evaluation.
-_NO_METRICS = frozenset({"global_step"})
+# Counted by the training and not measured by the evaluation, and what the recorder adds to the results.
+_NO_METRICS = frozenset({"global_step", LOSS_OF_BATCHES, LOSS_OF_EXAMPLES})
 _LOSS = "loss"
 
 
@@ -160,6 +160,20 @@ def _spreads(original: Recording, replicates: Sequence[Recording]) -> dict[tuple
     return {key: max(gaps) for key, gaps in found.items() if len(gaps) > 1}
 
 
+def _comparable(values: Mapping[str, float], name: str, limits: Tolerance) -> float | None:
+    """A migrated program's metric as Estimator would report it.
+
+    Keras reports its loss as the mean over examples, Estimator as that of the batches. Where the reported loss is
+    indeed the mean over examples, the mean over the same batches is what can be compared.
+    """
+    reported = values.get(name)
+    of_batches, of_examples = values.get(LOSS_OF_BATCHES), values.get(LOSS_OF_EXAMPLES)
+    if name != _LOSS or reported is None or of_batches is None or of_examples is None:
+        return reported
+    as_reported = abs(reported - of_examples) <= limits.c[FORWARD] * _rounding(reported, limits)
+    return of_batches if as_reported else reported
+
+
 def _rounding(value: float, limits: Tolerance) -> float:
     """What float32 arithmetic allows for a metric: a few roundings of it, and of the sums behind it."""
     return EPS * (4.0 + math.sqrt(limits.terms)) * abs(value)
@@ -190,9 +204,8 @@ def _compare(
             for name, value in metrics(mine).items():
                 least, spread = _rounding(value, limits), spreads.get((places[id(mine)], name))
                 floor = math.nan if which == "own" and spread is None else max(least, spread or 0.0)
-                yield _Pair(
-                    name, which == "own", mine, value, values.get(metric_names.get(name, name)), floor, limits.c[part]
-                )
+                found = _comparable(values, metric_names.get(name, name), limits)
+                yield _Pair(name, which == "own", mine, value, found, floor, limits.c[part])
 
     repeated = _same_weights(original, migrated)
     return _Comparison(
@@ -389,6 +402,15 @@ def _notes(original: Recording, migrated: Recording, found: _Comparison, names: 
     extra = sorted({name for e in migrated.evaluations for name in metrics(e)} - known)
     if extra:
         notes.append(f"metrics that only the migrated program has: {', '.join(extra)}")
+    for evaluation in migrated.evaluations:
+        reported, of_batches = evaluation.results.get(_LOSS), evaluation.results.get(LOSS_OF_BATCHES)
+        if reported is None or of_batches is None or abs(reported - of_batches) <= 1e-4 * abs(of_batches):
+            continue
+        notes.append(
+            f"Keras reports a loss of {reported:.6g}, the mean over examples; compared is the mean of the batches, "
+            f"{of_batches:.6g}, which is what Estimator reports: they differ because the last batch is partial"
+        )
+        break
     if any(p.status == NOT_JUDGED for p in found.own) or not found.own:
         notes.append(
             "metrics of each program's own training: "
