@@ -384,6 +384,10 @@ class _GroupMigration:
         }
         for path, rewriter in self.rewriters.items():
             rewriter.training = self.training[path]
+        for program in group.programs:
+            # Also where the driver is not written, because the model is blocked: these lines are in nobody's way.
+            gone = [*program.removed, *program.session.lines]
+            self.changes[program.file.path].statements.update({line: [] for line in gone})
 
     def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
         models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}

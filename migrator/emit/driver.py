@@ -27,6 +27,7 @@ from migrator.program.training import (
 from migrator.rules.arrays import is_array_input
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
+from migrator.rules.session_config import Setting
 from migrator.targets import cluster, one_device, setup
 from migrator.targets.plan import TrainingPlan, primary, restore
 from migrator.targets.setup import Strategy
@@ -190,10 +191,11 @@ class _Emitter:
         program = self.program
         plan = self._plan()
         replaced: dict[cst.CSTNode, list[cst.BaseStatement]] = {line: [] for line in program.removed}
+        replaced.update({line: self._settings(made) for line, made in program.session.lines.items()})
         assert program.place.statement is not None
         first, later = self._first_dataset()
         setup_lines, after = self._set_up(plan, first)
-        lines = self._parsed("\n".join([*setup_lines, *after]) + "\n")
+        lines = [*self._settings(program.session.first), *self._parsed("\n".join([*setup_lines, *after]) + "\n")]
         before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
         if later is None:
             replaced[program.place.statement] = lines
@@ -260,6 +262,16 @@ class _Emitter:
             first = lines[0]
             assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
             lines[0] = first.with_changes(leading_lines=[*empty, *first.leading_lines])
+
+    def _settings(self, made: Sequence[Setting]) -> list[cst.BaseStatement]:
+        """The statements that say what a ConfigProto said."""
+        found: list[cst.BaseStatement] = []
+        for setting in made:
+            value = "" if setting.value is None else self._text(setting.value)
+            if "{gpu}" in setting.text and "gpu" not in self.names:
+                self.names["gpu"] = self._free("gpu")
+            found += self._parsed(setting.text.format(value=value, gpu=self.names.get("gpu", "")) + "\n")
+        return found
 
     # -- text of the user's expressions ----------------------------------------------------------------------------
 

@@ -23,13 +23,17 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class ReadConfig:
-    """The arguments that count, the calls and lines that gave them, what is left out, and remarks about that."""
+    """The arguments that count, the calls and lines that gave them, what is left out, and remarks about that.
+
+    `session` is the `session_config`, which is among what is left out.
+    """
 
     arguments: Arguments
     calls: tuple[cst.Call, ...]
     lines: tuple[cst.SimpleStatementLine, ...]
     dropped: tuple[cst.BaseExpression, ...]
     remarks: tuple[Blocked, ...]
+    session: cst.BaseExpression | None = None
 
 
 def is_run_config(name: str) -> bool:
@@ -69,7 +73,15 @@ def read_run_config(
             dropped.append(value)
             remarks.append(Blocked("TFM107", value, f"RunConfig's `{key}` is left out: fit has no such setting"))
     arguments = {k: v for k, v in bound.items() if not is_none(v) and not any(v is d for d in dropped)}
-    return ReadConfig(arguments, tuple(reader.calls), tuple(reader.lines), tuple(dropped), tuple(remarks))
+    session = bound.get("session_config")
+    return ReadConfig(
+        arguments,
+        tuple(reader.calls),
+        tuple(reader.lines),
+        tuple(dropped),
+        tuple(remarks),
+        None if is_none(session) else session,
+    )
 
 
 class _Reader:

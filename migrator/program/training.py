@@ -13,7 +13,7 @@ from migrator.program.exports import EXPORTS, Exporter, check_export, read_expor
 from migrator.program.leftovers import leftovers
 from migrator.program.model_reference import ModelReference, find_model
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
-from migrator.program.run_config import read_run_config
+from migrator.program.run_config import ReadConfig, read_run_config
 from migrator.program.scopes import (
     assigned_lambdas,
     attributes_called,
@@ -24,6 +24,7 @@ from migrator.program.scopes import (
     path_to,
     rebound,
 )
+from migrator.program.session_config import Session, read_session
 from migrator.rules.hooks import read_hooks
 
 _ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS)
@@ -101,7 +102,8 @@ class TrainingProgram:
     `removed` are the statements of RunConfig, TrainSpec and EvalSpec, whose values are given elsewhere afterwards, and
     those that only served what is left out. `reads_global_step` says that the results of an evaluation are asked for
     it, `folders` are the places where the `model_dir` is asked of the Estimator, `lent` the functions that it is given
-    to. `batch_sizes` are those that a TPUEstimator puts into the params of an input function, by mode.
+    to. `batch_sizes` are those that a TPUEstimator puts into the params of an input function, by mode. `session` is
+    what becomes of the session's settings.
     """
 
     file: ParsedFile
@@ -120,6 +122,7 @@ class TrainingProgram:
     folders: tuple[cst.Attribute, ...] = ()
     lent: tuple[Lent, ...] = ()
     batch_sizes: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    session: Session = field(default_factory=Session)
 
     @property
     def model_file(self) -> ParsedFile:
@@ -188,6 +191,7 @@ class _ProgramReader:
         self.classes: list[cst.ClassDef] = []
         self.made: list[cst.Call] = []
         self.remarks: list[Blocked] = []
+        self.session = Session()
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
     def read(self) -> TrainingProgram:
@@ -213,7 +217,9 @@ class _ProgramReader:
         uses, both = self._uses(variable)
         params = bound.get("params")
         own = {node.name.value for node in self.classes}
-        self.removed += leftovers(self.file, self.scope, self.dropped, self.removed, keep=self.kept, own=own)
+        kept = self.kept | self.session.kept
+        gone = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
+        self.removed += leftovers(self.file, self.scope, gone, self.removed, keep=kept, own=own)
         self.removed += self._unused_classes()
         program = TrainingProgram(
             file=self.file,
@@ -232,6 +238,7 @@ class _ProgramReader:
             folders=tuple(self.folders),
             lent=tuple(self.lent),
             batch_sizes=sizes,
+            session=self.session,
         )
         if sizes and "batch_size" in model.file.code(model.function.body):
             message = "the model_fn reads `batch_size`, which a TPUEstimator gives it for each mode"
@@ -329,8 +336,21 @@ class _ProgramReader:
         self.removed += found.lines
         self.made += found.calls
         self.dropped += found.dropped
-        self.remarks += found.remarks
+        self._session(found)
         return found.arguments
+
+    def _session(self, found: ReadConfig) -> None:
+        """The settings of the session are carried over where that is sure; otherwise they are left out."""
+        settings = found.session
+        read = None
+        if settings is not None:
+            read = read_session(self.project, self.file, self.scope, self.place.call, settings)
+        if read is not None:
+            self.session = read
+            self.remarks += read.remarks
+            self.removed += [line for line, made in read.lines.items() if not made]
+            self.removed += read.gone
+        self.remarks += [r for r in found.remarks if read is None or r.node is not settings]
 
     def _is_conditional(self, line: cst.CSTNode) -> bool:
         """Whether a line may not run before the Estimator is made."""
