@@ -11,6 +11,7 @@ from migrator import __version__
 
 MODULES = {
     "verify": "migrator.cli.verify",
+    "checkpoint": "migrator.cli.checkpoint",
     "report": "migrator.cli.report",
     "selftest": "migrator.cli.selftest",
     "rules": "migrator.cli.rules",

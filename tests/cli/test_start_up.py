@@ -77,6 +77,7 @@ def test_help_shows_options_and_commands() -> None:
         "--strategy",
         "--version",
         "verify",
+        "checkpoint",
         "environments",
     ):
         assert expected in said

@@ -1,0 +1,325 @@
+"""The half of `tf-migrate checkpoint` that runs in the user's interpreter.
+
+    python carry.py JOB.json
+
+The user's program runs up to the first call that trains, evaluates, predicts or restores. Facts about the model and
+the checkpoints go to the folder of the job; then a line is read from standard input, and what the folder holds by
+then is written as a checkpoint, and read back.
+"""
+
+import importlib
+import json
+import os
+import re
+import runpy
+import sys
+import traceback
+
+import numpy as np
+
+_REACHING = (
+    *("fit", "evaluate", "predict", "predict_on_batch", "train_on_batch", "test_on_batch"),
+    *("load_weights", "save_weights", "save"),
+)
+_NUMBERS = "biuf"
+
+
+class Reached(BaseException):
+    """The program has come to use its model. No Exception, so that the program does not handle it."""
+
+
+class Watch(object):
+    """What the program was seen to do."""
+
+    def __init__(self):
+        self.compiled = []
+        self.model = None
+        self.folder = None
+        self.slots = []  # (model variable, slot name, slot variable)
+
+
+def install(tf, watch):
+    Model = tf.keras.Model
+
+    def reaching(original):
+        def method(self, *args, **kwargs):
+            watch.model = self if self in watch.compiled or not watch.compiled else watch.compiled[-1]
+            raise Reached()
+
+        return method
+
+    for name in _REACHING:
+        setattr(Model, name, reaching(getattr(Model, name)))
+    compile_model = Model.compile
+
+    def compile_and_note(self, *args, **kwargs):
+        result = compile_model(self, *args, **kwargs)
+        watch.compiled.append(self)
+        return result
+
+    Model.compile = compile_and_note
+
+    def latest_checkpoint(checkpoint_dir, latest_filename=None):
+        watch.folder = watch.folder or os.path.abspath(os.fspath(checkpoint_dir))
+
+    for name in ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1"):
+        importlib.import_module(name).train.latest_checkpoint = latest_checkpoint
+
+    Optimizer = next(kind for kind in tf.keras.optimizers.Adam.__mro__ if "add_variable_from_reference" in vars(kind))
+    make_slot = Optimizer.add_variable_from_reference
+
+    def make_and_note(self, model_variable, variable_name, *args, **kwargs):
+        made = make_slot(self, model_variable, variable_name, *args, **kwargs)
+        watch.slots.append((model_variable, variable_name, made))
+        return made
+
+    Optimizer.add_variable_from_reference = make_and_note
+
+
+def run_script(job, watch):
+    """Runs the program; a message where it does not come to use a model."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != here]
+    sys.argv = [job["script"], *job["arguments"]]
+    sys.path.insert(0, os.path.dirname(os.path.realpath(job["script"])))
+    try:
+        runpy.run_path(job["script"], run_name="__main__")
+    except Reached:
+        return None
+    except SystemExit as end:
+        if watch.model is None:
+            return "the program ended (%s) before it used a model" % (end.code,)
+    except BaseException as error:
+        if watch.model is None:
+            sys.stderr.write("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+            return "the program failed before it used a model: %s: %s" % (type(error).__name__, error)
+    if watch.model is None:
+        return "the program never used a model"
+    return None
+
+
+def creation_order(variable):
+    tail = str(getattr(variable, "_unique_id", "")).rpartition("_")[2]
+    return int(tail) if tail.isdigit() else 1 << 60
+
+
+def rate_of(optimizer):
+    """The rate of an optimizer as float32 sees it; None for a schedule."""
+    value = getattr(optimizer, "_learning_rate", None)
+    try:
+        return float(np.float32(value.numpy() if hasattr(value, "numpy") else value))
+    except (TypeError, ValueError):
+        return None
+
+
+class Keras(object):
+    """The model's tensors by the names that the tool gives them: weight:<name>, slot:<name>|<slot>, iterations."""
+
+    def __init__(self, watch):
+        self.model = model = watch.model
+        sums = {id(variable) for metric in model.metrics for variable in metric.variables}
+        weights = [variable for variable in model.weights if id(variable) not in sums]
+        weights.sort(key=creation_order)
+        trainable = {id(variable) for variable in model.trainable_weights}
+        self.tensors, self.facts, names, seen = {}, [], {}, set()
+        for variable in weights:
+            if id(variable) in seen:
+                continue
+            seen.add(id(variable))
+            name = variable.name.partition(":")[0]
+            count = sum(one.partition("#")[0] == name for one in names.values())
+            name = "%s#%d" % (name, count + 1) if count else name
+            names[id(variable)] = name
+            self.tensors["weight:" + name] = variable
+            self.facts.append(
+                {
+                    "name": name,
+                    "shape": variable.shape.as_list(),
+                    "dtype": variable.dtype.base_dtype.name if hasattr(variable.dtype, "base_dtype") else "",
+                    "trainable": id(variable) in trainable,
+                }
+            )
+        self.optimizer = getattr(model, "optimizer", None)
+        self.slots = []
+        if self.optimizer is not None:
+            self.optimizer.build(model.trainable_variables)
+            self.tensors["iterations"] = self.optimizer.iterations
+            for reference, slot, variable in watch.slots:
+                if id(reference) in names:
+                    name = names[id(reference)]
+                    self.tensors["slot:%s|%s" % (name, slot)] = variable
+                    self.slots.append([name, slot])
+
+    def optimizer_facts(self):
+        if self.optimizer is None:
+            return None
+        kinds = [kind.__name__ for kind in type(self.optimizer).__mro__]
+        stock = next(
+            (kind for kind in type(self.optimizer).__mro__ if kind.__module__.split(".")[0] in ("keras", "tf_keras")),
+            None,
+        )
+        settings = {}
+        for name in ("momentum", "beta_1", "beta_2", "centered"):
+            value = getattr(self.optimizer, name, None)
+            if isinstance(value, (bool, int, float)):
+                settings[name] = value
+        own_step = stock is None or type(self.optimizer).update_step is not stock.update_step
+        return {"kinds": kinds, "rate": rate_of(self.optimizer), "own_step": own_step, "settings": settings}
+
+    def values(self):
+        return {name: np.asarray(variable.numpy()) for name, variable in self.tensors.items()}
+
+    def assign(self, values):
+        for name, variable in self.tensors.items():
+            if name in values:
+                variable.assign(values[name])
+
+    def clear(self):
+        for variable in self.tensors.values():
+            variable.assign(np.zeros(variable.shape.as_list(), variable.dtype.as_numpy_dtype))
+
+
+def resolve(tf, path):
+    """The prefix of a checkpoint that is given as a folder, a prefix or one of its files; None if there is none."""
+    if os.path.isdir(path):
+        return tf.train.latest_checkpoint(path)
+    prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path)
+    return prefix if tf.io.gfile.glob(glob_escape(prefix) + ".index") or os.path.isfile(prefix) else None
+
+
+def glob_escape(path):
+    return re.sub(r"([*?[])", r"[\1]", path)
+
+
+def read_graph(tf, prefix):
+    """Variables in the order in which the graph made them, from the .meta file; None without one."""
+    if not os.path.isfile(prefix + ".meta"):
+        return None
+    meta = tf.compat.v1.MetaGraphDef()
+    with open(prefix + ".meta", "rb") as file:
+        meta.ParseFromString(file.read())
+    definition = importlib.import_module("tensorflow.core.framework.variable_pb2").VariableDef
+    found = {}
+    for collection in ("variables", "trainable_variables"):
+        for content in meta.collection_def[collection].bytes_list.value:
+            one = definition()
+            one.ParseFromString(content)
+            name = one.variable_name.partition(":")[0]
+            part = None
+            if one.save_slice_info_def.full_name:
+                info = one.save_slice_info_def
+                part = {"name": name, "offset": list(info.var_offset)}
+                name = info.full_name
+            entry = found.setdefault(name, {"name": name, "trainable": False, "parts": []})
+            entry["trainable"] = entry["trainable"] or collection == "trainable_variables"
+            if part is not None and part not in entry["parts"]:
+                entry["parts"].append(part)
+    return list(found.values())
+
+
+def read_tf1(tf, path):
+    """(facts, values) of a name-based checkpoint; facts say what is wrong with it otherwise."""
+    prefix = resolve(tf, path)
+    if prefix is None:
+        return {"problem": "there is no checkpoint"}, {}
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        shapes = reader.get_variable_to_shape_map()
+        dtypes = reader.get_variable_to_dtype_map()
+        if "_CHECKPOINTABLE_OBJECT_GRAPH" in shapes:
+            return {"prefix": prefix, "problem": "this is a checkpoint of TensorFlow 2 objects"}, {}
+        values, other = {}, []
+        for name in sorted(shapes):
+            if np.dtype(dtypes[name].as_numpy_dtype).kind in _NUMBERS:
+                values[name] = np.asarray(reader.get_tensor(name))
+            else:
+                other.append(name)
+    except Exception as error:
+        return {"prefix": prefix, "problem": "it cannot be read: %s" % str(error).split("\n")[0]}, {}
+    return {"prefix": prefix, "problem": None, "created": read_graph(tf, prefix), "other": other}, values
+
+
+def write_tf1(tf, out, values, number):
+    os.makedirs(out, exist_ok=True)
+    prefix = os.path.join(out, "model.ckpt-%d" % number)
+    names = sorted(values)
+    tensors = [tf.constant(values[name]) for name in names]
+    tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names), tensors=tensors)
+    tf.compat.v1.train.update_checkpoint_state(out, prefix, [prefix])
+    reader = tf.train.load_checkpoint(prefix)
+    return prefix, {name: np.asarray(reader.get_tensor(name)) for name in names}
+
+
+def main():
+    with open(sys.argv[1]) as file:
+        job = json.load(file)
+    folder = job["folder"]
+    answers = os.fdopen(os.dup(0), "r")
+
+    def tell(name, facts):
+        with open(os.path.join(folder, name + ".part"), "w") as file:
+            json.dump(facts, file)
+        os.replace(os.path.join(folder, name + ".part"), os.path.join(folder, name))
+
+    tf = importlib.import_module("tensorflow")
+    latest_checkpoint = tf.train.latest_checkpoint
+    tf1, values = read_tf1(tf, job["tf1"]) if job["tf1"] else (None, {})
+    np.savez(os.path.join(folder, "tf1.npz"), **{"v:" + name: value for name, value in values.items()})
+    kept = {name: getattr(tf.keras.Model, name) for name in _REACHING}
+    watch = Watch()
+    install(tf, watch)
+    problem = run_script(job, watch)
+    for name in kept:
+        setattr(tf.keras.Model, name, kept[name])
+    tf.train.latest_checkpoint = latest_checkpoint
+    facts = {"tf1": tf1, "problem": problem, "folder": watch.folder, "keras_problem": None}
+    keras = None
+    if problem is None:
+        try:
+            keras = Keras(watch)
+            facts.update(weights=keras.facts, slots=keras.slots, optimizer=keras.optimizer_facts())
+            if job["keras"]:
+                facts["keras_problem"] = load(tf, keras, job["keras"])
+            np.savez(os.path.join(folder, "keras.npz"), **{"v:" + name: one for name, one in keras.values().items()})
+        except Exception as error:
+            traceback.print_exc()
+            facts["problem"] = "its model cannot be looked at: %s" % str(error).split("\n")[0]
+    tell("facts.json", facts)
+    if not answers.readline().strip() or keras is None:
+        return
+    with np.load(os.path.join(folder, "values.npz")) as archive:
+        given = {name[2:]: archive[name] for name in archive.files}
+    if job["keras"]:
+        prefix, after = write_tf1(tf, job["out"], given, int(given.get(job["step"], 0)))
+    else:
+        out = job["out"] or watch.folder
+        os.makedirs(out, exist_ok=True)
+        prefix = os.path.join(out, "ckpt")
+        keras.assign(given)
+        keras.model.save_weights(prefix)
+        keras.clear()
+        keras.model.load_weights(prefix)
+        after = keras.values()
+    np.savez(os.path.join(folder, "after.npz"), **{"v:" + name: value for name, value in after.items()})
+    tell("done.json", {"prefix": prefix})
+
+
+def load(tf, keras, path):
+    """Loads a checkpoint of the migrated program; a message where that is not possible."""
+    prefix = resolve(tf, path)
+    if prefix is None:
+        return "there is no checkpoint"
+    names = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
+    if "_CHECKPOINTABLE_OBJECT_GRAPH" not in names:
+        return "this is a checkpoint of TensorFlow 1, not of the migrated program"
+    try:
+        keras.clear()
+        status = keras.model.load_weights(prefix)
+        status.assert_existing_objects_matched()
+    except Exception as error:
+        return "the program's model does not fit it: %s" % str(error).split("\n")[0]
+    return None
+
+
+if __name__ == "__main__":
+    main()
