@@ -9,6 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from migrator.emit.beside import respelled
 from migrator.emit.driver import FileNames, choose_strategy, emit_driver, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.helper import emit_helper
@@ -16,6 +17,7 @@ from migrator.emit.mapped import MappedRewriter, Style, both_blocked, emit_mappe
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems
 from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
+from migrator.program.beside import unused
 from migrator.program.exports import read_serving, signature_names
 from migrator.program.helpers import HelperPlan, Scope, Stays
 from migrator.program.inlining import Inlined, inline_helpers
@@ -391,10 +393,13 @@ class _GroupMigration:
 
     def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
         models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
+        beside = self._beside()
         self._models(models)
         for path, file in self.group.files.items():
+            left_alone = {inner for node in beside for inner in _all_functions(node)}
             for function in _all_functions(file.module):
-                self._guarded(file, partial(self._inputs, path, file, function))
+                if function not in left_alone:
+                    self._guarded(file, partial(self._inputs, path, file, function))
         for program in self.group.programs:
             for node, (file, new) in program.model.lambdas.items():
                 rewritten = new.visit(self.rewriters[file.path])
@@ -426,6 +431,39 @@ class _GroupMigration:
             self.problems[path] += [p for p in rewriter.problems if not (known and "`tf.estimator." in p.message)]
         refused = any(self.problems.values()) or foreign
         return ({} if refused else texts), self._findings(refused)
+
+    def _beside(self) -> list[cst.FunctionDef | cst.ClassDef]:
+        """Functions and classes that the programs do not run stay what they are where they would be in the way."""
+        roots = [p.model_fn for p in self.group.programs]
+        roots += [p.place.function for p in self.group.programs if p.place.function is not None]
+        files = self.group.files
+        blocking = {
+            unit
+            for path, units in unused(files.values(), [], roots).items()
+            for unit in units
+            if self._is_in_the_way(files[path], unit)
+        }
+        if not blocking:
+            return []
+        mentioning = self.everything.mentioning({unit.name.value for unit in blocking})
+        others = [file for file in mentioning if file.path not in files]
+        found = []
+        for path, units in unused(files.values(), others, roots).items():
+            for unit in units:
+                if unit in blocking:
+                    new, remarks = respelled(unit, files[path].imports)
+                    self.changes[path].statements[unit] = [new]
+                    self.remarks[path] += remarks
+                    found.append(unit)
+        return found
+
+    def _is_in_the_way(self, file: ParsedFile, unit: cst.FunctionDef | cst.ClassDef) -> bool:
+        """Whether something in a function or class cannot be carried over."""
+        probe = FileRewriter(file.imports, file.code, definition=file.constants.get)
+        probe.prepare(file.module, FileChanges())
+        known = len(probe.problems)
+        unit.visit(probe)
+        return len(probe.problems) > known
 
     def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         for program in self.group.programs:
@@ -681,7 +719,8 @@ class _GroupMigration:
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
         changes.statements.update(driver.statements)
-        changes.moved.update(node for node in program.removed if isinstance(node, cst.ClassDef))  # comments and all
+        whole = [node for node in program.removed if isinstance(node, cst.ClassDef | cst.FunctionDef)]
+        changes.moved.update(whole)  # comments and all
         changes.expressions.update(driver.expressions)
         for helper in driver.helpers:
             if helper not in changes.helpers:
@@ -896,7 +935,7 @@ class _Functions(cst.CSTVisitor):
         self.found.append(node)
 
 
-def _all_functions(module: cst.Module) -> list[cst.FunctionDef]:
+def _all_functions(module: cst.CSTNode) -> list[cst.FunctionDef]:
     collector = _Functions()
     module.visit(collector)
     return collector.found

@@ -108,6 +108,8 @@ class FileRewriter(Rewriter):
             return True
         if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 and isinstance(node.body[0], cst.Expr):
             value = node.body[0].value
+            if isinstance(value, cst.Attribute):
+                return self.imports.tensorflow(value) is not None  # `tf.metrics.precision` alone does nothing
             return isinstance(value, cst.Call) and self.imports.resolve(value.func) in (*SWITCHES, *_SUMMARIES)
         return False
 

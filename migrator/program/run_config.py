@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.program.calls import bind, is_none
-from migrator.program.parsed import Blocked, ParsedFile, name_nodes
-from migrator.rules.run_config import COLLECTIVE, LEARN, NO_EFFECT, RUN_CONFIG, SESSION, TPU
+from migrator.program.calls import bind, calls_in, is_none, string
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
+from migrator.program.scopes import bindings, returns_in
+from migrator.rules.run_config import COLLECTIVE, DISTRIBUTE, LEARN, NO_EFFECT, RUN_CONFIG, SESSION, TPU
 
 Arguments = dict[str, cst.BaseExpression]
 
@@ -19,21 +20,25 @@ _KINDS = {
     "tf.contrib.tpu.RunConfig": TPU,
     "tf.estimator.tpu.RunConfig": TPU,
 }
+_DISTRIBUTE_CONFIG = ("tf.contrib.distribute.DistributeConfig", "tf.distribute.DistributeConfig")
+_NOT_MADE_HERE = "is not a `tf.estimator.RunConfig` made beside the Estimator"
 
 
 @dataclass(frozen=True)
 class ReadConfig:
     """The arguments that count, the calls and lines that gave them, what is left out, and remarks about that.
 
-    `session` is the `session_config`, which is among what is left out.
+    `session` is the `session_config`, which is among what is left out, `values` are further expressions that count,
+    with the lines that they stand in.
     """
 
     arguments: Arguments
     calls: tuple[cst.Call, ...]
-    lines: tuple[cst.SimpleStatementLine, ...]
+    lines: tuple[cst.BaseStatement, ...]
     dropped: tuple[cst.BaseExpression, ...]
     remarks: tuple[Blocked, ...]
     session: cst.BaseExpression | None = None
+    values: tuple[tuple[cst.CSTNode, cst.BaseExpression], ...] = ()
 
 
 def is_run_config(name: str) -> bool:
@@ -44,44 +49,84 @@ def is_run_config(name: str) -> bool:
 def read_run_config(
     file: ParsedFile,
     scope: cst.CSTNode,
+    around: Sequence[cst.CSTNode],
     node: cst.BaseExpression | None,
     is_config_argument: Callable[[cst.Name], bool],
     conditional: Callable[[cst.CSTNode], bool],
 ) -> ReadConfig:
-    """Reads `RunConfig(...)`, with any number of `.replace(...)`, in place or behind a name of the scope.
+    """Reads `RunConfig(...)`, with any number of `.replace(...)`, in place, behind a name or returned by a function.
 
-    `is_config_argument` tells the names that are given to an Estimator, `conditional` the lines that may not run
-    before the Estimator is made. Raises Blocked (TFM108).
+    Where it differs by a condition, only settings that do not count may differ. `around` is the way to the Estimator,
+    `is_config_argument` tells the names that are given to one, `conditional` the lines that may not run before the
+    Estimator is made. Raises Blocked (TFM108).
     """
     if is_none(node):
         return ReadConfig({}, (), (), (), ())
     assert node is not None
-    reader = _Reader(file, scope, is_config_argument, conditional)
-    bound = reader.read(node)
+    reader = _Reader(file, scope, around, is_config_argument, conditional)
+    cases = reader.read(node)
     dropped: list[cst.BaseExpression] = []
     remarks: list[Blocked] = []
-    for key, value in bound.items():
+    for key, value in _settings(cases):
         if is_none(value):
             continue
         if key in COLLECTIVE:
             raise Blocked("TFM108", value, f"RunConfig's `{key}` is not carried over yet")
         if key in SESSION:
-            dropped.append(value)
             message = f"RunConfig's `{key}` is left out: set devices and threads with `tf.config` where you need to"
             remarks.append(Blocked("TFM140", value, message))
+        elif key == "eval_distribute":
+            message = "RunConfig's `eval_distribute` is left out: evaluation runs under the strategy of the training"
+            remarks.append(Blocked("TFM173", value, message))
         elif key in NO_EFFECT:
-            dropped.append(value)
             remarks.append(Blocked("TFM107", value, f"RunConfig's `{key}` is left out: fit has no such setting"))
-    arguments = {k: v for k, v in bound.items() if not is_none(v) and not any(v is d for d in dropped)}
-    session = bound.get("session_config")
+        else:
+            continue
+        dropped.append(value)
+    arguments = _agreed(file, cases, dropped, remarks)
+    sessions = [value for key, value in _settings(cases) if key == "session_config" and not is_none(value)]
+    same = {file.code(value) for value in sessions}
+    remarks = [r for i, r in enumerate(remarks) if not any(r.node is other.node for other in remarks[:i])]
     return ReadConfig(
         arguments,
         tuple(reader.calls),
         tuple(reader.lines),
         tuple(dropped),
         tuple(remarks),
-        None if is_none(session) else session,
+        sessions[0] if len(same) == 1 and len(sessions) == len(cases) else None,
+        tuple(reader.values),
     )
+
+
+def _settings(cases: Sequence[Arguments]) -> Iterable[tuple[str, cst.BaseExpression]]:
+    return [item for case in cases for item in case.items()]
+
+
+def _agreed(
+    file: ParsedFile,
+    cases: Sequence[Arguments],
+    dropped: list[cst.BaseExpression],
+    remarks: list[Blocked],
+) -> Arguments:
+    """The arguments that count, which must be the same in all cases; periods of checkpoints may differ."""
+    counting = [
+        {k: v for k, v in case.items() if not is_none(v) and not any(v is d for d in dropped)} for case in cases
+    ]
+    found: Arguments = {}
+    for key in dict.fromkeys(key for case in counting for key in case):
+        values = [case.get(key) for case in counting]
+        texts = {None if value is None else file.code(value) for value in values}
+        first = next(value for value in values if value is not None)
+        if len(texts) == 1:
+            found[key] = first
+        elif key == "save_checkpoints_steps":
+            dropped += [value for value in values if value is not None]
+            message = "RunConfig's `save_checkpoints_steps` differs by a condition: checkpoints come at the end only"
+            remarks.append(Blocked("TFM107", first, message))
+        else:
+            message = f"RunConfig's `{key}` differs by a condition: choose it before, and make one RunConfig"
+            raise Blocked("TFM108", first, message)
+    return found
 
 
 class _Reader:
@@ -89,60 +134,237 @@ class _Reader:
         self,
         file: ParsedFile,
         scope: cst.CSTNode,
+        around: Sequence[cst.CSTNode],
         is_config_argument: Callable[[cst.Name], bool],
         conditional: Callable[[cst.CSTNode], bool],
     ) -> None:
         self.file = file
         self.scope = scope
+        self.around = around
         self.is_config_argument = is_config_argument
         self.conditional = conditional
         self.calls: list[cst.Call] = []
-        self.lines: list[cst.SimpleStatementLine] = []
+        self.lines: list[cst.BaseStatement] = []
+        self.values: list[tuple[cst.CSTNode, cst.BaseExpression]] = []
         self.kind: Sequence[str] = RUN_CONFIG
 
-    def read(self, node: cst.BaseExpression) -> Arguments:
+    def read(self, node: cst.BaseExpression) -> list[Arguments]:
+        """The arguments in every case."""
         if isinstance(node, cst.Call):
             name = self.file.imports.resolve(node.func)
             if name in _KINDS:
                 self.kind = _KINDS[name]
-                self.calls.append(node)
-                return bind(node, self.kind, name, "TFM108")
+                return [self._bound(node, name)]
             if isinstance(node.func, cst.Attribute) and node.func.attr.value == "replace":
-                found = self.read(node.func.value)
-                self.calls.append(node)
-                return {**found, **bind(node, self.kind, "RunConfig.replace", "TFM108")}
+                cases = self.read(node.func.value)
+                more = self._bound(node, "RunConfig.replace")
+                return [{**case, **more} for case in cases]
+            if isinstance(node.func, cst.Name) and node.func.value in self.file.functions:
+                return self._returned(node, self.file.functions[node.func.value])
         if isinstance(node, cst.Name):
             return self._behind(node)
-        raise Blocked("TFM108", node, "this is not a `tf.estimator.RunConfig` made beside the Estimator")
+        raise Blocked("TFM108", node, f"this {_NOT_MADE_HERE}")
 
-    def _behind(self, name: cst.Name) -> Arguments:
-        """The arguments of what a name stands for: a RunConfig, then `name = name.replace(...)` any number of times."""
+    def _bound(self, call: cst.Call, name: str) -> Arguments:
+        self.calls.append(call)
+        found = bind(self._written_out(call), self.kind, name, "TFM108")
+        both = found.get("experimental_distribute")
+        if isinstance(both, cst.Call) and self.file.imports.resolve(both.func) in _DISTRIBUTE_CONFIG:
+            del found["experimental_distribute"]
+            inner = bind(both, DISTRIBUTE, "DistributeConfig", "TFM108")
+            if not is_none(inner.get("remote_cluster")):
+                raise Blocked("TFM108", inner["remote_cluster"], "a remote cluster is not carried over")
+            found.update({key: value for key, value in inner.items() if key != "remote_cluster"})
+        return found
+
+    def _written_out(self, call: cst.Call) -> cst.Call:
+        """A call with the entries of a dict that is given as `**settings`, where the dict is for nothing else."""
+        args: list[cst.Arg] = []
+        for arg in call.args:
+            if arg.star != "**" or not isinstance(arg.value, cst.Name):
+                args.append(arg)
+                continue
+            name = arg.value.value
+            finder = _Assignments(name, self.scope)
+            self.scope.visit(finder)
+            uses = [n for n in name_nodes(self.scope) if n.value == name]
+            if len(finder.found) != 1 or not finder.plain or len(uses) != 2:
+                raise Blocked("TFM108", arg, f"`{name}` is not a dict that is written out for this RunConfig alone")
+            line, _, value = finder.found[0]
+            self.lines.append(line)
+            self.values.append((line, value))
+            args += self._entries(arg, value)
+        return call.with_changes(args=args)
+
+    def _entries(self, arg: cst.Arg, value: cst.BaseExpression) -> list[cst.Arg]:
+        entries: list[cst.Arg] = []
+        if isinstance(value, cst.Dict):
+            for element in value.elements:
+                key = string(element.key) if isinstance(element, cst.DictElement) else None
+                if key is None:
+                    raise Blocked("TFM108", arg, "the keys of this dict are not written out")
+                entries.append(cst.Arg(element.value, keyword=cst.Name(key)))
+            return entries
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Name) and value.func.value == "dict":
+            if all(one.keyword is not None and not one.star for one in value.args):
+                return list(value.args)
+        raise Blocked("TFM108", arg, "this is not a dict that is written out")
+
+    # -- behind a name ---------------------------------------------------------------------------------------------
+
+    def _behind(self, name: cst.Name) -> list[Arguments]:
+        """What a name stands for: a RunConfig, then `name = name.replace(...)` any number of times, or by condition."""
         finder = _Assignments(name.value, self.scope)
         self.scope.visit(finder)
         if not finder.found or not finder.plain:
-            raise Blocked("TFM108", name, f"`{name.value}` is not a `tf.estimator.RunConfig` made beside the Estimator")
-        found: Arguments = {}
-        explained: set[int] = set()
-        for index, (line, target, value) in enumerate(finder.found):
-            if self.conditional(line):
-                raise Blocked("TFM108", line, "the RunConfig differs by a condition: make one for all cases")
+            raise Blocked("TFM108", name, f"`{name.value}` {_NOT_MADE_HERE}")
+        explained = {id(name)}
+        for line, target, value in finder.found:
+            if self.conditional(line) and not finder.branched(line):
+                raise Blocked("TFM108", line, "the RunConfig is made in a loop or a `try`: make one for all cases")
             explained.add(id(target))
-            if index == 0:
-                found = self.read(value)
-            else:
-                again = isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute)
-                receiver = value.func.value if again else None  # type: ignore[attr-defined]
-                same = isinstance(receiver, cst.Name) and receiver.value == name.value
-                if not same or value.func.attr.value != "replace":  # type: ignore[attr-defined]
-                    raise Blocked("TFM108", line, f"`{name.value}` stands for more than one RunConfig")
+            receiver = _receiver(value)
+            if receiver is not None and receiver.value == name.value:
                 explained.add(id(receiver))
-                self.calls.append(value)  # type: ignore[arg-type]
-                found = {**found, **bind(value, self.kind, "RunConfig.replace", "TFM108")}  # type: ignore[arg-type]
             self.lines.append(line)
         for node in name_nodes(self.scope):
             if node.value == name.value and id(node) not in explained and not self.is_config_argument(node):
                 raise Blocked("TFM108", node, f"`{name.value}` is used for more than the Estimator")
+        body = self.scope.body if isinstance(self.scope, cst.FunctionDef) else self.scope
+        walk = _Walk(self, name.value, [line for line, _, _ in finder.found])
+        cases = walk.block(body, [])
+        self.lines += walk.emptied
+        return cases
+
+    def again(self, name: str, value: cst.BaseExpression) -> Arguments | None:
+        """What `name = name.replace(...)` changes; None when the line makes another RunConfig."""
+        receiver = _receiver(value)
+        if receiver is None or receiver.value != name or not isinstance(value, cst.Call):
+            return None
+        return self._bound(value, "RunConfig.replace")
+
+    # -- returned by a function ------------------------------------------------------------------------------------
+
+    def _returned(self, call: cst.Call, function: cst.FunctionDef) -> list[Arguments]:
+        """A RunConfig that a function of the file makes, which is called here only."""
+        title = function.name.value
+        mentions = [n for n in name_nodes(self.file.module) if n.value == title]
+        if any(n is not function.name and n is not call.func for n in mentions) or function.decorators:
+            raise Blocked("TFM108", call, f"`{title}`, which makes the RunConfig, is used for more than that")
+        returns = returns_in(function.body)
+        last = function.body.body[-1]
+        value = returns[0].value if len(returns) == 1 else None
+        if value is None or not isinstance(last, cst.SimpleStatementLine) or last.body[0] is not returns[0]:
+            raise Blocked("TFM108", call, f"`{title}` does not end in one return of a RunConfig")
+        params = [p.name.value for p in function.params.params]
+        given = {p.name.value: p.default for p in function.params.params if p.default is not None}
+        given.update(bind(call, params, title, "TFM108"))
+        inner = _Reader(self.file, function, (), lambda name: name is value, lambda line: False)
+        cases = inner.read(value)
+        self.calls.append(call)
+        self.kind = inner.kind
+        own = {name for name, bound in bindings(function) if bound is not function}
+        changed = {name for name, bound in bindings(function) if not isinstance(bound, cst.Param)}
+        found = []
+        for case in cases:
+            new: Arguments = {}
+            for key, argument in case.items():
+                counts = key not in SESSION and key not in NO_EFFECT and not is_none(argument)
+                if isinstance(argument, cst.Name) and argument.value in given.keys() - changed:
+                    argument = given[argument.value]
+                elif counts and names_in(argument) & own:
+                    raise Blocked("TFM108", argument, f"`{key}` is computed in `{title}`: make the RunConfig beside")
+                new[key] = argument
+            found.append(new)
+        for statement in function.body.body:
+            known = any(statement is line for line in (*inner.lines, last))
+            if not known and not _only_settings(self.file, statement):
+                raise Blocked("TFM108", call, f"`{title}` does more than to make a RunConfig")
+        self.lines.append(function)
         return found
+
+
+def _only_settings(file: ParsedFile, line: cst.BaseStatement | cst.BaseSmallStatement) -> bool:
+    """Whether a statement only says something, or makes (a part of) a ConfigProto."""
+    if not isinstance(line, cst.SimpleStatementLine) or not all(
+        isinstance(small, cst.Assign | cst.Expr) for small in line.body
+    ):
+        return False
+    return all((file.imports.tensorflow(c.func) or "").endswith(("ConfigProto", "Options")) for c in calls_in(line))
+
+
+def _receiver(value: cst.BaseExpression) -> cst.Name | None:
+    """`name` of `name.replace(...)`."""
+    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value == "replace":
+        return value.func.value if isinstance(value.func.value, cst.Name) else None
+    return None
+
+
+class _Walk:
+    """What a name may stand for when the statements of a block have run; `emptied` are `if`s of nothing else."""
+
+    def __init__(self, reader: _Reader, name: str, lines: Sequence[cst.BaseStatement]) -> None:
+        self.reader = reader
+        self.name = name
+        self.lines = list(lines)
+        self.branches = 0
+        self.emptied: list[cst.BaseStatement] = []
+
+    def block(self, block: cst.CSTNode, cases: list[Arguments]) -> list[Arguments]:
+        for statement in getattr(block, "body", ()):
+            cases = self.statement(statement, cases)
+        return cases
+
+    def statement(self, node: cst.CSTNode, cases: list[Arguments]) -> list[Arguments]:
+        if any(node is line for line in self.lines):
+            assert isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Assign)
+            value = node.body[0].value
+            more = self.reader.again(self.name, value)
+            if more is not None:
+                return [{**case, **more} for case in cases]
+            if cases and not self.branches:
+                raise Blocked("TFM108", node, f"`{self.name}` stands for more than one RunConfig")
+            return self.reader.read(value)
+        if isinstance(node, cst.If):
+            return self.branch(node, cases)
+        if isinstance(node, cst.With | cst.For | cst.While | cst.Try):
+            return self.block(node.body, cases)
+        return cases
+
+    def branch(self, node: cst.If, cases: list[Arguments]) -> list[Arguments]:
+        """What the name may stand for behind an `if`; the branch that the Estimator stands in is the one that runs."""
+        if any(node.body is n for n in self.reader.around):
+            return self.block(node.body, cases)
+        if node.orelse is not None and any(node.orelse is n for n in self.reader.around):
+            if isinstance(node.orelse, cst.If):
+                return self.branch(node.orelse, cases)
+            return self.block(node.orelse.body, cases)
+        self.branches += 1
+        one = self.block(node.body, cases)
+        other: list[Arguments] = cases
+        if isinstance(node.orelse, cst.If):
+            other = self.branch(node.orelse, cases)
+        elif isinstance(node.orelse, cst.Else):
+            other = self.block(node.orelse.body, cases)
+        self.branches -= 1
+        if self._is_emptied(node):
+            self.emptied.append(node)
+        return one if one is other else [*one, *(c for c in other if not any(c is known for known in one))]
+
+    def _is_emptied(self, node: cst.If) -> bool:
+        """Whether an `if` holds nothing but lines that go, and its tests call nothing."""
+        gone = [*self.lines, *self.emptied]
+
+        def empty(block: cst.CSTNode) -> bool:
+            return all(any(s is g for g in gone) for s in getattr(block, "body", ()))
+
+        if calls_in(node.test) or not empty(node.body):
+            return False
+        if node.orelse is None:
+            return True
+        if isinstance(node.orelse, cst.If):
+            return any(node.orelse is one for one in self.emptied) or self._is_emptied(node.orelse)
+        return empty(node.orelse.body)
 
 
 class _Assignments(cst.CSTVisitor):
@@ -154,6 +376,22 @@ class _Assignments(cst.CSTVisitor):
         self.scope = scope
         self.found: list[tuple[cst.SimpleStatementLine, cst.Name, cst.BaseExpression]] = []
         self.plain = True
+        self._around: list[cst.CSTNode] = []
+        self._branches: dict[int, bool] = {}
+
+    def branched(self, line: cst.SimpleStatementLine) -> bool:
+        """Whether nothing but `if`s (and `with`s) stands around a line."""
+        return self._branches[id(line)]
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.For | cst.While | cst.Try):
+            self._around.append(node)
+        return super().on_visit(node)
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        super().on_leave(original_node)
+        if self._around and self._around[-1] is original_node:
+            self._around.pop()
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         return node is self.scope
@@ -165,6 +403,7 @@ class _Assignments(cst.CSTVisitor):
         self.plain = self.plain and node.name.value != self.name
 
     def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self._branches[id(node)] = not self._around
         for small in node.body:
             if isinstance(small, cst.Assign):
                 targets = [t.target for t in small.targets]

@@ -190,6 +190,7 @@ class _ProgramReader:
         self.lent: list[Lent] = []
         self.classes: list[cst.ClassDef] = []
         self.made: list[cst.Call] = []
+        self.values: list[tuple[cst.CSTNode, cst.BaseExpression]] = []
         self.remarks: list[Blocked] = []
         self.session = Session()
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
@@ -265,11 +266,10 @@ class _ProgramReader:
     def _check_steady(self, program: TrainingProgram) -> None:
         """The arguments of specs are evaluated later than they were: their names must not change in between."""
         last = program.calls[-1]
-        for call in self.made:
-            for arg in call.args:
-                if _among(arg.value, self.dropped):
-                    continue
-                changed = rebound(self.file, self.scope, arg.value, call, last)
+        read = [(call, arg.value) for call in self.made for arg in call.args if not arg.star]
+        for place, value in [*read, *self.values]:
+            if not _among(value, self.dropped):
+                changed = rebound(self.file, self.scope, value, place, last)
                 if changed is not None:
                     name, node = changed
                     raise Blocked("TFM109", node, f"`{name}`, which a spec or RunConfig reads, changes before its use")
@@ -330,11 +330,13 @@ class _ProgramReader:
     def _config(self, node: cst.BaseExpression | None) -> Arguments:
         """The arguments of the RunConfig that count; remarks say what is left out."""
         given = [arg.value for place in self.places if place.name in _ESTIMATORS for arg in place.call.args]
+        around = path_to(self.scope, self.place.call)
         found = read_run_config(
-            self.file, self.scope, node, lambda name: any(name is value for value in given), self._is_conditional
+            self.file, self.scope, around, node, lambda name: any(name is v for v in given), self._is_conditional
         )
         self.removed += found.lines
         self.made += found.calls
+        self.values += found.values
         self.dropped += found.dropped
         self._session(found)
         return found.arguments

@@ -65,7 +65,8 @@ SESSION = (
     "master",
     "evaluation_master",
 )
-COLLECTIVE = ("device_fn", "eval_distribute", "experimental_distribute")
+COLLECTIVE = ("device_fn", "experimental_distribute")
+DISTRIBUTE = ("train_distribute", "eval_distribute", "remote_cluster")
 
 RULES = (
     Rule(
@@ -76,6 +77,15 @@ RULES = (
 An Estimator with `warm_start_from` starts with variables of a TensorFlow 1 checkpoint, found by name. The weights of
 the Keras model have other names, and a start from other weights would be another training. Remove the argument,
 migrate, and load the weights into the model before it is trained.
+""",
+    ),
+    Rule(
+        "TFM173",
+        "eval_distribute is left out",
+        Severity.REVIEW,
+        """
+An Estimator could evaluate under another strategy than it trained under. A Keras model trains and evaluates under the
+strategy that it was made in; the results of an evaluation do not depend on it, other than by the size of the batches.
 """,
     ),
     Rule(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.proving import Servers, prove
+from migrator.harness.environments import migrated_python, original_python
+from tests.end_to_end.proving import Servers, prove, prove_project
 
 pytestmark = pytest.mark.tensorflow
 
@@ -59,3 +61,43 @@ def test_construct(construct: str, servers: Servers, tmp_path: Path) -> None:
     lines, config, written = CASES[construct]
     new = prove(PROGRAM.format(lines=lines, config=config), servers, tmp_path)
     assert written in new
+
+
+OLD = """\
+import numpy as np
+import tensorflow as tf
+
+
+def eval_data(x, y):
+    return tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+
+
+def old_score():
+    with tf.Graph().as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [None, 3])
+        with tf.compat.v1.variable_scope("old", reuse=tf.compat.v1.AUTO_REUSE):
+            w = tf.compat.v1.get_variable("w", [x.shape[1], 2], initializer=tf.compat.v1.ones_initializer())
+        y = tf.compat.v1.layers.dense(x @ w, 2, kernel_initializer=tf.compat.v1.constant_initializer(0.5), name="d")
+        best = tf.compat.v1.argmax(y * [1.0, 2.0], dimension=1)
+        config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
+        with tf.compat.v1.Session(config=config) as session:
+            session.run(tf.compat.v1.global_variables_initializer())
+            feed = {x: np.arange(6.0).reshape(2, 3)}
+            return [a.tolist() for a in session.run([tf.compat.v1.log(y), best, tf.compat.v1.rsqrt(y)], feed)]
+"""
+
+
+def test_unused_code_still_computes_what_it_did(servers: Servers, tmp_path: Path) -> None:
+    text = PROGRAM.format(lines="", config="None").replace(
+        "import tensorflow as tf\n", "import old\nimport tensorflow as tf\n"
+    )
+    text = text.replace("return tf.data.Dataset.from_tensor_slices((x, y)).batch(8)", "return old.eval_data(x, y)")
+    new = prove_project({"train.py": text, "old.py": OLD}, "train.py", servers, tmp_path)
+    assert "v1.get_variable" in new["old.py"]
+    answers = []
+    for kind, python in (("original", original_python()), ("migrated", migrated_python())):
+        command = [str(python), "-c", "import old; print(old.old_score())"]
+        done = subprocess.run(command, cwd=tmp_path / kind, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        answers.append(done.stdout.strip().splitlines()[-1])
+    assert answers[0] == answers[1]

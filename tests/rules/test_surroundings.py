@@ -71,10 +71,113 @@ def test_run_configs(name: str) -> None:
     assert "replace(" not in new and "config" not in new
 
 
+CONDITION = "import os\n"
+CHOSEN = {
+    "in both branches": (
+        "if os.name == 'x':\n    config = tf.estimator.RunConfig(model_dir='m', save_summary_steps=5)\n"
+        "else:\n    config = tf.estimator.RunConfig(model_dir='m', tf_random_seed=None)",
+        ["TFM107"],
+    ),
+    "in three": (
+        "if os.name == 'x':\n    config = tf.estimator.RunConfig('m', keep_checkpoint_max=1)\n"
+        "elif os.name == 'y':\n    config = tf.estimator.RunConfig('m')\n"
+        "else:\n    config = tf.estimator.RunConfig(model_dir='m', save_checkpoints_secs=60)",
+        ["TFM107"],
+    ),
+    "replaced in one": (
+        "config = tf.estimator.RunConfig('m')\nif os.name == 'x':\n"
+        "    config = config.replace(save_checkpoints_steps=7)",
+        ["TFM107"],
+    ),
+    "made anew in one": (
+        "config = tf.estimator.RunConfig('m')\nif os.name == 'x':\n"
+        "    config = tf.estimator.RunConfig(model_dir='m', log_step_count_steps=3)",
+        ["TFM107"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_run_configs_that_differ_in_what_does_not_count(name: str) -> None:
+    lines, codes = CHOSEN[name]
+    text = configured(CONDITION + lines)
+    new = migrated(text)
+    assert "RunConfig" not in new and "os.name" not in new and "model_dir = 'm'\n" in new
+    assert sorted(set(review(text))) == codes
+
+
+def test_a_branch_with_more_in_it_stays() -> None:
+    lines = (
+        "if os.name == 'x':\n    print('quick')\n    config = tf.estimator.RunConfig(save_summary_steps=None)\n"
+        "else:\n    config = tf.estimator.RunConfig()"
+    )
+    assert "if os.name == 'x':\n    print('quick')\nelse:\n    pass\n" in migrated(configured(CONDITION + lines))
+
+
+def test_the_branch_of_the_estimator_is_the_one_that_counts() -> None:
+    text = configured("")
+    at = text.index("estimator = ")
+    lines = ""
+    for test, name, seed in (("if os.name == 'x'", "one", 1), ("else", "two", 2)):
+        config = f"config = tf.estimator.RunConfig(model_dir='{name}', tf_random_seed={seed})"
+        made = text[at:].replace("estimator = ", f"{name} = ").replace("estimator.train", f"{name}.train").rstrip("\n")
+        made = "\n".join([config, made]).replace("\n", "\n    ")
+        lines += f"{test}:\n    {made}\n"
+    new = migrated(text[:at] + "import os\n" + lines)
+    first, second = new[new.index("\nif os.name") :].split("else:\n")
+    assert "'one'" in first and "set_seed(1)" in first and "'two'" not in first
+    assert "'two'" in second and "set_seed(2)" in second and "'one'" not in second
+
+
+MADE_BY = {
+    "a dict": (
+        "settings = {'model_dir': 'm', 'tf_random_seed': 7, 'save_summary_steps': 3}",
+        ", config=tf.estimator.RunConfig(**settings)",
+    ),
+    "a call of dict": (
+        "settings = dict(model_dir='m', tf_random_seed=7)\nconfig = tf.estimator.RunConfig(**settings)",
+        "",
+    ),
+    "a function": (
+        'folder = \'m\'\n\n\ndef make(seed, folder, steps=3):\n    """Makes it."""\n'
+        "    session = tf.ConfigProto()\n    session.allow_soft_placement = True\n"
+        "    return tf.estimator.RunConfig(folder, seed, save_summary_steps=steps, session_config=session)\n\n\n",
+        ", config=make(7, folder=folder)",
+    ),
+    "a function with a name": (
+        "def make():\n    config = tf.estimator.RunConfig(model_dir='m')\n"
+        "    config = config.replace(tf_random_seed=7)\n    return config\n\n\n",
+        ", config=make()",
+    ),
+    "a DistributeConfig of nothing": (
+        "",
+        ", config=tf.estimator.RunConfig('m', 7, experimental_distribute=tf.contrib.distribute.DistributeConfig("
+        "train_distribute=None, eval_distribute=None))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MADE_BY)
+def test_run_configs_that_are_made_elsewhere(name: str) -> None:
+    lines, argument = MADE_BY[name]
+    new = migrated(configured(lines, argument or ", config=config"))
+    assert "tf.random.set_seed(7)" in new and ("'m'" in new) and "make(" not in new.replace("make_inputs(", "")
+    assert "settings" not in new and "RunConfig" not in new and "session" not in new
+
+
 REFUSED_CONFIGS = {
     "by condition": "config = tf.estimator.RunConfig()\nif __name__:\n    config = config.replace(model_dir='m')",
+    "a seed by condition": "if __name__:\n    config = tf.estimator.RunConfig(tf_random_seed=1)\n"
+    "else:\n    config = tf.estimator.RunConfig(tf_random_seed=2)",
+    "a dict that is read elsewhere": "d = {}\nprint(d)\nconfig = tf.estimator.RunConfig(**d)",
+    "a dict by condition": "d = {'model_dir': 'm'}\nif __name__:\n    d['tf_random_seed'] = 3\n"
+    "config = tf.estimator.RunConfig(**d)",
+    "in a loop": "for i in range(2):\n    config = tf.estimator.RunConfig(tf_random_seed=1)",
     "used elsewhere": "config = tf.estimator.RunConfig()\nprint(config.model_dir)",
-    "of a function": "def f():\n    return tf.estimator.RunConfig()\n\nconfig = f()",
+    "of a function that does more": "def f():\n    print()\n    return tf.estimator.RunConfig()\n\nconfig = f()",
+    "of a function that computes": "def f(x):\n    x = x + 1\n    return tf.estimator.RunConfig(tf_random_seed=x)\n\n"
+    "config = f(1)",
+    "of a function that is called twice": "def f():\n    return tf.estimator.RunConfig()\n\nconfig = f()\nprint(f())",
     "device_fn": "config = tf.estimator.RunConfig(device_fn=lambda op: '/cpu:0')",
     "two": "config = tf.estimator.RunConfig()\nconfig = tf.estimator.RunConfig(model_dir='m')",
 }

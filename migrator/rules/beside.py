@@ -1,0 +1,30 @@
+"""Rules about code beside the training program. The code is in program/beside.py and emit/beside.py."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM171",
+        "TensorFlow 1 code that the program does not run",
+        Severity.REVIEW,
+        """
+A function or a class of the program's files that nothing in the given files names (a helper that is not used any more,
+an older form of one that is) holds TensorFlow 1 code that would block the program. It is left as it is, with its
+symbols spelled so that they mean the same in TensorFlow 2: `tf.compat.v1.get_variable` for `tf.get_variable`. Such code
+needs a graph (`with tf.Graph().as_default():`) when it is run there. Remove it if nobody needs it.
+""",
+    ),
+    Rule(
+        "TFM172",
+        "code that the program does not run, and that TensorFlow 2 cannot run",
+        Severity.REVIEW,
+        """
+As TFM171, but the named symbol does not exist in TensorFlow 2.21, not even in `tf.compat.v1`: `tf.contrib`, or a module
+inside TensorFlow. Nothing in the given files names the function, so that the program does not need it; whoever calls it
+under TensorFlow 2 gets an AttributeError. Remove it, or replace the symbol.
+""",
+    ),
+)
