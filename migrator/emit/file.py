@@ -11,7 +11,7 @@ import libcst as cst
 
 from migrator.names.imports import SWITCHES, canonical, dotted, imports_tensorflow
 from migrator.program.comments import comment_lines
-from migrator.program.parsed import Blocked
+from migrator.program.parsed import Blocked, names_in
 from migrator.rules.rewriter import Rewriter
 
 _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
@@ -223,7 +223,7 @@ def _own(node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> list[cst.
 
 
 def insert_classes(module: cst.Module, classes: Mapping[str, str]) -> cst.Module:
-    """The module with classes (name and text) before its first function or class."""
+    """The module with classes (name and text) before its first function or class, or the line that uses one."""
     if not classes:
         return module
     two = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
@@ -232,7 +232,14 @@ def insert_classes(module: cst.Module, classes: Mapping[str, str]) -> cst.Module
         for statement in cst.parse_module(text).body:  # own indentation, so that it takes the file's
             new.append(statement.with_changes(leading_lines=two))
     body = list(module.body)
-    at = next((i for i, s in enumerate(body) if isinstance(s, cst.FunctionDef | cst.ClassDef)), len(body))
+    at = next(
+        (
+            i
+            for i, s in enumerate(body)
+            if isinstance(s, cst.FunctionDef | cst.ClassDef) or names_in(s) & classes.keys()
+        ),
+        len(body),
+    )
     if at < len(body):
         lines = list(_leading(body[at]))
         while lines and lines[0].comment is None:

@@ -12,20 +12,21 @@ import libcst as cst
 
 from migrator.emit import optimizer as optimizer_of
 from migrator.emit.file import FileChanges, FileRewriter
-from migrator.emit.layout import bracket, call, statements
+from migrator.emit.layout import statements
+from migrator.emit.mapped_metrics import metric_tuple
 from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
 from migrator.findings import Finding, Severity
 from migrator.names.symbols import MODE_KEYS, home, is_namespace
 from migrator.program.body import names_given
 from migrator.program.calls import bind, is_none
-from migrator.program.mapped import KEPT, MappedFunction, MetricSite, is_summary, values_of
+from migrator.program.mapped import KEPT, MappedFunction, is_summary, metric_pairs, pair_of, values_of
 from migrator.program.modes import SPEC, TRAIN, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.rules import catalogue, mapped
 from migrator.rules.layers import runs_updates
-from migrator.rules.metrics import Metric, is_metric, read_metric
+from migrator.rules.metrics import is_metric
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import CallRule, TrainingContext
 
@@ -60,22 +61,33 @@ def model_class(name: str, indent: str) -> str:
 class {name}(tf.keras.Model):
     """Runs a model_fn of TensorFlow 1 code; its variables become weights, under their TensorFlow 1 names."""
 
-    def __init__(self, forward, metrics=()):
+    def __init__(self, forward):
         super().__init__()
         self.forward = forward
         self.mean_loss = tf.keras.metrics.Mean(name="loss")
-        self.metrics_by_name = {{metric.name: metric for metric in metrics}}
+        self.metrics_by_name = {{}}
 
-    def make_variables(self, dataset):
+    @property
+    def metrics(self):
+        return [self.mean_loss, *self.metrics_by_name.values()]
+
+    def make_variables(self, dataset, modes=("train",)):
         """Makes the variables, for batches like those of a dataset, so that they can be trained or restored."""
         features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
-        tf.function(self.run, autograph=False).get_concrete_function(features, labels, "train")
+        for mode in modes:
+            tf.function(self.run, autograph=False).get_concrete_function(features, labels, mode)
 
     @tf.compat.v1.keras.utils.track_tf1_style_variables
     def run(self, features, labels, mode):
         # Entered anew, a scope counts anew: layers without a name get the same name in every call.
         with tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope()):
-            return self.forward(features, labels, mode)
+            spec = self.forward(features, labels, mode)
+        metrics = spec.get("metrics") or {{}}
+        for name, (make, *_) in metrics.items():
+            if name not in self.metrics_by_name:
+                with tf.init_scope():
+                    self.metrics_by_name[name] = make()
+        return {{**spec, "metrics": {{name: values for name, (_, *values) in metrics.items()}}}}
 
     def train_step(self, data):
         features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
@@ -91,7 +103,7 @@ class {name}(tf.keras.Model):
         spec = self.run(features, labels, "eval")
         self.mean_loss.update_state(spec["loss"])
         results = {{"loss": self.mean_loss.result()}}
-        for name, values in (spec.get("metrics") or {{}}).items():
+        for name, values in spec["metrics"].items():
             self.metrics_by_name[name].update_state(*values)
             results[name] = self.metrics_by_name[name].result()
         return results
@@ -101,6 +113,37 @@ class {name}(tf.keras.Model):
         return self.run(features, labels, "infer")["predictions"]
 '''
     return text.replace("    ", indent)
+
+
+def variable_function(name: str, indent: str) -> str:
+    """The function that makes the `tf.Variable`s of a mapped model_fn, as source text."""
+    text = f'''\
+def {name}(initial_value, name="Variable", trainable=True, dtype=None):
+    """A tf.Variable of TensorFlow 1 code in a Keras model: made by the first call, found again by the next ones."""
+    if dtype is None:
+        with tf.Graph().as_default():
+            dtype = tf.convert_to_tensor(initial_value()).dtype
+    with tf.compat.v1.variable_scope(None, default_name=name) as scope:
+        own_name = scope.name.rpartition("/")[2]
+    outer = tf.compat.v1.get_variable_scope()
+    with tf.compat.v1.variable_scope(outer, reuse=tf.compat.v1.AUTO_REUSE, auxiliary_name_scope=False) as scope:
+        scope.set_regularizer(None)
+        return tf.compat.v1.get_variable(own_name, initializer=initial_value, trainable=trainable, dtype=dtype)
+'''
+    return text.replace("    ", indent)
+
+
+_SHARED_EMBEDDINGS = "tf.feature_column.shared_embedding_columns"
+_SHARED_FUNCTION = '''\
+def {name}(*args, **kwargs):
+    """Shared embedding columns; TensorFlow refuses to make them eagerly."""
+    with tf.Graph().as_default():
+        return tf.compat.v1.feature_column.shared_embedding_columns(*args, **kwargs)
+'''
+_VARIABLE = (
+    *("initial_value", "trainable", "collections", "validate_shape", "caching_device", "name", "variable_def", "dtype"),
+    *("expected_shape", "import_scope", "constraint", "use_resource", "synchronization", "aggregation", "shape"),
+)
 
 
 # -- symbols -----------------------------------------------------------------------------------------------------------
@@ -132,7 +175,11 @@ class MappedRewriter(FileRewriter):
         self.mode_names: ModeNames | None = None
         self.dropped_partitioners: list[cst.CSTNode] = []
         self.safe = _safe_calls()
+        self.pairs = {k: v for node in region for k, v in metric_pairs(file, node).items()}
+        self.unreached: frozenset[cst.CSTNode] = frozenset()
         self._inside = 0
+        self._unused = 0
+        self._shared: set[cst.CSTNode] = set()
         self._negative: set[cst.CSTNode] = set()
         return self
 
@@ -143,6 +190,8 @@ class MappedRewriter(FileRewriter):
             return False
         if node in self.region:
             self._inside += 1
+        if node in self.unreached:
+            self._unused += 1
         return super().on_visit(node)
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
@@ -151,6 +200,8 @@ class MappedRewriter(FileRewriter):
         new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
         if original_node in self.region:
             self._inside -= 1
+        if original_node in self.unreached:
+            self._unused -= 1
         return new
 
     def _is_removed(self, node: cst.CSTNode) -> bool:
@@ -159,18 +210,23 @@ class MappedRewriter(FileRewriter):
     # -- what is rewritten --
 
     def visit_Comparison(self, node: cst.Comparison) -> bool:
-        return True if self._inside else super().visit_Comparison(node)
+        return True if self._inside or self._unused else super().visit_Comparison(node)
 
     def visit_With(self, node: cst.With) -> bool:
-        return True if self._inside else super().visit_With(node)
+        return True if self._inside or self._unused else super().visit_With(node)
 
     def leave_With(
         self, original_node: cst.With, updated_node: cst.With
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
-        return updated_node if self._inside else super().leave_With(original_node, updated_node)
+        return updated_node if self._inside or self._unused else super().leave_With(original_node, updated_node)
 
     def visit_Call(self, node: cst.Call) -> bool:
+        if self._unused:
+            return True
         if not self._inside:
+            if self.imports.tensorflow(node.func) == _SHARED_EMBEDDINGS:
+                self._shared.add(node)
+                self._consumed.add(node.func)
             return super().visit_Call(node)
         name = self.imports.tensorflow(node.func)
         if name is not None:
@@ -180,7 +236,11 @@ class MappedRewriter(FileRewriter):
         return True
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if self._unused:
+            return updated_node
         if not self._inside:
+            if original_node in self._shared:
+                return self._shared_embeddings(updated_node)
             return super().leave_Call(original_node, updated_node)
         name = self.imports.tensorflow(original_node.func)
         if name is None:
@@ -195,11 +255,13 @@ class MappedRewriter(FileRewriter):
         if name == "tf.estimator.EstimatorSpec":
             return _spec(original, updated)
         if is_metric(original, self.imports):
-            return _metric_values(read_metric(original, self.imports, self.code), original, updated)
+            return self._metric(original, updated)
         if self.model is not None:
             found = self._of_model(name, original)
             if found is not None:
                 return found
+        if name in ("tf.Variable", "tf.contrib.eager.Variable"):
+            return self._variable(name, original, updated)
         if name == "tf.variable_scope":
             updated = self._without_partitioner(original, updated)
         if name in self.safe:
@@ -219,6 +281,34 @@ class MappedRewriter(FileRewriter):
                 if not mapped.in_compat(name):
                     raise
         return updated.with_changes(func=self._reference(name, original.func, original.func))
+
+    def _variable(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """`tf.Variable(...)` as a call of a function of the file that finds the variable again in every later call."""
+        bound = bind(updated, _VARIABLE, name, "TFM151")
+        for key in bound.keys() - {"initial_value", "trainable", "name", "dtype"}:
+            if not (is_none(bound[key]) or key in ("validate_shape", "expected_shape", "use_resource")):
+                raise Blocked("TFM151", original, f"`{key}` of a `tf.Variable` is not carried over")
+        if "initial_value" not in bound:
+            raise Blocked("TFM151", original, "a `tf.Variable` without a value is not carried over")
+        value = bound["initial_value"]
+        given = self.code(value) if isinstance(value, cst.Lambda) else f"lambda: {self.code(value)}"
+        parts = [given, *(f"{key}={self.code(bound[key])}" for key in ("name", "trainable", "dtype") if key in bound)]
+        title = "variable" if "variable" not in self.file.names else "tf1_variable"
+        self.classes[title] = variable_function(title, self.file.module.default_indent)
+        return cst.parse_expression(f"{title}({', '.join(parts)})")
+
+    def _metric(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        new, metric = metric_tuple(
+            original,
+            updated,
+            self.imports,
+            self.code,
+            lambda name: values_of(self.file.module, name),
+            self.classes,
+            self.file.module.default_indent,
+        )
+        self.remarks += [Blocked(code, original, text) for code, text in metric.remarks]
+        return new
 
     def _spelled(self, name: str, original: cst.BaseExpression) -> cst.BaseExpression:
         return original if self.code(original) == name else cst.parse_expression(name)
@@ -260,6 +350,10 @@ class MappedRewriter(FileRewriter):
         return updated.with_changes(args=kept)
 
     def _reference(self, name: str, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        if self._unused and not name.startswith(("tf.flags", "tf.app.flags")):
+            return self._not_reached(name, original)
+        if not self._inside and home(name) is None and mapped.may_stay_outside(name) and name not in MODE_KEYS:
+            return cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}")
         if not self._inside or name in MODE_KEYS or name.startswith(("tf.flags", "tf.app.flags")):
             return super()._reference(name, original, updated)
         reason = mapped.refused(name)
@@ -282,6 +376,28 @@ class MappedRewriter(FileRewriter):
         )
         return updated
 
+    def _not_reached(self, name: str, original: cst.BaseExpression) -> cst.BaseExpression:
+        """A symbol in a function that nothing calls: it is only spelled anew."""
+        head, rest = name, ""
+        while head.count(".") >= 1:
+            found = home(head)
+            if mapped.in_compat(head):
+                return cst.parse_expression(f"tf.compat.v1.{head.removeprefix('tf.')}{rest}")
+            if found is not None:
+                return cst.parse_expression(found.name + rest)
+            head, _, last = head.rpartition(".")
+            rest = f".{last}{rest}"
+        self.remarks.append(Blocked("TFM155", original, f"nothing calls this line, and TensorFlow 2 has no `{name}`"))
+        return cst.parse_expression(name)
+
+    def _shared_embeddings(self, updated: cst.Call) -> cst.Call:
+        """shared_embedding_columns outside the network: it makes no variables yet, but does not run eagerly."""
+        title = "shared_embedding_columns"
+        while title in self.file.names:
+            title += "_of_graphs"
+        self.classes[title] = _SHARED_FUNCTION.format(name=title).replace("    ", self.file.module.default_indent)
+        return updated.with_changes(func=cst.Name(title))
+
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         if self._inside and original_node.attr.value == "value" and self._is_dimension(original_node.value):
             return updated_node.value  # a number, or None, in TensorFlow 2
@@ -299,7 +415,21 @@ class MappedRewriter(FileRewriter):
             return isinstance(node.func, cst.Attribute) and node.func.attr.value == "get_shape"
         return isinstance(node, cst.Attribute) and node.attr.value == "shape"
 
+    def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        """`value, update = tf.metrics.X(...)` has one name for both."""
+        if not self._inside or not is_metric(original_node.value, self.imports):
+            return updated_node
+        targets = [
+            t.with_changes(target=t.target.elements[0].value)
+            if isinstance(t.target, cst.Tuple) and isinstance(t.target.elements[0].value, cst.Name)
+            else t
+            for t in updated_node.targets
+        ]
+        return updated_node.with_changes(targets=targets)
+
     def leave_Tuple(self, original_node: cst.Tuple, updated_node: cst.Tuple) -> cst.BaseExpression:
+        if self._inside and (name := pair_of(original_node, self.pairs)) is not None:
+            return cst.Name(name)
         if len(updated_node.elements) == len(original_node.elements):
             return updated_node
         last = updated_node.elements[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
@@ -371,17 +501,6 @@ def _spec(original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
     )
 
 
-def _metric_values(metric: Metric, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
-    """What a Keras metric is given: the tensors that the TensorFlow 1 metric was."""
-    wanted = [node for node in (metric.labels, metric.predictions, metric.values, metric.weights) if node is not None]
-    new = {id(old.value): arg.value for old, arg in zip(original.args, updated.args, strict=True)}
-    given = [new[id(node)] for node in wanted]
-    elements = [cst.Element(value) for value in given]
-    if len(elements) == 1:
-        elements = [elements[0].with_changes(comma=cst.Comma())]
-    return cst.Tuple(elements)
-
-
 # -- the function ------------------------------------------------------------------------------------------------------
 
 
@@ -419,14 +538,11 @@ class _Emitter:
         name = free("forward", self.taken)
         before, optimizer = self._optimizer(train)
         forward = self._forward(name, model)
-        arguments = [name]
-        metrics = self._metrics()
-        if metrics:
-            arguments.append(f"metrics={bracket(metrics, self.indent, 1)}")
+        modes = ', modes=("train", "eval")' if self.function.metrics else ""
         lines = [
-            call(f"{model} = {CLASS}", arguments, self.indent, 0),
+            f"{model} = {CLASS}({name})",
             f"{model}.compile(optimizer={optimizer})",
-            f"{model}.make_variables({dataset})",
+            f"{model}.make_variables({dataset}{modes})",
             f"return {model}",
         ]
         end = statements("\n".join(lines) + "\n", self.file.module)
@@ -556,7 +672,8 @@ class _Emitter:
             new_statement = self._natively(statement.node)
             assert isinstance(new_statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
             kept.insert(0, new_statement)
-            wanted |= names_in(new_statement)
+            replaced = _replaced(statement.node)
+            wanted = (wanted - replaced) | (names_in(new_statement) - replaced)
             bad = names_in(new_statement) & forbidden
             if bad:
                 message = f"the optimizer is computed from `{sorted(str(b) for b in bad)[0]}`"
@@ -569,26 +686,6 @@ class _Emitter:
         self.problems += self.native.problems[known:]
         assert isinstance(new, cst.CSTNode)
         return new
-
-    # -- metrics --
-
-    def _metrics(self) -> list[str]:
-        found: dict[str, str] = {}
-        for site in self.function.metrics:
-            text = self._metric(site)
-            if found.setdefault(site.key, text) != text:
-                raise Blocked("TFM501", site.call, f"two different metrics have the key `{site.key}`")
-        return list(found.values())
-
-    def _metric(self, site: MetricSite) -> str:
-        metric = read_metric(site.call, site.file.imports, site.file.code)
-        if metric.body or metric.update not in ("{0}", "{0}, {1}"):
-            message = f"`tf.metrics.{metric.function}` is not carried over in the mapped form"
-            where = site.call if site.file is self.file else self.function.node.name
-            raise Blocked("TFM501", where, message)
-        if site.file is self.file:
-            self.remarks += [Blocked(code, site.call, text) for code, text in metric.remarks]
-        return f"tf.keras.metrics.{metric.keras}({', '.join([*metric.arguments, f'name={_quoted(site.key)}'])})"
 
 
 class _Normalizations(cst.CSTVisitor):
@@ -604,6 +701,14 @@ class _Normalizations(cst.CSTVisitor):
             "tf.layers.BatchNormalization",
         ):
             self.found = self.found or node
+
+
+def _replaced(node: cst.BaseStatement) -> set[str]:
+    """The names that a statement gives a value to, whatever they were before."""
+    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
+    if not isinstance(small, cst.Assign):
+        return set()
+    return {t.target.value for t in small.targets if isinstance(t.target, cst.Name)} - names_in(small.value)
 
 
 def names_given_in(function: cst.FunctionDef) -> set[str]:
@@ -636,10 +741,6 @@ class _Given(cst.CSTVisitor):
         elif isinstance(target, cst.Tuple | cst.List):
             for element in target.elements:
                 self._add(element.value)
-
-
-def _quoted(key: str) -> str:
-    return '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _set_off(lines: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:

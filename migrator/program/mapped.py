@@ -6,13 +6,13 @@ served what Keras does now. Everything else stays TensorFlow 1 code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from migrator.program.body import Parameters
-from migrator.program.calls import bind, is_none, string
+from migrator.program.calls import bind, is_none
 from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, Modes, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import Region, reach
@@ -25,22 +25,14 @@ _HOOKS = ("training_chief_hooks", "training_hooks", "scaffold", "evaluation_hook
 
 
 @dataclass(frozen=True)
-class MetricSite:
-    """A `tf.metrics` call, the key that its result gets, and the file that holds it."""
-
-    file: ParsedFile
-    key: str
-    call: cst.Call
-
-
-@dataclass(frozen=True)
 class MappedFunction:
     """A model_fn and the ends of it that change.
 
     `specs` are its EstimatorSpec calls. `dead` are the statements that only served dropped arguments of specs (the
     training, what is exported) or summaries, and the names among the targets of others that are not read any more.
     `train` is its straight list of statements in TRAIN mode, `train_op` and `loss` are what the spec of that mode
-    says. `region` are the functions and classes that it reaches, itself included, each with its file.
+    says, `metrics` tells whether there are any. `region` are the functions and classes that it reaches, itself
+    included, each with its file.
     """
 
     file: ParsedFile
@@ -52,7 +44,7 @@ class MappedFunction:
     train: StraightBody
     train_op: cst.BaseExpression
     loss: cst.BaseExpression
-    metrics: tuple[MetricSite, ...]
+    metrics: bool
     region: Region
     predictions: tuple[cst.BaseExpression, ...]
 
@@ -112,7 +104,7 @@ def read_mapped_function(
         train=train,
         train_op=train_ops[0],
         loss=training[0]["loss"],
-        metrics=tuple(_metrics(region)),
+        metrics=_check_metrics(node, region, {*dead, *(s for _, s in summaries)}),
         region=region,
         predictions=tuple(a["predictions"] for a in bound.values() if not is_none(a.get("predictions"))),
     )
@@ -167,59 +159,103 @@ class _Lines(cst.CSTVisitor):
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
 
-def _metrics(region: Region) -> list[MetricSite]:
-    """The tf.metrics calls of a region. Raises Blocked (TFM501) for one whose key is not written out."""
-    found: list[MetricSite] = []
+def metric_pairs(file: ParsedFile, function: cst.CSTNode) -> dict[str, str]:
+    """What `value, update = tf.metrics.X(...)` calls the two parts, anywhere in a function."""
+    finder = _MetricNames(file)
+    function.visit(finder)
+    return finder.pairs
+
+
+def pair_of(node: cst.CSTNode, pairs: Mapping[str, str]) -> str | None:
+    """The first name of `(value, update)`, which put the two parts of a metric together again."""
+    if not isinstance(node, cst.Tuple | cst.List) or len(node.elements) != 2:
+        return None
+    first, second = (element.value for element in node.elements)
+    if isinstance(first, cst.Name) and isinstance(second, cst.Name) and pairs.get(first.value) == second.value:
+        return first.value
+    return None
+
+
+def _check_metrics(own: cst.FunctionDef, region: Region, gone: Collection[cst.CSTNode]) -> bool:
+    """Whether a region makes metrics. Raises Blocked (TFM501) where one's value or update is read.
+
+    In the mapped form a metric is no pair of tensors. `gone` are statements that are left out.
+    """
+    any_found = False
     for function, file in region.items():
-        calls = _MetricCalls(file)
-        function.visit(calls)
-        for call in calls.found:
-            keys = calls.keys.get(call, []) + [
-                k for name in calls.names.get(call, []) for k in calls.named.get(name, [])
-            ]
-            if len(set(keys)) != 1:
-                raise Blocked(
-                    "TFM501", call, "this metric is not given to one key of eval_metric_ops that is written out"
-                )
-            found.append(MetricSite(file, keys[0], call))
-    return found
+        finder = _MetricNames(file)
+        function.visit(finder)
+        any_found = any_found or finder.found
+        reads = _MetricReads(finder.names, finder.pairs, gone)
+        function.visit(reads)
+        if reads.read is not None:
+            where = reads.read if file is region[own] else own.name
+            raise Blocked("TFM501", where, "the value of a metric is read: Keras only reports it")
+    return any_found
 
 
-class _MetricCalls(cst.CSTVisitor):
-    """tf.metrics calls, the keys they are given to directly, the names they get, and the keys those are given to."""
+class _MetricNames(cst.CSTVisitor):
+    """Whether there are tf.metrics calls, the names of what they return, and of its two parts."""
 
     def __init__(self, file: ParsedFile) -> None:
         super().__init__()
         self.file = file
-        self.found: list[cst.Call] = []
-        self.keys: dict[cst.CSTNode, list[str]] = {}
-        self.names: dict[cst.CSTNode, list[str]] = {}
-        self.named: dict[str, list[str]] = {}
+        self.found = False
+        self.names: set[str] = set()
+        self.pairs: dict[str, str] = {}
 
     def visit_Call(self, node: cst.Call) -> None:
-        if is_metric(node, self.file.imports):
-            self.found.append(node)
-        if isinstance(node.func, cst.Name) and node.func.value == "dict":
-            for arg in node.args:
-                if arg.keyword is not None:
-                    self._entry(arg.keyword.value, arg.value)
-
-    def visit_DictElement(self, node: cst.DictElement) -> None:
-        self._entry(string(node.key), node.value)
+        self.found = self.found or is_metric(node, self.file.imports)
 
     def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            element = target.target.slice[0].slice if isinstance(target.target, cst.Subscript) else None
-            if isinstance(element, cst.Index):
-                self._entry(string(element.value), node.value)
-            elif isinstance(target.target, cst.Name):
-                self.names.setdefault(node.value, []).append(target.target.value)
+        if is_metric(node.value, self.file.imports):
+            for target in node.targets:
+                if isinstance(target.target, cst.Name):
+                    self.names.add(target.target.value)
+                elif isinstance(target.target, cst.Tuple):
+                    names = [e.value.value for e in target.target.elements if isinstance(e.value, cst.Name)]
+                    self.pairs.update({names[0]: names[1]} if len(names) == 2 else {})
 
-    def _entry(self, key: str | None, value: cst.BaseExpression) -> None:
-        if key is not None:
-            self.keys.setdefault(value, []).append(key)
-            if isinstance(value, cst.Name):
-                self.named.setdefault(value.value, []).append(key)
+
+class _MetricReads(cst.CSTVisitor):
+    """Where one part of a metric's pair is taken."""
+
+    def __init__(self, names: Collection[str], pairs: Mapping[str, str], gone: Collection[cst.CSTNode]) -> None:
+        super().__init__()
+        self.names = names
+        self.pairs = pairs
+        self.parts = {*pairs.keys(), *pairs.values()}
+        self.gone = gone
+        self.read: cst.CSTNode | None = None
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if node in self.gone or pair_of(node, self.pairs) is not None:
+            return False
+        return super().on_visit(node)
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> bool:
+        return not isinstance(node.target, cst.Tuple)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        if isinstance(node.value, cst.Name) and node.value.value in self.names:
+            self.read = self.read or node
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
+        for side in (node.left, node.right):
+            if isinstance(side, cst.Name) and side.value in self.names:
+                self.read = self.read or node
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value in self.parts:
+            self.read = self.read or node
 
 
 # -- statements that nothing needs any more ----------------------------------------------------------------------------

@@ -145,7 +145,8 @@ def straighten(
 ) -> StraightBody:
     """Resolves the mode branches of a function body. Raises Blocked (TFM105, TFM106).
 
-    `lenient` leaves what cannot be resolved as one statement, whatever it does with the mode and with specs.
+    `lenient` leaves what cannot be resolved as one statement, whatever it does with the mode and with specs, and takes
+    the statements of every `with` one by one: they are only read, not written anew.
     """
     walker = _Walker(ModeNames(imports, mode, {}), _spread(body, imports), lenient)
     left = walker.block(body, ALL)
@@ -190,6 +191,9 @@ class _Walker:
             out = self.block(_body(statement.body), modes)
             self._after = outer
             return out
+        elif isinstance(statement, cst.With) and self.lenient:
+            self._carry(statement.leading_lines)
+            return self.block(_body(statement.body), modes)
         elif isinstance(statement, cst.SimpleStatementLine):
             if len(statement.body) == 1:
                 done = self._simple(statement, statement.body[0], modes)

@@ -61,6 +61,16 @@ understood, by the named one. To change either is enough.
 """,
     ),
     Rule(
+        "TFM155",
+        "code that the program does not run",
+        Severity.REVIEW,
+        """
+The named function or class stands in a file of the program, but nothing in it runs when the program does. It was left
+in place, with TensorFlow 1 symbols spelled `tf.compat.v1`; the named symbol is gone from TensorFlow 2.21 altogether, so
+that the line fails if it is ever called.
+""",
+    ),
+    Rule(
         "TFM154",
         "a partitioner in the mapped form",
         Severity.REVIEW,
@@ -71,11 +81,20 @@ split. On parameter servers they are placed whole, in turns. The numbers do not 
     ),
 )
 
+# Symbols of `tf.compat.v1` that make variables, or look at the graph, wherever they stand.
+_OF_GRAPHS = (
+    *("tf.get_variable", "tf.get_local_variable", "tf.variable_scope", "tf.VariableScope", "tf.Variable", "tf.layers"),
+    *("tf.losses", "tf.nn.rnn_cell", "tf.nn.dynamic_rnn", "tf.nn.bidirectional_dynamic_rnn", "tf.nn.raw_rnn"),
+    *("tf.nn.static_rnn", "tf.nn.static_state_saving_rnn", "tf.nn.static_bidirectional_rnn", "tf.flags", "tf.app"),
+    *("tf.feature_column.input_layer", "tf.feature_column.linear_model", "tf.logging", "tf.while_loop", "tf.cond"),
+    *("tf.feature_column.shared_embedding_columns", "tf.global_norm", "tf.resource_loader", "tf.Print"),
+)
+
+
 # Symbols that `tf.compat.v1` has, but that do not do in a Keras model what they do in an Estimator's graph; the reasons
 # were seen by running them there (TensorFlow 2.15.1 and 2.21).
 _REASONS = {
     "it would be made anew at every call": (
-        "tf.Variable",
         "tf.train.ExponentialMovingAverage",
         "tf.make_template",
         "tf.keras",
@@ -162,6 +181,12 @@ def _compat() -> frozenset[str]:
 def in_compat(name: str) -> bool:
     """Whether TensorFlow 2.21 has `tf.X` of TensorFlow 1 as `tf.compat.v1.X`, and nowhere else."""
     return name in _compat()
+
+
+def may_stay_outside(name: str) -> bool:
+    """Whether a symbol of `tf.compat.v1` does the same in functions that no graph is made by: input functions, say."""
+    stateful = any(name == symbol or name.startswith((symbol + ".", symbol + "_")) for symbol in _OF_GRAPHS)
+    return in_compat(name) and not stateful and refused(name) is None
 
 
 def refused(name: str) -> str | None:

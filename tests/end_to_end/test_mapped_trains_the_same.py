@@ -1,0 +1,116 @@
+"""Programs in the mapped form train to the numbers of the originals: TensorFlow 1 code in a Keras model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.proving import Servers, prove
+
+pytestmark = pytest.mark.tensorflow
+
+_PROGRAM = """
+import numpy as np
+import tensorflow as tf
+{top}
+
+def data():
+    random = np.random.RandomState(3)
+    words = random.randint(0, 12, size=(20, 5)).astype(np.int64)
+    values = random.normal(size=(20, 5, 3)).astype(np.float32)
+    labels = (words[:, :1] % 3 + values[:, 0, :1] > 1.0).astype(np.float32)
+    return {{"words": words, "values": values, "weights": np.abs(values[:, 1, :1])}}, labels
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(data()).batch(4)
+
+
+def model_fn(features, labels, mode):
+{network}
+    loss = tf.losses.sigmoid_cross_entropy(labels, logits)
+    classes = tf.cast(logits > 0.0, tf.float32)
+    metrics = {{}}
+    if mode == tf.estimator.ModeKeys.EVAL:
+        metrics["error"] = tf.metrics.mean_absolute_error(labels, tf.sigmoid(logits))
+{metrics}
+    optimizer = {optimizer}
+    update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    with tf.control_dependencies(update_ops):
+        train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=5)
+estimator.evaluate(input_fn)
+"""
+
+
+def program(network: str, metrics: str = "", optimizer: str = "tf.train.AdamOptimizer(0.05)", top: str = "") -> str:
+    """A program of TensorFlow 1 code with one logit."""
+
+    def indented(text: str, depth: int) -> str:
+        return "\n".join(" " * depth + line if line else "" for line in text.splitlines())
+
+    return _PROGRAM.format(
+        network=indented(network, 4), metrics=indented(metrics, 8), optimizer=optimizer, top=top
+    ).lstrip()
+
+
+PROGRAMS = {
+    "a bidirectional network and cells of three kinds": program(
+        "cells = [tf.nn.rnn_cell.GRUCell(4), tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.LSTMCell(3))]\n"
+        "cell = tf.nn.rnn_cell.MultiRNNCell(cells)\n"
+        "lengths = tf.cast(features['words'][:, 0] % 5 + 1, tf.int32)\n"
+        "_, words = tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 0.9), [0, features['values']])\n"
+        "with tf.variable_scope('net', initializer=tf.random_uniform_initializer(-0.3, 0.3)):\n"
+        "    outputs, _ = tf.nn.dynamic_rnn(cell, words, sequence_length=lengths, dtype=tf.float32)\n"
+        "    both, _ = tf.nn.bidirectional_dynamic_rnn(\n"
+        "        tf.nn.rnn_cell.BasicLSTMCell(2), tf.nn.rnn_cell.GRUCell(2), outputs, dtype=tf.float32)\n"
+        "    logits = tf.layers.dense(tf.concat(both, 2)[:, -1], 1, name='logits')",
+    ),
+    "variables of every kind, loops and reuse": program(
+        "table = tf.Variable(tf.random_uniform([12, 4], -0.5, 0.5), name='table')\n"
+        "scale = tf.Variable(1.0)\n"
+        "counter = tf.Variable(0, trainable=False, name='counter')\n"
+        "net = tf.reduce_mean(tf.nn.embedding_lookup(table, features['words']), 1) * scale\n"
+        "with tf.variable_scope('dense', reuse=tf.AUTO_REUSE):\n"
+        "    for _ in range(2):\n"
+        "        w = tf.get_variable('w', [4, 4], initializer=tf.glorot_normal_initializer())\n"
+        "        net = tf.tanh(tf.matmul(net, w) + tf.Variable(tf.zeros([4]), name='b'))\n"
+        "net = tf.layers.batch_normalization(net, training=mode == tf.estimator.ModeKeys.TRAIN, momentum=0.9)\n"
+        "logits = tf.layers.dense(net, 1) + tf.cast(counter, tf.float32)",
+        metrics="for k in (1, 2):\n"
+        "    ranks = tf.concat([logits, -logits, 0.5 * logits + 0.1], 1)\n"
+        "    metrics['recall at %d' % k] = tf.metrics.recall_at_k(tf.cast(labels, tf.int64), ranks, k)\n"
+        "accuracy, update = tf.metrics.accuracy(labels, classes, weights=features['weights'])\n"
+        "metrics['accuracy'] = (accuracy, update)\n"
+        "metrics['auc'] = tf.metrics.auc(labels, tf.sigmoid(logits), weights=features['weights'])\n"
+        "metrics['precision'] = tf.metrics.precision(labels, classes - 1.0)\n"
+        "metrics['whole'] = tf.metrics.accuracy(tf.cast(labels, tf.int32), tf.sigmoid(logits) + 0.5)\n"
+        "metrics['rmse'] = tf.metrics.root_mean_squared_error(labels, logits)\n"
+        "metrics['mse'] = tf.metrics.mean_squared_error(labels[:, 0], logits[:, 0])\n"
+        "metrics['curve'] = tf.metrics.auc(labels, tf.sigmoid(logits), curve='PR')",
+        optimizer="tf.train.MomentumOptimizer(0.1, 0.9)",
+    ),
+    "feature columns, shared embeddings": program(
+        "net = tf.feature_column.input_layer({'a': features['words'][:, :1], 'b': features['words'][:, 1:2],\n"
+        "                                     'weights': features['weights']}, columns)\n"
+        "linear = tf.feature_column.linear_model({'a': features['words'][:, :1]}, [first])\n"
+        "logits = tf.layers.dense(net, 1) + linear",
+        top="first = tf.feature_column.categorical_column_with_identity('a', 12)\n"
+        "second = tf.feature_column.categorical_column_with_identity('b', 12)\n"
+        "weighted = tf.feature_column.weighted_categorical_column(second, 'weights')\n"
+        "columns = tf.feature_column.shared_embedding_columns([first, weighted], 3, combiner='sum')\n"
+        "columns.append(tf.feature_column.numeric_column('weights'))\n\n",
+        optimizer="tf.train.AdagradOptimizer(0.2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_in_the_mapped_form_trains_the_same(name: str, servers: Servers, tmp_path: Path) -> None:
+    new = prove(PROGRAMS[name], servers, tmp_path, style="mapped")
+    assert "track_tf1_style_variables" in new
