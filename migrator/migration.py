@@ -830,6 +830,9 @@ class _MappedMigration(_GroupMigration):
         for program in self.group.programs:
             self._guarded(program.model_file, partial(self._read, program, functions))
         region = {node: file for function in functions.values() for node, file in function.region.items()}
+        for program in self.group.programs:
+            if program.model_fn not in functions:  # what would stay, so that only the rest is reported
+                region.update(reach(self.project, program.model_file, program.model_fn))
         unused = unreached(self.project, list(self.group.files.values()), self._running(region))
         for path, file in self.group.files.items():
             rewriter = self._rewriter(file).map(frozenset(n for n, where in region.items() if where.path == path), file)
@@ -872,10 +875,8 @@ class _MappedMigration(_GroupMigration):
         changes = self.changes[file.path]
         sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
         if any(p.servings for p in sharing):
-            raise Blocked(
-                "TFM151", program.model_fn.name, "a program that exports its model cannot take the mapped form"
-            )
-        wants = any(uses_of(p, "predict") for p in sharing)
+            self.signatures[program.model_fn] = function.signature_names()
+        wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         emitted = emit_mapped(function, self._rewriter(file), wants, self._training(program))
         changes.statements[program.model_fn] = [emitted.node]
         changes.classes.update(emitted.classes)

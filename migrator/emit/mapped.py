@@ -89,6 +89,9 @@ class {name}(tf.keras.Model):
                     self.metrics_by_name[name] = make()
         return {{**spec, "metrics": {{name: values for name, (_, *values) in metrics.items()}}}}
 
+    def call(self, features):
+        return self.run(features, None, "infer")["predictions"]
+
     def train_step(self, data):
         features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
         with tf.GradientTape() as tape:
@@ -109,8 +112,8 @@ class {name}(tf.keras.Model):
         return results
 
     def predict_step(self, data):
-        features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
-        return self.run(features, labels, "infer")["predictions"]
+        features, _, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
+        return self.call(features)
 '''
     return text.replace("    ", indent)
 
@@ -246,7 +249,7 @@ class MappedRewriter(FileRewriter):
         if name is None:
             return updated_node
         try:
-            return self._call(name, original_node, updated_node)
+            return self._call(mapped.known_as(name), original_node, updated_node)
         except Blocked as problem:
             self.problems.append(Blocked(problem.code, original_node, problem.message))
             return updated_node
@@ -350,6 +353,7 @@ class MappedRewriter(FileRewriter):
         return updated.with_changes(args=kept)
 
     def _reference(self, name: str, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        name = mapped.known_as(name)
         if self._unused and not name.startswith(("tf.flags", "tf.app.flags")):
             return self._not_reached(name, original)
         if not self._inside and home(name) is None and mapped.may_stay_outside(name) and name not in MODE_KEYS:

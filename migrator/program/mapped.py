@@ -13,6 +13,7 @@ import libcst as cst
 
 from migrator.program.body import Parameters
 from migrator.program.calls import bind, is_none
+from migrator.program.exports import signature_names
 from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, Modes, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import Region, reach
@@ -32,7 +33,7 @@ class MappedFunction:
     training, what is exported) or summaries, and the names among the targets of others that are not read any more.
     `train` is its straight list of statements in TRAIN mode, `train_op` and `loss` are what the spec of that mode
     says, `metrics` tells whether there are any. `region` are the functions and classes that it reaches, itself
-    included, each with its file.
+    included, each with its file. `exported` are the export_outputs of specs, each with the predictions beside them.
     """
 
     file: ParsedFile
@@ -47,6 +48,18 @@ class MappedFunction:
     metrics: bool
     region: Region
     predictions: tuple[cst.BaseExpression, ...]
+    exported: tuple[tuple[cst.BaseExpression, cst.BaseExpression | None], ...] = ()
+
+    def signature_names(self) -> tuple[str, ...]:
+        """The names under which the predictions are served. Raises Blocked (TFM142)."""
+        found = {signature_names(self.file, outputs, given, self._define) for outputs, given in self.exported}
+        if len(found) > 1:
+            raise Blocked("TFM142", self.exported[1][0], "two EstimatorSpecs give different `export_outputs`")
+        return found.pop() if found else signature_names(self.file, None, None, self._define)
+
+    def _define(self, name: str) -> cst.BaseExpression | None:
+        found = values_of(self.node, name)
+        return found[0] if len(found) == 1 else None
 
     @property
     def predicts_dicts(self) -> bool:
@@ -107,6 +120,9 @@ def read_mapped_function(
         metrics=_check_metrics(node, region, {*dead, *(s for _, s in summaries)}),
         region=region,
         predictions=tuple(a["predictions"] for a in bound.values() if not is_none(a.get("predictions"))),
+        exported=tuple(
+            (a["export_outputs"], a.get("predictions")) for a in bound.values() if not is_none(a.get("export_outputs"))
+        ),
     )
 
 

@@ -18,9 +18,9 @@ RULES = (
         """
 The native form, a Keras model of Keras layers, was blocked by the construct that this finding names (or
 `--style mapped` was asked for). So the program was migrated in the *mapped* form: the model_fn keeps its code, with
-branches on `mode`, `get_variable`, variable scopes, reuse and `tf.layers`, spelled `tf.compat.v1` where TensorFlow 2
-has no other name for it. A small subclass of `tf.keras.Model` in the same file runs it. Around it everything is
-migrated: `fit`, `evaluate`, the optimizer, metrics, strategies, checkpoints.
+branches on `mode`, `get_variable`, `tf.Variable`, variable scopes, reuse and `tf.layers`, spelled `tf.compat.v1` where
+TensorFlow 2 has no other name for it. A small subclass of `tf.keras.Model` in the same file runs it. Around it
+everything is migrated: `fit`, `evaluate`, the optimizer, metrics, strategies, checkpoints, exports.
 
 The variables keep their TensorFlow 1 names. Batch normalization updates its averages by itself, as
 `tf.control_dependencies(update_ops)` made it do. The program needs Keras 2 (`tf_keras` from TensorFlow 2.16 on).
@@ -38,8 +38,8 @@ the fixtures `mapped_scopes` and `mapped_builder`.
         """
 In the mapped form the model_fn runs inside a Keras model, without a session and without graph collections. The named
 symbol is gone from `tf.compat.v1` of TensorFlow 2.21, or it is there and means something else in such a model:
-collections are empty, `tf.Variable` and Keras layers would make new variables at every call, placeholders and
-savers need a session. Replace the line by hand: `tf.get_variable` instead of `tf.Variable`, for one.
+collections are empty, Keras layers would make new variables at every call, placeholders and savers need a session.
+Replace the line by hand: `tf.layers` instead of Keras layers, for one.
 """,
     ),
     Rule(
@@ -169,7 +169,60 @@ _REASONS = {
         "tf.lite",
     ),
 }
-_KEPT = ("tf.keras.regularizers", "tf.keras.initializers", "tf.keras.activations", "tf.keras.backend.epsilon")
+_KEPT = (
+    *("tf.keras.regularizers", "tf.keras.initializers", "tf.keras.activations", "tf.keras.losses"),
+    *("tf.keras.backend.epsilon", "tf.keras.backend.binary_crossentropy", "tf.keras.backend.categorical_crossentropy"),
+    *("tf.keras.backend.sparse_categorical_crossentropy", "tf.keras.backend.int_shape", "tf.keras.backend.floatx"),
+    *(
+        f"tf.keras.backend.{name}"
+        for name in (
+            *("sum", "mean", "abs", "log", "exp", "square", "sqrt", "dot", "batch_dot", "concatenate", "expand_dims"),
+            *("squeeze", "reshape", "clip", "relu", "softmax", "sigmoid", "tanh", "l2_normalize", "max", "min", "cast"),
+            *("argmax", "argmin", "flatten", "batch_flatten", "shape", "ndim", "stack", "pow", "equal", "maximum"),
+            *(
+                "minimum",
+                "permute_dimensions",
+                "transpose",
+                "softplus",
+                "stop_gradient",
+                "gather",
+                "tile",
+                "var",
+                "std",
+            ),
+            *("zeros_like", "ones_like", "prod", "any", "all", "repeat_elements", "round", "sign", "not_equal"),
+        )
+    ),
+)
+
+
+_CELLS = (
+    *("BasicRNNCell", "BasicLSTMCell", "LSTMCell", "GRUCell", "MultiRNNCell", "DropoutWrapper", "ResidualWrapper"),
+    *("DeviceWrapper", "RNNCell", "LSTMStateTuple"),
+)
+# The same objects of TensorFlow 1.15 under another name.
+_SAME = {
+    **{f"tf.contrib.rnn.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
+    **{f"tf.python.ops.rnn_cell.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
+    **{f"tf.python.ops.rnn_cell_impl.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
+    "tf.contrib.rnn.static_rnn": "tf.nn.static_rnn",
+    "tf.contrib.rnn.static_bidirectional_rnn": "tf.nn.static_bidirectional_rnn",
+    "tf.python.layers.core.Dense": "tf.layers.Dense",
+    "tf.python.layers.core.dense": "tf.layers.dense",
+    "tf.contrib.framework.get_or_create_global_step": "tf.train.get_or_create_global_step",
+    "tf.contrib.framework.get_global_step": "tf.train.get_global_step",
+    "tf.contrib.feature_column.shared_embedding_columns": "tf.feature_column.shared_embedding_columns",
+    **{
+        f"{module}.{name}": f"tf.nest.{name}"
+        for module in ("tf.python.util.nest", "tf.contrib.framework.nest")
+        for name in ("map_structure", "flatten", "pack_sequence_as", "assert_same_structure")
+    },
+}
+
+
+def known_as(name: str) -> str:
+    """The public name of a symbol that TensorFlow 1 has under two names."""
+    return _SAME.get(name, name)
 
 
 @lru_cache(maxsize=1)

@@ -74,22 +74,26 @@ print(json.dumps(found))
 
 
 def test_signatures_answer_the_same(tmp_path: Path) -> None:
-    new, findings = migrate_text(PROGRAM)
-    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    programs = [("a", PROGRAM, original_python())]
+    for name, style in (("b", "native"), ("c", "mapped")):
+        new, findings = migrate_text(PROGRAM, style=style)
+        assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+        programs.append((name, new, migrated_python()))
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    for name, text, python in (("a", PROGRAM, original_python()), ("b", new, migrated_python())):
+    for name, text, python in programs:
         folder = tmp_path / name
         folder.mkdir()
         (folder / "train.py").write_text(text, encoding="utf-8")
         command = [str(python), "train.py"]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    command = [str(migrated_python()), "-c", ASK, str(tmp_path / "a"), str(tmp_path / "b")]
+    command = [str(migrated_python()), "-c", ASK, *(str(tmp_path / name) for name in "abc")]
     asked = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert asked.returncode == 0, asked.stderr
     answers = json.loads(asked.stdout.splitlines()[-1])
     assert sorted(answers) == ["last/answer", "last/serving_default", "plain/answer", "plain/serving_default"]
-    for before, after in answers.values():
-        assert sorted(before) == sorted(after) == ["positive", "value"]
-        assert before["positive"] == after["positive"]
-        assert after["value"][0][0] == pytest.approx(before["value"][0][0], rel=1e-5)
+    for before, *others in answers.values():
+        for after in others:
+            assert sorted(before) == sorted(after) == ["positive", "value"]
+            assert before["positive"] == after["positive"]
+            assert after["value"][0][0] == pytest.approx(before["value"][0][0], rel=1e-5)

@@ -92,6 +92,8 @@ PROGRAMS = {
         "metrics['whole'] = tf.metrics.accuracy(tf.cast(labels, tf.int32), tf.sigmoid(logits) + 0.5)\n"
         "metrics['rmse'] = tf.metrics.root_mean_squared_error(labels, logits)\n"
         "metrics['mse'] = tf.metrics.mean_squared_error(labels[:, 0], logits[:, 0])\n"
+        "chances = tf.sigmoid(logits) * 0.9\n"
+        "metrics['chances'] = tf.metrics.mean(tf.keras.backend.binary_crossentropy(labels, chances))\n"
         "metrics['curve'] = tf.metrics.auc(labels, tf.sigmoid(logits), curve='PR')",
         optimizer="tf.train.MomentumOptimizer(0.1, 0.9)",
     ),

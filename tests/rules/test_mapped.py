@@ -132,8 +132,7 @@ def test_metrics_become_what_keras_metrics_are_given() -> None:
     assert (
         "        error = (lambda: tf.keras.metrics.MeanMetricWrapper(lambda y_true, y_pred: tf.abs(y_true - y_pred)), "
         'labels, logits)\n        metrics = {"error": error}\n'
-        '        metrics["mean"] = (tf.keras.metrics.Mean, logits)\n'
-        in new
+        '        metrics["mean"] = (tf.keras.metrics.Mean, logits)\n' in new
     )
     assert '        return {"loss": loss, "metrics": metrics}\n' in new
     assert 'make_variables(dataset, modes=("train", "eval"))' in new
