@@ -26,7 +26,7 @@ from migrator.program.mapped import MappedFunction, read_mapped_function
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
-from migrator.program.region import reach, unreached
+from migrator.program.region import reach
 from migrator.program.relevant import around_programs, is_concerned
 from migrator.program.training import (
     Place,
@@ -833,24 +833,13 @@ class _MappedMigration(_GroupMigration):
         for program in self.group.programs:
             if program.model_fn not in functions:  # what would stay, so that only the rest is reported
                 region.update(reach(self.project, program.model_file, program.model_fn))
-        unused = unreached(self.project, list(self.group.files.values()), self._running(region))
         for path, file in self.group.files.items():
-            rewriter = self._rewriter(file).map(frozenset(n for n, where in region.items() if where.path == path), file)
-            rewriter.unreached = frozenset(node for where, node in unused if where.path == path)
+            self._rewriter(file).map(frozenset(n for n, where in region.items() if where.path == path), file)
         for program in self.group.programs:
             self.regularized[program.model_fn] = True
             if program.model_fn in functions:
                 self._guarded(program.model_file, partial(self._emit, program, functions[program.model_fn], models))
             self.changes[program.model_file.path].statements.setdefault(program.model_fn, [])
-
-    def _running(self, region: Collection[cst.CSTNode]) -> set[cst.CSTNode]:
-        """What runs with the programs: the model_fns, and everything where the Estimators are made."""
-        found = set(region)
-        for program in self.group.programs:
-            for file, node in ((program.file, program.place.call), (program.model_file, program.model_fn)):
-                outer = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef | cst.ClassDef)]
-                found |= {n for one in outer for n in reach(self.project, file, one)}
-        return found
 
     def _rewriter(self, file: ParsedFile) -> _MappedRewriter:
         rewriter = self.rewriters[file.path]

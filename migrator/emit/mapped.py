@@ -179,9 +179,7 @@ class MappedRewriter(FileRewriter):
         self.dropped_partitioners: list[cst.CSTNode] = []
         self.safe = _safe_calls()
         self.pairs = {k: v for node in region for k, v in metric_pairs(file, node).items()}
-        self.unreached: frozenset[cst.CSTNode] = frozenset()
         self._inside = 0
-        self._unused = 0
         self._shared: set[cst.CSTNode] = set()
         self._negative: set[cst.CSTNode] = set()
         return self
@@ -193,8 +191,6 @@ class MappedRewriter(FileRewriter):
             return False
         if node in self.region:
             self._inside += 1
-        if node in self.unreached:
-            self._unused += 1
         return super().on_visit(node)
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
@@ -203,8 +199,6 @@ class MappedRewriter(FileRewriter):
         new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
         if original_node in self.region:
             self._inside -= 1
-        if original_node in self.unreached:
-            self._unused -= 1
         return new
 
     def _is_removed(self, node: cst.CSTNode) -> bool:
@@ -213,19 +207,17 @@ class MappedRewriter(FileRewriter):
     # -- what is rewritten --
 
     def visit_Comparison(self, node: cst.Comparison) -> bool:
-        return True if self._inside or self._unused else super().visit_Comparison(node)
+        return True if self._inside else super().visit_Comparison(node)
 
     def visit_With(self, node: cst.With) -> bool:
-        return True if self._inside or self._unused else super().visit_With(node)
+        return True if self._inside else super().visit_With(node)
 
     def leave_With(
         self, original_node: cst.With, updated_node: cst.With
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
-        return updated_node if self._inside or self._unused else super().leave_With(original_node, updated_node)
+        return updated_node if self._inside else super().leave_With(original_node, updated_node)
 
     def visit_Call(self, node: cst.Call) -> bool:
-        if self._unused:
-            return True
         if not self._inside:
             if self.imports.tensorflow(node.func) == _SHARED_EMBEDDINGS:
                 self._shared.add(node)
@@ -239,8 +231,6 @@ class MappedRewriter(FileRewriter):
         return True
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        if self._unused:
-            return updated_node
         if not self._inside:
             if original_node in self._shared:
                 return self._shared_embeddings(updated_node)
@@ -354,8 +344,6 @@ class MappedRewriter(FileRewriter):
 
     def _reference(self, name: str, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
         name = mapped.known_as(name)
-        if self._unused and not name.startswith(("tf.flags", "tf.app.flags")):
-            return self._not_reached(name, original)
         if not self._inside and home(name) is None and mapped.may_stay_outside(name) and name not in MODE_KEYS:
             return cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}")
         if not self._inside or name in MODE_KEYS or name.startswith(("tf.flags", "tf.app.flags")):
@@ -379,20 +367,6 @@ class MappedRewriter(FileRewriter):
             Blocked("TFM151", original, f"`{name}` is not in `tf.compat.v1` of TensorFlow 2.21: replace it by hand")
         )
         return updated
-
-    def _not_reached(self, name: str, original: cst.BaseExpression) -> cst.BaseExpression:
-        """A symbol in a function that nothing calls: it is only spelled anew."""
-        head, rest = name, ""
-        while head.count(".") >= 1:
-            found = home(head)
-            if mapped.in_compat(head):
-                return cst.parse_expression(f"tf.compat.v1.{head.removeprefix('tf.')}{rest}")
-            if found is not None:
-                return cst.parse_expression(found.name + rest)
-            head, _, last = head.rpartition(".")
-            rest = f".{last}{rest}"
-        self.remarks.append(Blocked("TFM155", original, f"nothing calls this line, and TensorFlow 2 has no `{name}`"))
-        return cst.parse_expression(name)
 
     def _shared_embeddings(self, updated: cst.Call) -> cst.Call:
         """shared_embedding_columns outside the network: it makes no variables yet, but does not run eagerly."""

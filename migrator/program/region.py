@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 
 import libcst as cst
 
@@ -35,27 +35,6 @@ def reach(project: Project, file: ParsedFile, node: cst.CSTNode) -> dict[cst.CST
             if defined is not None:
                 queue.append(defined)
     return found
-
-
-def unreached(
-    project: Project, files: Sequence[ParsedFile], known: Collection[cst.CSTNode]
-) -> list[tuple[ParsedFile, cst.CSTNode]]:
-    """The top-level functions and classes of some files that nothing mentions which runs when these are imported.
-
-    `known` are functions that run otherwise; what they reach runs too.
-    """
-    live: set[cst.CSTNode] = set(known)
-    definitions = [
-        (file, s) for file in files for s in file.module.body if isinstance(s, cst.FunctionDef | cst.ClassDef)
-    ]
-    for file in files:
-        for statement in file.module.body:
-            if not isinstance(statement, cst.FunctionDef | cst.ClassDef):
-                live |= reach(project, file, statement).keys()
-    for file, statement in definitions:
-        if statement in live:
-            live |= reach(project, file, statement).keys()
-    return [(file, statement) for file, statement in definitions if statement not in live]
 
 
 def _around(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:

@@ -61,16 +61,6 @@ understood, by the named one. To change either is enough.
 """,
     ),
     Rule(
-        "TFM155",
-        "code that the program does not run",
-        Severity.REVIEW,
-        """
-The named function or class stands in a file of the program, but nothing in it runs when the program does. It was left
-in place, with TensorFlow 1 symbols spelled `tf.compat.v1`; the named symbol is gone from TensorFlow 2.21 altogether, so
-that the line fails if it is ever called.
-""",
-    ),
-    Rule(
         "TFM154",
         "a partitioner in the mapped form",
         Severity.REVIEW,
