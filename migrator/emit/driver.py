@@ -204,6 +204,11 @@ class _Emitter:
             before[later] = lines
         expressions: dict[cst.CSTNode, cst.BaseExpression] = {}
         both = program.train_and_evaluate
+        if plan.model_dir is not None:
+            message = (
+                "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
+            )
+            self.remarks.append(Blocked("TFM850", program.place.call, message))
         if both is not None and self.strategy.cluster and plan.model_dir is None:
             self.remarks.append(
                 Blocked(

@@ -7,6 +7,21 @@ from migrator.rules.rule import Rule
 
 RULES = (
     Rule(
+        "TFM850",
+        "checkpoints of TensorFlow 1 in the model_dir",
+        Severity.REVIEW,
+        """
+An Estimator goes on from the newest checkpoint in its `model_dir`, and so does the migrated program; but it writes and
+reads checkpoints of Keras objects. Those of the TensorFlow 1 program (`model.ckpt-...`) stay where they are and are not
+read: with such a `model_dir` the training would begin anew. To go on from them, run once, before the migrated program
+
+    tf-migrate checkpoint MODEL_DIR migrated.py
+
+which writes weights, optimizer slots and the step for it. The TensorFlow 1 program cannot go on from what the migrated
+program writes: `tf-migrate checkpoint --back` does that.
+""",
+    ),
+    Rule(
         "TFM860",
         "this is not a checkpoint to carry over",
         Severity.ERROR,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan, checkpoint_callback, primary, restore
+from migrator.targets.plan import TrainingPlan, checkpoint_callback, of_tensorflow1, primary, restore
 from migrator.targets.setup import Strategy
 
 _PER_REPLICA = "# Every worker draws batches of its own: the batch size is per replica, as an Estimator's is."
@@ -82,6 +82,8 @@ def _evaluator(plan: TrainingPlan) -> list[str]:
         return ['print("This program has no model_dir, and so no checkpoints to evaluate.")']
     lines = [
         f"for {plan.checkpoint} in tf.train.checkpoints_iterator({plan.model_dir}):",
+        f"{indent}if {of_tensorflow1(plan)}:",
+        f"{indent * 2}continue  # an Estimator's",
         f"{indent}{plan.model}.load_weights({plan.checkpoint}).expect_partial()",
         f"{indent}{plan.model}.evaluate({plan.eval_dataset})",
     ]

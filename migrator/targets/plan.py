@@ -54,10 +54,15 @@ def checkpoint_callback(plan: TrainingPlan, name: str, depth: int) -> str:
     return f"callbacks={bracket([callback], plan.indent, depth + 1)}"
 
 
+def of_tensorflow1(plan: TrainingPlan) -> str:
+    """Whether a checkpoint is one of an Estimator, which Keras cannot load: it is called model.ckpt-<step>."""
+    return f'os.path.basename({plan.checkpoint}).startswith("model.ckpt")'
+
+
 def restore(plan: TrainingPlan) -> list[str]:
     """Lines that go on from the newest checkpoint, as an Estimator with a model_dir does."""
     return [
         f"{plan.checkpoint} = tf.train.latest_checkpoint({plan.model_dir})",
-        f"if {plan.checkpoint}:",
+        f"if {plan.checkpoint} and not {of_tensorflow1(plan)}:  # an Estimator's",
         f"{plan.indent}{plan.model}.load_weights({plan.checkpoint})",
     ]

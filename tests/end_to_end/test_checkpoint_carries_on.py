@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,13 @@ def test_both_programs_go_on_alike(
     new = migrated(text, style)
     tf1, keras, again = tmp_path / "tf1", tmp_path / "keras", tmp_path / "again"
     first = losses(train(servers[0], "original", text, tf1, tmp_path / "a"))
+
+    if and_back:  # a model_dir with an Estimator's checkpoints is no hindrance, and they stay
+        copy = tmp_path / "copy"
+        shutil.copytree(tf1, copy)
+        losses(train(servers[1], "migrated", new, copy, tmp_path / "f"))
+        for file in tf1.glob("model.ckpt*"):
+            assert (copy / file.name).read_bytes() == file.read_bytes()
 
     program = tmp_path / "migrated.py"
     program.write_text(new.replace("MODEL_DIR", str(keras)), encoding="utf-8")
