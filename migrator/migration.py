@@ -18,6 +18,7 @@ from migrator.emit.model_function import EmittedModel, emit_model_function, othe
 from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
 from migrator.program.beside import unused
+from migrator.program.canned import remarks_of, write_out
 from migrator.program.exports import read_serving, signature_names
 from migrator.program.helpers import HelperPlan, Scope, Stays
 from migrator.program.inlining import Inlined, inline_helpers
@@ -79,6 +80,7 @@ def migrate_project(
             message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
             finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
             findings.setdefault(path, []).append(finding)
+    files = write_out(files)
     project = Project.of(files)
     places = {file.path: find_places(file) for file in files if "stimator" in file.text}
     new_texts: dict[Path, str] = {}
@@ -794,6 +796,8 @@ class _GroupMigration:
                 finding = file.finding(problem.code, Severity.MANUAL, problem.node, problem.message)
                 found.setdefault(Path(finding.path), []).append(finding)
             if not refused:
+                for said in remarks_of([file]):
+                    found[path].append(said)
                 for remark in self.remarks.get(path, []):
                     finding = file.finding(remark.code, Severity.REVIEW, remark.node, remark.message)
                     found.setdefault(Path(finding.path), []).append(finding)

@@ -244,10 +244,11 @@ def _programs(
     for file in project.files:
         if "stimator" not in file.text:
             continue
-        finder = _Constructions(file)
-        file.module.visit(finder)
+        own_text = ParsedFile.parse(file.path, file.text)  # without what was written out for canned Estimators
+        finder = _Constructions(own_text)
+        own_text.module.visit(finder)
         for node, kind in finder.found:
-            line, column = file.position(node)
+            line, column = own_text.position(node)
             program = Program(str(folder / file.path.relative_to(scratch)), line, kind)
             reached = _reach(project, file)
             here = [f for f in findings.get(file.path, ()) if (f.line, f.column) == (line, column)]

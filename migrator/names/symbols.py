@@ -102,6 +102,16 @@ def home(name: str) -> Home | None:
     return None
 
 
+@lru_cache(maxsize=1)
+def _new() -> frozenset[str]:
+    return frozenset(json.loads(Path(__file__).with_name("symbols.json").read_text(encoding="utf-8"))["new"])
+
+
+def is_new(name: str) -> bool:
+    """Whether only TensorFlow 2 has a symbol."""
+    return name in _new()
+
+
 def is_namespace(name: str) -> bool:
     """Whether some known symbol lies below `name` (`tf.nn`): a module, not a symbol."""
     same, renamed = _table()

@@ -13,6 +13,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from migrator.findings import Finding, Severity
 from migrator.names.bindings import Binding, read_bindings
 from migrator.names.imports import ImportMap, canonical, read_imports
+from migrator.program.spread import Spread, line_starts
 
 
 class Blocked(Exception):
@@ -30,6 +31,9 @@ class ParsedFile:
     """A file as a libcst tree, with its import map and the positions of its nodes.
 
     `origins` says for nodes that were made from others which these were, `others` the files that they may be in.
+    `spread` is set where the tree is of a text with something written out (a canned Estimator's model_fn), and says
+    where its places were; `said` are remarks about that, and `refused` why something could not be written out, by its
+    place in the file.
     """
 
     path: Path
@@ -37,6 +41,9 @@ class ParsedFile:
     module: cst.Module
     origins: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict, compare=False)
     others: list[ParsedFile] = field(default_factory=list, compare=False)
+    spread: Spread | None = field(default=None, compare=False)
+    said: tuple[Finding, ...] = field(default=(), compare=False)
+    refused: Mapping[tuple[int, int], tuple[str, str]] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:
@@ -58,7 +65,19 @@ class ParsedFile:
         start = getattr(found, "start", None)
         if start is None and node in self.origins:
             return self.position(self.origins[node])
-        return (start.line, start.column + 1) if start is not None else (1, 1)
+        if start is None:
+            return 1, 1
+        line, column = start.line, start.column
+        if self.spread is not None:
+            line, column = self.spread.original(line, column)
+        return line, column + 1
+
+    def range(self, node: cst.CSTNode) -> tuple[int, int]:
+        """The offsets of a node of this file's tree in its text: where it begins, and where it has ended."""
+        lines = line_starts(self.module.code)
+        found = self._positions[node]
+        start, end = getattr(found, "start"), getattr(found, "end")  # noqa: B009 - of an untyped mapping
+        return lines[start.line - 1] + start.column, lines[end.line - 1] + end.column
 
     def home(self, node: cst.CSTNode | None) -> tuple[ParsedFile, cst.CSTNode | None]:
         """The file and the node that a node comes from: another file's when a helper there was read through."""
@@ -77,6 +96,8 @@ class ParsedFile:
     def finding(self, code: str, severity: Severity, node: cst.CSTNode | None, message: str) -> Finding:
         file, node = self.home(node)
         line, column = file.position(node)
+        if code in ("TFM102", "TFM105"):  # what is left of something that could not be written out
+            code, message = file.refused.get((line, column), (code, message))
         return Finding(str(file.path), line, column, code, severity, message)
 
     @cached_property

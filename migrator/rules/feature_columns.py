@@ -43,6 +43,55 @@ _PARAMETERS = (
 )
 
 
+_LINEAR = (
+    "features",
+    "feature_columns",
+    "units",
+    "sparse_combiner",
+    "weight_collections",
+    "trainable",
+    "cols_to_vars",
+)
+_BIAS = '''\
+class Bias(tf.keras.layers.Layer):
+    """Adds a number to every output, which starts at zero."""
+
+    def build(self, shape):
+        self.bias = self.add_weight(name="bias", shape=shape[-1:], initializer="zeros")
+
+    def call(self, inputs):
+        return inputs + self.bias
+'''
+_LINEAR_MODEL = '''\
+def {name}(features, columns, units=1, sparse_combiner="sum"):
+    """Returns a weighted sum of feature columns, with a weight for every number and for every category."""
+    terms = []
+    for column in sorted(columns, key=lambda column: column.name):
+        if hasattr(column, "num_buckets"):  # categories
+            column = tf.feature_column.embedding_column(column, units, sparse_combiner, tf.zeros_initializer())
+            terms.append(tf.keras.layers.DenseFeatures(column)(features))
+        else:
+            weights = tf.keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros")
+            terms.append(weights(tf.keras.layers.DenseFeatures(column)(features)))
+    return Bias()(tf.add_n(terms))
+'''
+
+
+def _linear_model(site: Site) -> cst.BaseExpression:
+    new = site.arguments(_LINEAR, "TFM243")
+    for key in ("weight_collections", "cols_to_vars"):
+        if not is_none(new.get(key)):
+            raise Blocked("TFM243", site.original, f"`{key}` of `tf.feature_column.linear_model` is not carried over")
+    if "trainable" in new and not is_true(new["trainable"]):
+        raise Blocked("TFM243", site.original, "`trainable` of `tf.feature_column.linear_model` is not carried over")
+    if "features" not in new or "feature_columns" not in new:
+        raise Blocked("TFM243", site.original, "`tf.feature_column.linear_model` takes features and columns")
+    site.helper("Bias", _BIAS)
+    arguments = [site.code(new["features"]), site.code(new["feature_columns"])]
+    arguments += [f"{key}={site.code(new[key])}" for key in ("units", "sparse_combiner") if key in new]
+    return expression(call_text(site.helper("linear_model", _LINEAR_MODEL), arguments))
+
+
 def _input_layer(site: Site) -> cst.BaseExpression:
     new = site.arguments(_PARAMETERS, "TFM243")
     for key in ("weight_collections", "cols_to_vars", "cols_to_output_tensors"):
@@ -56,4 +105,7 @@ def _input_layer(site: Site) -> cst.BaseExpression:
     return expression(f"{call_text('tf.keras.layers.DenseFeatures', parts)}({site.code(new['features'])})")
 
 
-CALLS: dict[str, CallRule] = {"tf.feature_column.input_layer": _input_layer}
+CALLS: dict[str, CallRule] = {
+    "tf.feature_column.input_layer": _input_layer,
+    "tf.feature_column.linear_model": _linear_model,
+}

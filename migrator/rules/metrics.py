@@ -216,8 +216,17 @@ _PER_CLASS = (
     "correct, examples = tf.linalg.diag_part(self.total_cm), tf.reduce_sum(self.total_cm, 1)",
     "return tf.reduce_mean(tf.math.divide_no_nan(correct, examples))",
 )
+_BASELINE = ("mean = super().result()", "return tf.maximum(mean, 1.0 - mean)")
 _METRICS: dict[str, _Row] = {
     "accuracy": _Row(_PAIR, "Accuracy"),
+    # No symbol of TensorFlow: what its heads of classifiers report under this name.
+    "accuracy_baseline": _Row(
+        ("values", "weights", *_TAIL),
+        "Mean",
+        title="AccuracyBaseline",
+        doc="The accuracy of always predicting the more frequent class.",
+        body=_BASELINE,
+    ),
     "auc": _Row(
         (
             "labels",
@@ -342,7 +351,20 @@ def read_metric(call: cst.Call, imports: ImportMap, code: Code) -> Metric:
         if function == "percentage_below":
             update = f"tf.cast({{0}} < {code(_needed(bound, 'threshold', call))}, tf.float32)"
         values = _needed(bound, "values", call)
-        return Metric(function, row.keras, arguments, None, None, values, weights, call, update)
+        return Metric(
+            function,
+            row.keras,
+            arguments,
+            None,
+            None,
+            values,
+            weights,
+            call,
+            update,
+            title=row.title,
+            doc=row.doc,
+            body=row.body,
+        )
     title, doc, body = row.title, row.doc, row.body
     remarks: tuple[tuple[str, str], ...] = ()
     if function == "auc":

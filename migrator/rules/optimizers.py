@@ -472,9 +472,17 @@ _REFUSED = {
 }
 
 
+_OF_KERAS = frozenset(("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "RMSprop", "SGD"))
+
+
 def is_optimizer(name: str | None) -> bool:
     """Whether a TensorFlow 1 symbol is an optimizer class, known or not."""
-    return name is not None and (name in _TABLE or name in _REFUSED or _looks_like_one(name))
+    return name is not None and (name in _TABLE or name in _REFUSED or _looks_like_one(name) or _is_of_keras(name))
+
+
+def _is_of_keras(name: str) -> bool:
+    """Whether a symbol is an optimizer of Keras already, as canned Estimators of TensorFlow 2 take them."""
+    return name.removeprefix("tf.keras.optimizers.").removeprefix("legacy.") in _OF_KERAS
 
 
 def _looks_like_one(name: str) -> bool:
@@ -532,11 +540,33 @@ def _refused(site: Site) -> cst.BaseExpression:
     raise Blocked("TFM401", site.original, f"`{site.name}`: {_REFUSED[site.name]}")
 
 
-CALLS: dict[str, CallRule] = {**dict.fromkeys(_TABLE, _optimizer), **dict.fromkeys(_REFUSED, _refused)}
+def _of_keras(site: Site) -> cst.BaseExpression:
+    """An optimizer of Keras already; TensorFlow 1's own Keras had those that are called legacy now."""
+    name = site.name.rpartition(".")[2]
+    given = {arg.keyword.value for arg in site.call.args if arg.keyword is not None}
+    home = "tf.keras.optimizers.legacy" if ".legacy." in site.name or given & {"lr", "decay"} else "tf.keras.optimizers"
+    rate = site.training.rates.get(site.original)
+    args = site.call.args
+    if rate is not None:
+        args = [arg.with_changes(value=expression(rate)) if _is_rate(i, arg) else arg for i, arg in enumerate(args)]
+    return site.call.with_changes(func=expression(f"{home}.{name}"), args=args)
+
+
+def _is_rate(index: int, arg: cst.Arg) -> bool:
+    return arg.keyword.value == "learning_rate" if arg.keyword is not None else index == 0
+
+
+CALLS: dict[str, CallRule] = {
+    **dict.fromkeys(_TABLE, _optimizer),
+    **dict.fromkeys(_REFUSED, _refused),
+    **{f"tf.keras.optimizers.{part}{name}": _of_keras for name in _OF_KERAS for part in ("", "legacy.")},
+}
 
 
 def parameters_of(name: str) -> tuple[str, ...]:
     """The parameters of an optimizer class in order; none of one that is not carried over."""
+    if _is_of_keras(name):
+        return ("learning_rate",)
     return _TABLE[name].parameters if name in _TABLE else ()
 
 

@@ -143,9 +143,9 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
         "Estimator",
     ),
     "canned": (
-        "import tensorflow as tf\ne = tf.estimator.DNNClassifier([3], [])\ne.train(f)\n",
+        "import tensorflow as tf\ne = tf.estimator.BoostedTreesClassifier([], 3)\ne.train(f)\n",
         "TFM102",
-        "DNNClassifier",
+        "BoostedTreesClassifier",
     ),
     "initializable iterator": (
         program(driver="estimator.train(input_fn)").replace(".batch(1)", ".batch(1).make_initializable_iterator()"),

@@ -120,6 +120,8 @@ SLOTS = {
     "mg": "first_moment",
 }
 RATE_ATTRIBUTES = ("_lr", "_learning_rate")
+# What optimizers of Keras, which canned Estimators of TensorFlow 2 make, keep beside their numbers.
+OF_KERAS = ("epsilon", "amsgrad", "centered", "nesterov", "_initial_accumulator_value", "_learning_rate_power")
 RATE_TENSORS = ("_learning_rate_tensor", "_lr_t")
 
 
@@ -172,6 +174,7 @@ class Capture(object):
         self.loss = None
         self.train_op = None
         self.applied = []  # (optimizer, [(gradient, variable)])
+        self.of_keras = {}  # settings of optimizers of Keras, before they become variables
         self.offered = []  # gradients as a wrapping optimizer got them, too
         self.layers = LayerTrace()
         self.clipping = Clipping()
@@ -186,6 +189,8 @@ class Capture(object):
         excluded = set(self.rate_variables(tf))
         for optimizer, _ in self.applied:
             excluded.update(component(variable).op.name for variable in optimizer.variables())
+            hyper = [value for value in getattr(optimizer, "_hyper", {}).values() if hasattr(value, "assign")]
+            excluded.update(component(variable).op.name for variable in hyper)
         step = tf.train.get_global_step(self.graph)
         if step is not None:
             excluded.add(component(step).op.name)
@@ -231,6 +236,8 @@ class Capture(object):
         optimizer = self.optimizer()
         if optimizer is None:
             return None
+        if id(optimizer) in self.of_keras:
+            return {"name": type(optimizer).__name__, "settings": self.of_keras[id(optimizer)]}
         for kind in type(optimizer).__mro__:
             if kind.__name__ in OPTIMIZERS:
                 break
@@ -247,6 +254,24 @@ class Capture(object):
             number = isinstance(value, (bool, int, float, str))
             settings[key] = parts.float32(value) if number else None
         return {"name": name, "settings": settings}
+
+
+def keras_settings(optimizer):
+    """The settings of an optimizer of Keras by their names there; one that is no number is None."""
+    settings = dict(NOT_IN_TF1)
+    values = {name.lstrip("_"): getattr(optimizer, name) for name in OF_KERAS if hasattr(optimizer, name)}
+    values.update((name, value) for name, value in optimizer._hyper.items() if name != "decay")
+    for name, value in values.items():
+        number = isinstance(value, (bool, int, float))
+        settings[name] = parts.float32(value) if number else None
+    return settings
+
+
+def scale_keras(optimizer, factor):
+    """Multiplies the rate of an optimizer of Keras."""
+    rate = optimizer._hyper.get("learning_rate")
+    if factor != 1.0 and not hasattr(rate, "get_config"):
+        optimizer._hyper["learning_rate"] = (lambda: rate() * factor) if callable(rate) else rate * factor
 
 
 class EstimatorRecorder(object):
@@ -305,6 +330,9 @@ class EstimatorRecorder(object):
                     before[name] = rate
                     scaled = (lambda r=rate: r() * self.factor) if callable(rate) else rate * self.factor
                     setattr(optimizer, name, scaled)
+        if hasattr(optimizer, "_hyper"):
+            self.capture.of_keras[id(optimizer)] = keras_settings(optimizer)
+            scale_keras(optimizer, self.factor)
         depth = len(self.capture.applied)
         try:
             result = original(optimizer, pairs, *args, **kwargs)
@@ -609,6 +637,10 @@ def install(plan, folder):
 
     parts.wrap(Estimator, "_call_model_fn", recorder.call_model_fn)
     parts.wrap(optimizers.Optimizer, "apply_gradients", recorder.apply_gradients)
+    # The optimizers of Keras that an Estimator takes: all there were before 2.11, the legacy ones since.
+    keras = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers).Optimizer
+    if hasattr(keras, "get_updates"):
+        parts.wrap(keras, "apply_gradients", recorder.apply_gradients)
 
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
         strategy = getattr(self, "_train_distribution", None)

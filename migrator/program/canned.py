@@ -1,0 +1,589 @@
+"""Canned Estimators and heads, written out as the model_fns that they stand for.
+
+`tf.estimator.DNNClassifier(...)` becomes an Estimator with a model_fn in TensorFlow 1 code, and
+`head.create_estimator_spec(...)` the lines of an EstimatorSpec, before anything else looks at the file; every rule and
+reader then treats them as any other. The text that a user sees is never this one: places of findings are mapped back,
+and where the program cannot be carried over, its file stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import libcst as cst
+
+from migrator.findings import Finding, Severity
+from migrator.names.imports import dotted
+from migrator.names.symbols import is_new
+from migrator.program.calls import bind, is_false, is_none, is_true, number, string
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
+from migrator.program.scopes import bindings, path_to
+from migrator.program.spread import Edit, Kept, Written, spread
+from migrator.rules import heads
+from migrator.rules.canned import CANNED, Canned, default_optimizer, is_only_one, optimizer_named
+
+_FAMILY = "tf.estimator."
+_INDENT = "    "
+_MIXED = ("model_dir", "config", "warm_start_from")
+
+
+def write_out(files: Sequence[ParsedFile]) -> list[ParsedFile]:
+    """The files with their canned Estimators and heads written out, where that can be done."""
+    concerned = [file for file in files if _may_hold(file.text)]
+    if not concerned:
+        return list(files)
+    return [_Writer(file).write() if file in concerned else file for file in files]
+
+
+def _may_hold(text: str) -> bool:
+    return any(word in text for word in ("Classifier", "Regressor", "create_estimator_spec", "LinearEst", "DNNEst"))
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Which TensorFlow a file means by `tensorflow`, and whether something in it says so."""
+
+    number: int
+    sure: bool
+
+
+def _version_of(file: ParsedFile) -> _Version:
+    """As `verify` runs the file: as TensorFlow 1, unless it was plainly written for TensorFlow 2."""
+    finder = _Plain(file)
+    file.module.visit(finder)
+    old = finder.old or ".make_one_shot_iterator(" in file.text
+    if any((origin + ".").startswith("tensorflow.compat.v1.") for origin in file.imports.names.values()):
+        return _Version(1 if old and not finder.new else 2, True)
+    return _Version(1 if old or not finder.new else 2, old or finder.new)
+
+
+class _Plain(cst.CSTVisitor):
+    """Whether symbols are spelled without compat.v1 that only TensorFlow 1 or only TensorFlow 2 has."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.old = self.new = False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        self.old = self.old or (dotted(node.module) or "").startswith("tensorflow.contrib")
+        return False
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        name = self.file.imports.tensorflow(node)
+        if name is not None and "compat.v1" not in _spelling(self.file, node):
+            self.old = self.old or is_only_one(name)
+            self.new = self.new or is_new(name)
+
+
+def _spelling(file: ParsedFile, node: cst.BaseExpression) -> str:
+    """A dotted name with what its first part was imported from."""
+    head, _, rest = (dotted(node) or "").partition(".")
+    return f"{file.imports.names.get(head, head)}.{rest}"
+
+
+@dataclass
+class _Function:
+    """A model_fn that is being written: its name, its text after the def line, and what it is given by name."""
+
+    text: str
+    given: tuple[tuple[str, cst.BaseExpression], ...]
+
+
+@dataclass
+class _Writer:
+    file: ParsedFile
+    edits: list[Edit] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+    said: list[Finding] = field(default_factory=list)
+    refused: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)
+
+    def write(self) -> ParsedFile:
+        self.taken = set(self.file.names)
+        finder = _Calls(self.file)
+        self.file.module.visit(finder)
+        for call, name in finder.canned:
+            self._try(call, lambda call=call, name=name: self._canned(call, name))  # type: ignore[misc]
+        for call, line, function in finder.specs:
+            self._try(call, lambda c=call, s=line, f=function: self._spec(c, s, f), line)  # type: ignore[misc]
+        if not self.edits:
+            return replace(self.file, refused=self.refused)
+        made = spread(self.file.text, self.edits)
+        module = cst.parse_module(made.text)
+        return replace(
+            self.file, module=module, spread=made, said=tuple(dict.fromkeys(self.said)), refused=self.refused
+        )
+
+    def _try(self, call: cst.Call, step: Callable[[], None], line: cst.SimpleStatementLine | None = None) -> None:
+        known = len(self.edits), dict(self.functions)
+        try:
+            step()
+        except Blocked as problem:
+            del self.edits[known[0] :]
+            self.functions = known[1]
+            for node in (call, line):
+                if node is not None:
+                    self.refused[self.file.position(node)] = problem.code, problem.message
+
+    # -- canned Estimators -----------------------------------------------------------------------------------------
+
+    def _canned(self, call: cst.Call, name: str) -> None:
+        canned = CANNED[name]
+        around = path_to(self.file.module, call)
+        bound = bind(call, canned.parameters(1), f"tf.estimator.{name}", "TFM190")
+        version = self._version(call, name, bound, canned)
+        bound = bind(call, canned.parameters(version), f"tf.estimator.{name}", "TFM190")
+        define = self._definitions(around)
+        head = self._head_of(canned, bound, version, call, define)
+        tf = self._tensorflow(call)
+        text, given = self._model(canned, bound, head, tf, version, around, define, call)
+        key = f"{text}|{[parameter for parameter, _ in given]}"
+        function = self.functions.get(key)
+        first, start, _ = self._top(around)
+        if function is None:
+            function = _free(canned.function, self.taken)
+            self.functions[key] = function
+            extra = "".join(f", {parameter}" for parameter, _ in given)
+            doc = f'    """What the canned {name} was."""\n'
+            whole = f"def {function}(features, labels, mode{extra}):\n{doc}{text}"
+            anchor = self.file.range(call)[0]
+            blank = "\n\n" if first else ""
+            self.edits.append(Edit(start, start, (Written(f"{blank}{whole}\n\n", anchor),)))
+        self._estimator(call, tf, function, given, bound)
+        message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
+        if head.kind != "numbers" and ".predict(" in self.file.text:
+            self._say("TFM193", call, message)
+
+    def _say(self, code: str, node: cst.CSTNode, message: str) -> None:
+        self.said.append(self.file.finding(code, Severity.REVIEW, node, message))
+
+    def _version(self, call: cst.Call, name: str, bound: Mapping[str, cst.BaseExpression], canned: Canned) -> int:
+        if "compat.v1" in _spelling(self.file, call.func):
+            return 1
+        version = _version_of(self.file)
+        explicit = all(key in bound for key in (*canned.optimizers, "head" if "head" in bound else "loss_reduction"))
+        if not version.sure and not explicit:
+            message = (
+                f"`{name}` is read as TensorFlow 1's, whose loss is the sum over the batch; TensorFlow 2's takes the "
+                "mean: if the program ran on that, write its `loss_reduction` and optimizer out"
+            )
+            self._say("TFM191", call, message)
+        return version.number
+
+    def _definitions(self, around: Sequence[cst.CSTNode]) -> Callable[[str], cst.BaseExpression | None]:
+        """What a name stands for at a place: the value of its only assignment."""
+        functions = [n for n in around if isinstance(n, cst.FunctionDef)]
+
+        def define(name: str) -> cst.BaseExpression | None:
+            for function in reversed(functions):
+                found = [node for bound, node in bindings(function) if bound == name and node is not function]
+                if found:
+                    return _assigned(function, found[0]) if len(found) == 1 else None
+            return self.file.constants.get(name)
+
+        return define
+
+    def _head_of(
+        self,
+        canned: Canned,
+        bound: Mapping[str, cst.BaseExpression],
+        version: int,
+        call: cst.Call,
+        define: Callable[[str], cst.BaseExpression | None],
+    ) -> heads.Head:
+        if canned.task != "Estimator":
+            return heads.head_of_task(canned.task, bound, version, call, self.file.code, define)
+        node = bound.get("head")
+        if isinstance(node, cst.Name):
+            node = define(node.value)
+        name = heads.head_name(self.file.imports.resolve(node.func)) if isinstance(node, cst.Call) else None
+        if name is None or not isinstance(node, cst.Call):
+            raise Blocked("TFM190", call, "the head of this Estimator is not one that tf-migrate knows")
+        return heads.read_head(node, name, self.file.code, define)
+
+    def _tensorflow(self, call: cst.Call) -> str:
+        """How TensorFlow 1 is spelled in this file."""
+        names = self.file.imports.names
+        here = (dotted(call.func) or "").partition(".")[0]
+        for name in (here, *names):
+            if names.get(name) in ("tensorflow.compat.v1", "tensorflow_core.compat.v1"):
+                return name
+        for name in (here, *names):
+            if names.get(name) == "tensorflow":
+                return f"{name}.compat.v1" if "compat.v1" in self.file.text else name
+        raise Blocked("TFM190", call, "TensorFlow is not imported as a module here: import it as `tf`")
+
+    def _top(self, around: Sequence[cst.CSTNode]) -> tuple[bool, int, cst.CSTNode]:
+        """Where a function goes that the code around it calls: before its top-level statement and its comments."""
+        statement = around[1]
+        lines = self.file.text.splitlines(keepends=True)
+        nodes = [statement, *getattr(statement, "decorators", ())]
+        row = min(self.file.position(node)[0] for node in nodes) - 1
+        row -= len(getattr(statement, "leading_lines", ()))
+        blank = self.file.module.body[0] is not statement
+        return blank, sum(len(line) for line in lines[:row]), statement
+
+    def _estimator(
+        self,
+        call: cst.Call,
+        tf: str,
+        function: str,
+        given: Sequence[tuple[str, cst.BaseExpression]],
+        bound: Mapping[str, cst.BaseExpression],
+    ) -> None:
+        """The call of the canned Estimator becomes one of Estimator."""
+        start, end = self.file.range(call)
+        pieces: list[Kept | Written] = [Written(f"{tf}.estimator.Estimator(", start)]
+        lambda_ = f"lambda features, labels, mode: {function}(features, labels, mode"
+        pieces.append(Written(f"model_fn={lambda_}" if given else f"model_fn={function}", start))
+        for parameter, value in given:
+            pieces += [Written(f", {parameter}=", start), Kept(*self.file.range(value))]
+        if given:
+            pieces.append(Written(")", start))
+        for key in _MIXED:
+            if key in bound:
+                pieces += [Written(f", {key}=", start), Kept(*self.file.range(bound[key]))]
+        self.edits.append(Edit(start, end, (*pieces, Written(")", start))))
+
+    # -- the model_fn ----------------------------------------------------------------------------------------------
+
+    def _model(
+        self,
+        canned: Canned,
+        bound: Mapping[str, cst.BaseExpression],
+        head: heads.Head,
+        tf: str,
+        version: int,
+        around: Sequence[cst.CSTNode],
+        define: Callable[[str], cst.BaseExpression | None],
+        call: cst.Call,
+    ) -> tuple[str, list[tuple[str, cst.BaseExpression]]]:
+        """The body of the model_fn, and the parameters that it needs beside features, labels and mode."""
+        if canned.network == "combined":
+            raise Blocked("TFM190", call, f"`{canned.title}` trains with two optimizers, which is not carried over yet")
+        local = self._local(around)
+        given: list[tuple[str, cst.BaseExpression]] = []
+
+        def take(parameter: str, value: cst.BaseExpression) -> str:
+            given.append((parameter, value))
+            return parameter
+
+        def inline(node: cst.BaseExpression) -> str:
+            """The text of an expression; what it reads from the function around becomes a parameter."""
+            for name in sorted(names_in(node) & local):
+                if all(name != known for known, _ in given):
+                    given.append((name, next(n for n in name_nodes(node) if n.value == name)))
+            return self.file.code(node)
+
+        columns = bound.get("feature_columns")
+        if columns is None or is_none(columns):
+            raise Blocked("TFM190", call, f"`{canned.title}` is made without feature columns")
+        taken_columns = take("feature_columns", columns)
+        lines: list[str] = []
+        if canned.network == "linear":
+            combiner = string(bound.get("sparse_combiner")) or "sum"
+            extra = f', sparse_combiner="{combiner}"' if combiner != "sum" else ""
+            units = f", units={head.size}" if head.size != "1" else ""
+            network = f"logits = {tf}.feature_column.linear_model(features, {taken_columns}{units}{extra})"
+        else:
+            lines += self._hidden(bound, tf, take, inline, call)
+            network = f"logits = {tf}.layers.dense(net, {head.size})"
+        partitioner = bound.get("partitioner", bound.get("input_layer_partitioner"))
+        if partitioner is not None and not is_none(partitioner):
+            raise Blocked("TFM190", partitioner, "the partitioner of a canned Estimator is not carried over yet")
+        lines.append(network)
+        optimizer = self._optimizer(canned, bound, tf, version, define, inline, call)
+
+        def training(loss: str) -> list[str]:
+            return [f"optimizer = {optimizer}", f"optimizer.minimize({loss}, {tf}.train.get_global_step())"]
+
+        taken = {name for name, _ in given} | {"features", "labels", "mode", "logits", "net", "optimizer"} | local
+        names = heads.Names(tf, "features", "labels", "mode", "logits", lambda name: _free(name, taken))
+        normalized = not is_false(bound.get("batch_norm")) and "batch_norm" in bound
+        lines += heads.spec_lines(head, names, training, normalized)
+        return "".join(f"{_INDENT}{line}\n" for line in lines), given
+
+    def _hidden(
+        self,
+        bound: Mapping[str, cst.BaseExpression],
+        tf: str,
+        take: Callable[[str, cst.BaseExpression], str],
+        inline: Callable[[cst.BaseExpression], str],
+        call: cst.Call,
+    ) -> list[str]:
+        units = bound.get("hidden_units")
+        if units is None:
+            raise Blocked("TFM190", call, "this Estimator is made without hidden units")
+        sizes = [number(e.value) for e in units.elements] if isinstance(units, cst.List | cst.Tuple) else [None]
+        literal = self.file.code(units) if None not in sizes else take("hidden_units", units)
+        activation = f"{tf}.nn.relu" if "activation_fn" not in bound else inline(bound["activation_fn"])
+        lines = [
+            f"net = {tf}.feature_column.input_layer(features, feature_columns)",
+            f"for units in {literal}:",
+            f"    net = {tf}.layers.dense(net, units, activation={activation})",
+        ]
+        training = f"training=mode == {tf}.estimator.ModeKeys.TRAIN"
+        dropout = bound.get("dropout")
+        if dropout is not None and not is_none(dropout):
+            lines.append(f"    net = {tf}.layers.dropout(net, rate={inline(dropout)}, {training})")
+        normalized = bound.get("batch_norm")
+        if normalized is not None and not is_false(normalized):
+            if not is_true(normalized):
+                raise Blocked("TFM190", normalized, "`batch_norm` must be True or False here")
+            lines.append(f"    net = {tf}.layers.batch_normalization(net, momentum=0.999, {training})")
+        return lines
+
+    def _optimizer(
+        self,
+        canned: Canned,
+        bound: Mapping[str, cst.BaseExpression],
+        tf: str,
+        version: int,
+        define: Callable[[str], cst.BaseExpression | None],
+        inline: Callable[[cst.BaseExpression], str],
+        call: cst.Call,
+    ) -> str:
+        node = bound.get("optimizer")
+        if node is None:
+            return default_optimizer(canned, version, tf)
+        if string(node) is not None:
+            made = optimizer_named(str(string(node)), canned, version, tf)
+            if made is None:
+                raise Blocked("TFM190", node, "this is no optimizer that canned Estimators know by name")
+            return made
+        if is_none(node):
+            raise Blocked(
+                "TFM190", node, "`optimizer=None` takes a rate from the number of columns: give the optimizer"
+            )
+        if isinstance(node, cst.Name):
+            value = define(node.value)
+            if value is None:
+                raise Blocked("TFM190", node, f"`{node.value}` is no optimizer that can be followed to its call")
+            self._remove(node, call)
+            node = value
+        if isinstance(node, cst.Lambda) and not node.params.params:
+            node = node.body
+        name = self.file.imports.resolve(node.func) if isinstance(node, cst.Call) else None
+        if name is None:
+            raise Blocked("TFM190", node, "the optimizer of a canned Estimator must be made by a call in this place")
+        if any(isinstance(n, cst.Name) and n.value == "lambda" for n in name_nodes(node)):
+            raise Blocked("TFM190", node, "this optimizer is not understood")
+        return inline(node)
+
+    def _remove(self, name: cst.Name, call: cst.Call) -> None:
+        """The line that gives a name its value, which only the canned Estimator reads."""
+        uses = [n for n in name_nodes(self.file.module) if n.value == name.value]
+        if len(uses) != 2:
+            raise Blocked("TFM190", name, f"`{name.value}` is used for more than this Estimator: make one for each")
+        for node in path_to(self.file.module, uses[0]):
+            if isinstance(node, cst.SimpleStatementLine):
+                if len(node.body) != 1:
+                    break
+                start, end = self.file.range(node)
+                text = self.file.text
+                start = text.rfind("\n", 0, start) + 1
+                end = text.find("\n", end) + 1 or len(text)
+                self.edits.append(Edit(start, end, ()))
+                return
+        raise Blocked("TFM190", name, f"give `{name.value}` its value on a line of its own")
+
+    def _local(self, around: Sequence[cst.CSTNode]) -> set[str]:
+        """The names of the functions around a place."""
+        functions = [n for n in around if isinstance(n, cst.FunctionDef)]
+        return {name for function in functions for name, node in bindings(function) if node is not function}
+
+    # -- heads -----------------------------------------------------------------------------------------------------
+
+    def _spec(self, call: cst.Call, line: cst.SimpleStatementLine, function: cst.FunctionDef) -> None:
+        """`return head.create_estimator_spec(...)` becomes the lines of an EstimatorSpec."""
+        assert isinstance(call.func, cst.Attribute)
+        owner = call.func.value
+        around = path_to(self.file.module, call)
+        made: cst.BaseExpression | None = owner
+        define = self._definitions(around)
+        if isinstance(owner, cst.Name):
+            made = define(owner.value)
+        name = heads.head_name(self.file.imports.resolve(made.func)) if isinstance(made, cst.Call) else None
+        if name is None or not isinstance(made, cst.Call):
+            raise Blocked(
+                "TFM192", owner, "this head is made where tf-migrate cannot see it: write the EstimatorSpec out"
+            )
+        head = heads.read_head(made, name, self.file.code, define)
+        tf = self._tensorflow(made)
+        parameters = ("features", "mode", "logits", "labels", "optimizer")
+        later = ("trainable_variables", "train_op_fn", "update_ops", "regularization_losses")
+        bound = bind(call, (*parameters, *later), "create_estimator_spec", "TFM192")
+        if not is_none(bound.get("regularization_losses")):
+            raise Blocked("TFM192", bound["regularization_losses"], "`regularization_losses` are not carried over yet")
+        for key in ("features", "mode", "logits", "labels"):
+            if not isinstance(bound.get(key), cst.Name):
+                raise Blocked("TFM192", bound.get(key, call), f"give the head its `{key}` by a plain name")
+        text = {key: self.file.code(bound[key]) for key in ("features", "mode", "logits", "labels")}
+        taken = set(names_in(function))
+        training, gone = self._training(bound, call, function, tf)
+        names = heads.Names(
+            tf, text["features"], text["labels"], text["mode"], text["logits"], lambda name: _free(name, taken)
+        )
+        lines = heads.spec_lines(head, names, training, "batch_norm" in self.file.code(function))
+        start, end = self.file.range(line)
+        column = start - (self.file.text.rfind("\n", 0, start) + 1)
+        indent = self.file.text[start - column : start]
+        self.edits.append(Edit(start, end, (Written(f"\n{indent}".join(lines), self.file.range(call)[0]),)))
+        for node in gone:
+            self._remove_statement(node)
+        if isinstance(owner, cst.Name):
+            self._head_is_gone(owner.value, head, made, function, call)
+
+    def _training(
+        self, bound: Mapping[str, cst.BaseExpression], call: cst.Call, function: cst.FunctionDef, tf: str
+    ) -> tuple[Callable[[str], list[str]], list[cst.BaseStatement]]:
+        """How the loss is minimized, and the statements that go with it."""
+        optimizer, train_op_fn = bound.get("optimizer"), bound.get("train_op_fn")
+        if train_op_fn is None or is_none(train_op_fn):
+            if optimizer is None or is_none(optimizer):
+                raise Blocked("TFM192", call, "the head is given neither an optimizer nor a train_op_fn")
+            made = self.file.code(optimizer)
+            return lambda loss: [f"{made}.minimize({loss}, {tf}.train.get_global_step())"], []
+        gone: list[cst.BaseStatement] = []
+        if isinstance(train_op_fn, cst.Lambda):
+            params, body = train_op_fn.params.params, train_op_fn.body
+        else:
+            inner = _inner(function, train_op_fn)
+            if inner is None:
+                raise Blocked("TFM192", train_op_fn, "this train_op_fn is no lambda and no function of one `return`")
+            params, body = inner[0].params.params, inner[1]
+            gone.append(inner[0])
+        if len(params) != 1:
+            raise Blocked("TFM192", train_op_fn, "a train_op_fn takes the loss and nothing else")
+        parameter = params[0].name.value
+
+        def training(loss: str) -> list[str]:
+            new = body.visit(_Renamed(parameter, loss))
+            assert isinstance(new, cst.BaseExpression)
+            return [self.file.code(new)]
+
+        return training, gone
+
+    def _head_is_gone(
+        self, name: str, head: heads.Head, made: cst.Call, function: cst.FunctionDef, call: cst.Call
+    ) -> None:
+        """The line that makes the head goes; `head.logits_dimension` is the number that it was."""
+        finder = _Sizes(name)
+        function.visit(finder)
+        uses = [n for n in name_nodes(function) if n.value == name]
+        if len(uses) != 2 + len(finder.found):
+            raise Blocked("TFM192", call, f"`{name}` is used for more than its EstimatorSpec")
+        for size in finder.found:
+            start, end = self.file.range(size)
+            self.edits.append(Edit(start, end, (Written(head.size, start),)))
+        for node in path_to(function, made):
+            if isinstance(node, cst.SimpleStatementLine):
+                self._remove_statement(node)
+
+    def _remove_statement(self, node: cst.BaseStatement) -> None:
+        start, end = self.file.range(node)
+        text = self.file.text
+        start = text.rfind("\n", 0, start) + 1
+        end = text.find("\n", end) + 1 or len(text)
+        self.edits.append(Edit(start, end, ()))
+
+
+class _Calls(cst.CSTVisitor):
+    """Calls of canned Estimators, and `return head.create_estimator_spec(...)` with its line and function."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.canned: list[tuple[cst.Call, str]] = []
+        self.specs: list[tuple[cst.Call, cst.SimpleStatementLine, cst.FunctionDef]] = []
+        self._functions: list[cst.FunctionDef] = []
+        self._lines: list[cst.SimpleStatementLine] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._functions.append(node)
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._functions.pop()
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self._lines.append(node)
+
+    def leave_SimpleStatementLine(self, original_node: cst.SimpleStatementLine) -> None:
+        self._lines.pop()
+
+    def visit_Call(self, node: cst.Call) -> None:
+        name = self.file.imports.resolve(node.func) or ""
+        if name.startswith(_FAMILY) and name.removeprefix(_FAMILY) in CANNED:
+            self.canned.append((node, name.removeprefix(_FAMILY)))
+
+    def visit_Return(self, node: cst.Return) -> None:
+        value = node.value
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and self._functions:
+            line = self._lines[-1] if self._lines else None
+            if value.func.attr.value == "create_estimator_spec" and line is not None and line.body[-1] is node:
+                if len(line.body) == 1:
+                    self.specs.append((value, line, self._functions[-1]))
+
+
+class _Sizes(cst.CSTVisitor):
+    """`head.logits_dimension`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.Attribute] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        if isinstance(node.value, cst.Name) and node.value.value == self.name and node.attr.value == "logits_dimension":
+            self.found.append(node)
+
+
+class _Renamed(cst.CSTTransformer):
+    def __init__(self, old: str, new: str) -> None:
+        super().__init__()
+        self.old = old
+        self.new = new
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        return cst.Name(self.new) if original_node.value == self.old else updated_node
+
+
+def _inner(function: cst.FunctionDef, node: cst.BaseExpression) -> tuple[cst.FunctionDef, cst.BaseExpression] | None:
+    """The function inside of another that a name means, and what it returns, where that is all that it does."""
+    for statement in function.body.body:
+        if isinstance(statement, cst.FunctionDef) and isinstance(node, cst.Name) and statement.name.value == node.value:
+            body = statement.body.body
+            uses = [n for n in name_nodes(function) if n.value == node.value]
+            if len(body) == 1 and isinstance(body[0], cst.SimpleStatementLine) and len(uses) == 2:
+                small = body[0].body[0]
+                if isinstance(small, cst.Return) and small.value is not None:
+                    return statement, small.value
+    return None
+
+
+def _assigned(scope: cst.CSTNode, target: cst.CSTNode) -> cst.BaseExpression | None:
+    for node in path_to(scope, target):
+        if isinstance(node, cst.Assign) and len(node.targets) == 1 and node.targets[0].target is target:
+            return node.value
+    return None
+
+
+def _free(name: str, taken: set[str]) -> str:
+    found, count = name, 2
+    while found in taken:
+        found, count = f"{name}_{count}", count + 1
+    taken.add(found)
+    return found
+
+
+def remarks_of(files: Iterable[ParsedFile]) -> list[Finding]:
+    """What is to be said about everything that was written out in some files."""
+    return [finding for file in files for finding in file.said]

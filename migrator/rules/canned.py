@@ -1,0 +1,182 @@
+"""Canned Estimators: their parameters and defaults.
+
+Read from `tensorflow_estimator` 1.15.1 and 2.15.0 and measured on both. Version 1 are the classes of TensorFlow 1 and
+of `tf.compat.v1.estimator`, version 2 those of `tf.estimator` in TensorFlow 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM190",
+        "canned Estimators become Keras models",
+        Severity.MANUAL,
+        """
+`tf.estimator.LinearClassifier`, `LinearRegressor`, `DNNClassifier`, `DNNRegressor`, and `LinearEstimator` and
+`DNNEstimator` with a head of TensorFlow, become a function that builds a Keras model of their feature columns, with the
+same loss, optimizer, metrics and predictions. The defaults are written out, those of the class that the program uses:
+
+| | TensorFlow 1, `compat.v1` | TensorFlow 2 |
+|---|---|---|
+| loss of a batch | sum | mean |
+| DNN | Adagrad 0.05 | Adagrad 0.001 |
+| Linear | Ftrl 0.2 | Ftrl 0.2 |
+| an optimizer by name | 0.05 (DNN), 0.2 (Linear) | its own rate (DNN), 0.2 (Linear) |
+
+The documented rate of linear models, `min(0.2, 1/sqrt(number of columns))`, is that of an explicit `optimizer=None`
+only (measured with 30 columns). Losses and weights agree with the Estimators of TensorFlow 1.15.5 and 2.15.1 to 1e-6.
+
+Refused are label vocabularies, partitioners, `warm_start_from`, an optimizer that is shared with something else, and
+`n_classes` that cannot be known from the file (two classes are one logit).
+""",
+    ),
+    Rule(
+        "TFM191",
+        "a canned Estimator may be that of TensorFlow 1 or 2",
+        Severity.REVIEW,
+        """
+`tf.estimator.DNNClassifier` of TensorFlow 1 adds up the losses of a batch and trains with Adagrad at 0.05, that of
+TensorFlow 2 takes their mean and trains at 0.001. Nothing in this file is TensorFlow 1's or 2's alone, so it is read as
+one of TensorFlow 1, and `verify` runs it as that. If it ran on TensorFlow 2, give the canned Estimator its
+`loss_reduction` and its optimizer, and migrate again.
+""",
+    ),
+)
+
+# What a program can only mean TensorFlow 1 with, when it does not say compat.v1.
+_ONLY_ONE = ("app", "contrib", "estimator.inputs", "flags", "gfile", "layers", "logging", "python_io")
+_ONLY_ONE_NAMES = frozenset(
+    f"tf.{name}"
+    for name in (
+        "ConfigProto", "FixedLenFeature", "GPUOptions", "Session", "VarLenFeature", "decode_csv", "decode_raw",
+        "disable_v2_behavior", "div", "enable_eager_execution", "feature_column.input_layer",
+        "feature_column.linear_model", "get_collection", "get_default_graph", "get_variable",
+        "global_variables_initializer", "log", "parse_example", "parse_single_example", "placeholder", "random_normal",
+        "random_uniform", "read_file", "reset_default_graph", "set_random_seed", "string_split", "to_float", "to_int32",
+        "to_int64", "train.get_global_step", "train.get_or_create_global_step", "variable_scope",
+    )
+)  # fmt: skip
+_END = ("config", "warm_start_from")
+_DNN_REST = ("activation_fn", "dropout")
+
+
+@dataclass(frozen=True)
+class Canned:
+    """A canned Estimator: its network (linear, dnn, combined), its task, and its parameters (`_`: version 1 only)."""
+
+    title: str
+    network: str
+    task: str
+    _parameters: tuple[str, ...]
+
+    def parameters(self, version: int) -> tuple[str, ...]:
+        """Its parameters in their order."""
+        return tuple(name.lstrip("_") for name in self._parameters if version == 1 or not name.startswith("_"))
+
+    @property
+    def optimizers(self) -> tuple[str, ...]:
+        return ("linear_optimizer", "dnn_optimizer") if self.network == "combined" else ("optimizer",)
+
+    @property
+    def function(self) -> str:
+        """The name of the function that takes its place."""
+        network = {"linear": "linear", "dnn": "dnn", "combined": "wide_and_deep"}[self.network]
+        return f"{network}_{'model' if self.task == 'Estimator' else self.task.lower()}"
+
+
+_CLASSES = ("n_classes", "weight_column", "label_vocabulary")
+_NUMBERS = ("label_dimension", "weight_column")
+_COMBINED = (
+    "linear_feature_columns",
+    "linear_optimizer",
+    "dnn_feature_columns",
+    "dnn_optimizer",
+    "dnn_hidden_units",
+    "dnn_activation_fn",
+    "dnn_dropout",
+)
+
+
+def _linear(task: str, middle: tuple[str, ...]) -> Canned:
+    reduction = ("loss_reduction", "sparse_combiner")
+    parameters = ("feature_columns", "model_dir", *middle, "optimizer", "config", "_partitioner", "warm_start_from")
+    if task == "Estimator":
+        parameters = ("head", "feature_columns", "model_dir", "optimizer", "config", "_partitioner")
+        reduction = ("sparse_combiner", "warm_start_from")
+    return Canned(f"Linear{task}", "linear", task, (*parameters, *reduction))
+
+
+def _dnn(task: str, middle: tuple[str, ...]) -> Canned:
+    first = ("head",) if task == "Estimator" else ()
+    rest = ("optimizer", *_DNN_REST, "_input_layer_partitioner", *_END)
+    last = ("batch_norm",) if task == "Estimator" else ("loss_reduction", "batch_norm")
+    return Canned(
+        f"DNN{task}", "dnn", task, (*first, "hidden_units", "feature_columns", "model_dir", *middle, *rest, *last)
+    )
+
+
+def _combined(task: str, middle: tuple[str, ...]) -> Canned:
+    first = ("head",) if task == "Estimator" else ()
+    last = ("batch_norm",) if task == "Estimator" else ("loss_reduction", "batch_norm")
+    parameters = (*first, "model_dir", *_COMBINED, *middle, "_input_layer_partitioner", *_END, *last)
+    return Canned(f"DNNLinearCombined{task}", "combined", task, (*parameters, "linear_sparse_combiner"))
+
+
+_TASKS = (("Classifier", _CLASSES), ("Regressor", _NUMBERS), ("Estimator", ()))
+CANNED: dict[str, Canned] = {
+    canned.title: canned
+    for make in (_linear, _dnn, _combined)
+    for canned in (make(task, middle) for task, middle in _TASKS)
+}
+
+
+def is_only_one(name: str) -> bool:
+    """Whether a symbol that is spelled plainly is certainly not one of TensorFlow 2."""
+    parts = name.split(".")
+    if any(".".join(parts[1:length]) in _ONLY_ONE for length in (2, 3)):
+        return True
+    return name in _ONLY_ONE_NAMES or (name.startswith("tf.train.") and name.endswith("Optimizer"))
+
+
+_RATES = {"linear": "0.2", "dnn": "0.05"}
+_OLD = {
+    "Adagrad": "AdagradOptimizer",
+    "Adam": "AdamOptimizer",
+    "Ftrl": "FtrlOptimizer",
+    "RMSProp": "RMSPropOptimizer",
+    "SGD": "GradientDescentOptimizer",
+}
+# The rates that Keras' own classes have.
+_NEW = {
+    "Adagrad": ("Adagrad", "0.001", ", initial_accumulator_value=0.1, epsilon=1e-07"),
+    "Adam": ("Adam", "0.001", ", beta_1=0.9, beta_2=0.999, epsilon=1e-07"),
+    "Ftrl": ("Ftrl", "0.001", ""),
+    "RMSProp": ("RMSprop", "0.001", ", rho=0.9, epsilon=1e-07"),
+    "SGD": ("SGD", "0.01", ""),
+}
+
+
+def default_optimizer(canned: Canned, version: int, tf: str) -> str:
+    """The optimizer of a canned Estimator that is given none."""
+    found = optimizer_named("Ftrl" if canned.network == "linear" else "Adagrad", canned, version, tf)
+    assert found is not None
+    return found
+
+
+def optimizer_named(name: str, canned: Canned, version: int, tf: str) -> str | None:
+    """The optimizer that a canned Estimator makes of a name; None for names that it does not know."""
+    if name not in _OLD:
+        return None
+    if name == "Ftrl" and canned.network == "linear":
+        # All weights of a linear model start at zero: there the stock class is exact for rows that a batch leaves out.
+        return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.Ftrl(learning_rate=0.2)"
+    if version == 1:
+        return f"{tf}.train.{_OLD[name]}(learning_rate={_RATES[canned.network]})"
+    keras, rate, rest = _NEW[name]
+    rate = "0.2" if canned.network == "linear" else rate
+    return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.{keras}(learning_rate={rate}{rest})"

@@ -1,0 +1,202 @@
+"""Canned Estimators and heads: what is written out for them, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Severity
+from migrator.program.spread import Edit, Kept, Written, spread
+from tests.rules.programs import run, run_project
+
+TOP = """\
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+# where the data come from
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": [1.0, 2.0]}, [0, 1])).batch(2)
+
+
+def main():
+    columns = [tf.feature_column.numeric_column("x")]
+"""
+DRIVE = """\
+    estimator.train(input_fn, steps=3)
+    print(estimator.evaluate(input_fn))
+
+
+main()
+"""
+
+
+def canned(made: str, before: str = "", drive: str = DRIVE) -> str:
+    return f"{TOP}{before}    estimator = {made}\n{drive}"
+
+
+def migrated(text: str) -> str:
+    new, findings = run(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    compile(new, "new", "exec")
+    return new
+
+
+def test_a_deep_classifier_of_tensorflow1() -> None:
+    new = migrated(canned("tf1.estimator.DNNClassifier([8, 4], columns, dropout=0.1, model_dir='m')"))
+    assert "def dnn_classifier(features, feature_columns):" in new
+    assert "net = tf.keras.layers.DenseFeatures(feature_columns)(features)" in new
+    assert "for units in [8, 4]:" in new
+    assert "Adagrad(learning_rate=0.05, initial_accumulator_value=0.1, epsilon=0.0)" in new
+    assert "loss = tf.reduce_sum(losses)" in new
+    assert "model = dnn_classifier(make_inputs(input_fn()), feature_columns=columns)" in new
+    assert "# where the data come from\ndef input_fn" in new
+
+
+def test_the_same_of_tensorflow2() -> None:
+    new = migrated(canned("tf.estimator.DNNClassifier([8, 4], columns)"))
+    assert "tf.keras.optimizers.Adagrad(learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-07)" in new
+    assert "reduce_sum(losses)" not in new
+
+
+def test_a_version_that_nothing_tells() -> None:
+    text = canned("tf.estimator.LinearRegressor(columns)").replace("import tensorflow.compat.v1 as tf1\n", "")
+    new, findings = run(text)
+    assert "loss = tf.reduce_sum(losses)" in new
+    assert [f.line for f in findings if f.code == "TFM191"] == [text[: text.index("LinearReg")].count("\n") + 1]
+    explicit = 'columns, optimizer="SGD", loss_reduction=tf.losses.Reduction.SUM'
+    _, findings = run(text.replace("LinearRegressor(columns", f"LinearRegressor({explicit}"))
+    assert "TFM191" not in {f.code for f in findings}
+    _, findings = run(text.replace("# where", "tf.logging.info('a')\n# where"))
+    assert "TFM191" not in {f.code for f in findings}
+
+
+def test_a_linear_model() -> None:
+    new = migrated(canned("tf1.estimator.LinearClassifier(columns, n_classes=3)"))
+    assert "logits = linear_model(features, feature_columns, units=3)" in new
+    assert "def linear_model(features, columns, units=1" in new and "class Bias(" in new
+    assert "optimizer = tf.keras.optimizers.Ftrl(learning_rate=0.2)" in new
+
+
+def test_two_of_one_kind_share_a_function() -> None:
+    made = "tf1.estimator.LinearClassifier(columns)\n    other = tf1.estimator.LinearClassifier(columns)"
+    new = migrated(canned(made, drive=f"    other.train(input_fn, steps=2)\n{DRIVE}"))
+    assert new.count("def linear_classifier") == 1
+
+
+def test_an_optimizer_with_a_name_moves_into_the_function() -> None:
+    before = "    rate = 0.1\n    optimizer = tf1.train.AdamOptimizer(rate)\n"
+    new = migrated(canned("tf1.estimator.DNNRegressor([2], columns, optimizer=optimizer)", before))
+    assert "def dnn_regressor(features, feature_columns, rate):" in new
+    assert new.count("tf.keras.optimizers.Adam(") == 1 and "feature_columns=columns, rate=rate)" in new
+
+
+@pytest.mark.parametrize(
+    ("made", "code", "word"),
+    [
+        ("tf1.estimator.LinearClassifier(columns, n_classes=count())", "TFM192", "n_classes"),
+        ("tf1.estimator.LinearClassifier(columns, label_vocabulary=['a', 'b'])", "TFM192", "label_vocabulary"),
+        ("tf1.estimator.LinearClassifier(columns, optimizer=None)", "TFM190", "optimizer=None"),
+        ("tf1.estimator.LinearClassifier(columns, optimizer='Lion')", "TFM190", "by name"),
+        ("tf1.estimator.DNNClassifier([2], columns, input_layer_partitioner=f)", "TFM190", "partitioner"),
+        ("tf1.estimator.DNNEstimator(tf1.estimator.MultiLabelHead(3), [2], columns)", "TFM190", "head"),
+        ("tf1.estimator.BoostedTreesClassifier(columns, 1)", "TFM102", "BoostedTrees"),
+    ],
+)
+def test_what_is_refused(made: str, code: str, word: str) -> None:
+    text = canned(made)
+    new, findings = run(text)
+    assert new == text
+    (finding,) = [f for f in findings if f.severity is Severity.MANUAL]
+    assert finding.code == code and word in finding.message
+    assert finding.line == text[: text.index("    estimator = ")].count("\n") + 1
+
+
+def test_places_behind_what_was_written_out() -> None:
+    text = canned("tf1.estimator.LinearClassifier(columns)", drive=f"    tf1.Session()\n{DRIVE}")
+    new, findings = run(text)
+    assert new == text
+    assert {f.line for f in findings if "tf.Session" in f.message} == {text[: text.index("tf1.Ses")].count("\n") + 1}
+
+
+HEAD = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0], [2.0]], [0, 1])).batch(2)
+
+
+def model_fn(features, labels, mode):
+    head = tf.contrib.estimator.binary_classification_head(thresholds=[0.5])
+    logits = tf.layers.dense(features, head.logits_dimension)
+    optimizer = tf.train.AdagradOptimizer(0.1)
+    return head.create_estimator_spec(
+        features=features,
+        mode=mode,
+        labels=labels,
+        logits=logits,
+        train_op_fn=lambda loss: optimizer.minimize(loss, global_step=tf.train.get_global_step()),
+    )
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+estimator.evaluate(input_fn)
+"""
+
+
+def test_a_head() -> None:
+    new = migrated(HEAD)
+    assert "logits = tf.keras.layers.Dense(1)(features)" in new
+    assert "tf.keras.losses.BinaryCrossentropy(from_logits=True)" in new or "reduce_mean" in new
+    assert '"recall/positive_threshold_0.5"' in new
+    assert "head" not in new
+
+
+def test_a_train_op_fn_with_a_name() -> None:
+    lines = "    def train_op_fn(loss):\n        return optimizer.minimize(loss, tf.train.get_global_step())\n\n"
+    text = HEAD.replace("    return head", f"{lines}    return head")
+    text = text.replace(text[text.index("train_op_fn=") : text.index("    )\n")], "train_op_fn=train_op_fn\n")
+    assert migrated(text) == migrated(HEAD)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("thresholds=[0.5]", "loss_fn=mine", "loss_fn"),
+        ("thresholds=[0.5]", "thresholds=mine", "thresholds"),
+        ("logits=logits,", "logits=logits, regularization_losses=[0.1],", "regularization_losses"),
+        ("logits=logits,", "logits=logits * 2,", "logits"),
+    ],
+)
+def test_heads_that_are_refused(old: str, new: str, word: str) -> None:
+    text = HEAD.replace(old, new)
+    assert text != HEAD
+    result, findings = run(text)
+    assert result == text
+    assert [f.code for f in findings if word in f.message and f.severity is Severity.MANUAL] == ["TFM192"]
+
+
+def test_a_head_that_is_an_argument_is_refused() -> None:
+    text = HEAD.replace("labels, mode):", "labels, mode, params):").replace(
+        "head = tf.contrib.estimator.binary_classification_head(thresholds=[0.5])", 'head = params["head"]'
+    )
+    _, findings = run(text)
+    assert "TFM192" in {f.code for f in findings}
+
+
+def test_spread() -> None:
+    old = "one\ntwo three\nfour\n"
+    made = spread(old, [Edit(4, 7, (Written("2\n2 ", 4), Kept(4, 7))), Edit(14, 14, (Written("new\n", 14),))])
+    assert made.text == "one\n2\n2 two three\nnew\nfour\n"
+    assert [made.original(line, 0) for line in (1, 2, 3, 4, 5)] == [(1, 0), (2, 0), (2, 0), (3, 0), (3, 0)]
+    assert made.original(3, 2) == (2, 0) and made.original(3, 6) == (2, 4)
+
+
+def test_a_head_in_another_file() -> None:
+    driver = HEAD[HEAD.index("def input_fn") : HEAD.index("def model_fn")] + HEAD[HEAD.index("estimator = ") :]
+    driver = f"import tensorflow as tf\nfrom model import model_fn\n\n\n{driver}"
+    model = HEAD[: HEAD.index("estimator = ")].replace(
+        HEAD[HEAD.index("def input_fn") : HEAD.index("def model_fn")], ""
+    )
+    results = run_project({"train.py": driver, "model.py": model})
+    assert "create_estimator_spec" not in results["model.py"][0] and "tf.keras.Model" in results["model.py"][0]
