@@ -43,6 +43,8 @@ from migrator.program.training import (
 from migrator.program.variable_order import check_order
 from migrator.rules import hparams
 from migrator.rules.arrays import array_inputs, as_function
+from migrator.rules.callbacks import as_callback
+from migrator.rules.hooks import Hooks, find_class
 from migrator.rules.inputs import rewrite_returns
 from migrator.rules.layers import runs_updates
 from migrator.rules.optimizers import may_be_sparse
@@ -410,6 +412,7 @@ class _GroupMigration:
                 self.changes[file.path].expressions[node] = rewritten
         for path, file in self.group.files.items():
             self._guarded(file, partial(self._arrays, path, file))
+        self._hooks()
         for program in self.group.programs:
             self._guarded(program.file, partial(self._servings, program, models))
         for file, problem in hparams.check_uses(list(self.group.files.values())):
@@ -557,13 +560,24 @@ class _GroupMigration:
     def _remove_helpers(self) -> None:
         """Helpers that were read through, and that nothing else mentions, go, and with them their imports."""
         helpers = {helper: file for read in self.read.values() for file, helper in read.helpers}
+        helpers |= {maker: file for _, hooks in self._all_hooks() for file, maker in hooks.makers}
+        makers = set(helpers) & {maker for _, hooks in self._all_hooks() for _, maker in hooks.makers}
+        tables = [
+            line
+            for _, hooks in self._all_hooks()
+            for file, name in hooks.tables
+            for line in file.module.body
+            if isinstance(line, cst.SimpleStatementLine) and _gives(line, name)
+            if all(self._is_within(node, [*makers, line]) for node in self._named(name))
+        ]
+        left_out = [*tables, *(node for _, hooks in self._all_hooks() for node in hooks.nodes)]
         while True:
             mentions = [
                 (file, node, helper)
                 for helper in helpers
                 for file, node in mentions_of_functions(self.project, self.everything, {helper})
             ]
-            inside = {node for _, node, _ in mentions for other in helpers if path_to(other, node)}
+            inside = {node for _, node, _ in mentions for other in (*helpers, *left_out) if path_to(other, node)}
             used = {helper for _, node, helper in mentions if node not in inside and not self._is_read(node)}
             if not used:
                 break
@@ -573,6 +587,10 @@ class _GroupMigration:
                 continue
             if all(path in self.changes or not imports for path, imports in self._importers(helper)):
                 self.changes[file.path].moved.add(helper)
+        for line in tables:
+            for path, file in self.group.files.items():
+                if makers <= helpers.keys() and line in file.module.body:
+                    self.changes[path].statements[line] = []
         for path, file in self.group.files.items():
             gone = {
                 name
@@ -687,6 +705,76 @@ class _GroupMigration:
                 if isinstance(made, cst.Lambda):
                     self.changes[path].statements[one.line] = [as_function(one, made.body, file.module)]
 
+    def _named(self, name: str) -> list[cst.Name]:
+        return [node for file in self.group.files.values() for node in name_nodes(file.module) if node.value == name]
+
+    @staticmethod
+    def _is_within(node: cst.CSTNode, places: Iterable[cst.CSTNode]) -> bool:
+        return any(path_to(place, node) for place in places)
+
+    def _all_hooks(self) -> list[tuple[str, Hooks]]:
+        return [found for program in self.group.programs for found in program.hooks]
+
+    def _hooks(self) -> None:
+        """Hooks that stay become callbacks: their classes, the calls that make them, and the lists that hold them."""
+        own: dict[cst.ClassDef, tuple[TrainingProgram, ParsedFile, set[str], list[cst.Call]]] = {}
+        for program in self.group.programs:
+            for phase, hooks in program.hooks:
+                for hook in hooks.own:
+                    _, _, phases, calls = own.setdefault(hook.node, (program, hook.file, set(), []))
+                    phases.add(phase)
+                    calls.append(hook.call)
+                self._guarded(program.file, partial(self._lists, hooks))
+        for node, (program, file, phases, calls) in own.items():
+            self._guarded(file, partial(self._callback, program, file, node, phases, calls))
+
+    def _callback(
+        self, program: TrainingProgram, file: ParsedFile, node: cst.ClassDef, phases: set[str], calls: list[cst.Call]
+    ) -> None:
+        if file.path not in self.changes:
+            raise Blocked("TFM162", None, f"`{node.name.value}` is a hook, but its file is not migrated")
+        known = {id(call.func) for call in calls} | {id(node.name)}
+        for where in self.group.files.values():
+            for name in name_nodes(where.module):
+                if name.value == node.name.value and id(name) not in known and not path_to(node, name):
+                    found = find_class(self.project, where, where.module, name)
+                    if found is not None and found[1] is node:
+                        message = f"`{node.name.value}` becomes a callback, but is used here too"
+                        self.problems[where.path].append(Blocked("TFM162", name, message))
+        new = as_callback(file, node, phases, program.tensors)
+        self.changes[file.path].statements[node] = [new.visit(self.rewriters[file.path])]  # type: ignore[list-item]
+
+    def _lists(self, hooks: Hooks) -> None:
+        """What holds hooks, without those that are left out, and the new calls of stock hooks."""
+        for file, call, stock in hooks.made:
+            changes, rewriter = self._of(file, call)
+            name = self.training[file.path].helper(stock.name, stock.text)
+            texts = []
+            for key, value in stock.arguments.items():
+                text = stock.defaults[key] if value is None else file.code(value.visit(rewriter))  # type: ignore[arg-type]
+                texts.append(f"{key}={text}")
+            changes.expressions[call] = cst.parse_expression(f"{name}({', '.join(texts)})")
+            changes.needs |= stock.needs
+        for file, line in hooks.gone:
+            changes, _ = self._of(file, line)
+            changes.statements[line] = [cst.SimpleStatementLine([cst.Pass()])]
+        for file, display, stay in hooks.shorter:
+            changes, rewriter = self._of(file, display)
+            elements = [e.visit(rewriter) for e in stay]
+            if elements:
+                last = elements[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)  # type: ignore[union-attr]
+                one = isinstance(display, cst.Tuple) and len(elements) == 1
+                elements[-1] = last.with_changes(comma=cst.Comma()) if one else last
+            changes.expressions[display] = display.with_changes(elements=elements)
+        for file, whole, part in hooks.instead:
+            changes, rewriter = self._of(file, whole)
+            changes.expressions[whole] = part.visit(rewriter)  # type: ignore[assignment]
+
+    def _of(self, file: ParsedFile, node: cst.CSTNode) -> tuple[FileChanges, _Rewriter]:
+        if file.path not in self.changes:
+            raise Blocked("TFM162", None, f"hooks are made in `{file.path}`, which is not migrated")
+        return self.changes[file.path], self.rewriters[file.path]
+
     def _servings(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         """Serving functions become functions of the predictor."""
         if program.model_fn not in models:
@@ -718,6 +806,7 @@ class _GroupMigration:
             self.names[file.path],
             self.signatures.get(program.model_fn, ()),
             self.mapped,
+            emitted.stop,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -930,6 +1019,17 @@ def without_imports(file: ParsedFile, gone: Collection[str]) -> dict[cst.CSTNode
                 kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             new[line] = [line.with_changes(body=[small.with_changes(names=kept)], leading_lines=[])] if kept else []
     return new
+
+
+def _gives(line: cst.SimpleStatementLine, name: str) -> bool:
+    """Whether a line is `name = ...`."""
+    small = line.body[0]
+    return (
+        isinstance(small, cst.Assign)
+        and len(small.targets) == 1
+        and isinstance(small.targets[0].target, cst.Name)
+        and small.targets[0].target.value == name
+    )
 
 
 class _Functions(cst.CSTVisitor):

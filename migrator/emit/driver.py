@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -29,7 +29,7 @@ from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import cluster, one_device, setup
-from migrator.targets.plan import TrainingPlan, primary, restore
+from migrator.targets.plan import TrainingPlan, as_argument, primary, restore
 from migrator.targets.setup import Strategy
 
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
@@ -89,6 +89,11 @@ def choose_strategy(program: TrainingProgram, asked: Strategy) -> Strategy:
             use = program.uses[0]
             message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"
             raise Blocked("TFM704", use.place.call, message)
+    if any(hooks.stops for _, hooks in program.hooks):
+        if asked not in (Strategy.AUTO, Strategy.ONE_DEVICE) or mirrored:
+            message = "a hook ends the training: on a cluster every worker would have to stop after the same step"
+            raise Blocked("TFM704", program.place.call, message)
+        return Strategy.ONE_DEVICE
     if asked is not Strategy.AUTO:
         return asked
     if mirrored:
@@ -107,11 +112,12 @@ def emit_driver(
     names: FileNames,
     signatures: Sequence[str] = (),
     mapped: bool = False,
+    stop: tuple[str, cst.BaseExpression] | None = None,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
     `signatures` are the names that the predictions are served under. A `mapped` model is made from a dataset, not from
-    Keras inputs, and predicts itself.
+    Keras inputs, and predicts itself. `stop` is what the model_fn ends the training after, see ModelFunction.
     """
     return _Emitter(
         project,
@@ -124,6 +130,7 @@ def emit_driver(
         names,
         signatures,
         mapped,
+        stop,
     ).emit()
 
 
@@ -140,6 +147,7 @@ class _Emitter:
         names: FileNames,
         signatures: Sequence[str],
         mapped: bool,
+        stop: tuple[str, cst.BaseExpression] | None,
     ) -> None:
         self.project = project
         self.program = program
@@ -150,6 +158,7 @@ class _Emitter:
         self.has_predictor = has_predictor
         self.predictions_are_dicts = predictions_are_dicts
         self.mapped = mapped
+        self.stop = stop
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
         self.file_names = names
@@ -163,7 +172,8 @@ class _Emitter:
         if not mapped:
             self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
         if has_predictor and uses_of(program, "predict"):
-            self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent))
+            watched = any("callbacks" in use.arguments for use in program.all_uses if use.method == "predict")
+            self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent, watched))
         if program.servings:
             self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
         self.model = self._model_name()
@@ -471,7 +481,7 @@ class _Emitter:
         )
         if both is None:
             return plan
-        max_steps = both.train.get("max_steps")
+        max_steps = self._limits(both.train, both.place.call).get("max_steps")
         plan = replace(
             plan,
             train_dataset=self._dataset(both.train.get("input_fn"), both.place.call, "train"),
@@ -479,8 +489,40 @@ class _Emitter:
                 self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval"), both.evaluate.get("steps"), "100"
             ),
             max_steps=None if is_none(max_steps) else self._text(max_steps),  # type: ignore[arg-type]
+            callbacks=self._callbacks(both.train),
+            eval_callbacks=self._callbacks(both.evaluate),
         )
         return self._with_period(plan, both)
+
+    def _callbacks(self, arguments: Mapping[str, cst.BaseExpression]) -> tuple[str, ...]:
+        """The elements of the list of callbacks that a call's hooks have become."""
+        node = arguments.get("callbacks")
+        if node is None:
+            return ()
+        new = node.visit(self.rewriter)
+        if isinstance(new, cst.List | cst.Tuple):
+            return tuple(self.file.code(e.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for e in new.elements)
+        assert isinstance(new, cst.BaseExpression)
+        text = self.file.code(new)
+        return (f"*{text}" if isinstance(new, cst.Name | cst.Call | cst.Attribute) else f"*({text})",)
+
+    def _limits(self, arguments: Mapping[str, cst.BaseExpression], place: cst.Call) -> Mapping[str, cst.BaseExpression]:
+        """The arguments of a training, with the end that a hook of the model_fn sets it."""
+        if self.stop is None:
+            return arguments
+        name, value = self.stop
+        model_file = self.program.model_file
+        known = names_in(value) <= (self.file.constants.keys() if model_file is self.file else set())
+        if not known:
+            message = "a StopAtStepHook in the model_fn reads what the driver does not know: give it to `train`"
+            raise Blocked("TFM110", value, message)
+        given = [key for key in ("steps", "max_steps") if not is_none(arguments.get(key))]
+        if not given:
+            return {**arguments, name: value}
+        if given != [name]:
+            raise Blocked("TFM110", place, "a StopAtStepHook in the model_fn beside another kind of steps: keep one")
+        both = [self.file.code(arguments[name]), self.file.code(value)]
+        return {**arguments, name: cst.parse_expression(f"min({', '.join(both)})")}
 
     def _trains_again(self) -> bool:
         """Whether a training of this Estimator may follow another: several calls, or one in a loop or a function."""
@@ -498,10 +540,20 @@ class _Emitter:
     def _with_period(self, plan: TrainingPlan, both: TrainAndEvaluate) -> TrainingPlan:
         """Sets the period of checkpoints and evaluations where it divides the training."""
         every = self.program.config.get("save_checkpoints_steps")
+        reads = any(hooks.reads_evaluations for _, hooks in self.program.hooks)
+        if reads and (is_none(every) or plan.max_steps is None):
+            message = "a hook reads the evaluations: give `max_steps`, and `save_checkpoints_steps` in the RunConfig"
+            raise Blocked("TFM164", both.place.call, message)
         if every is None:
             return plan
         steps = both.train.get("max_steps")
         period, total = self.file.integer(every), self.file.integer(steps)
+        if reads and (period is None or total is None or total % period):
+            assert plan.max_steps is not None
+            text = self._text(every)
+            epochs = f"-(-{primary(plan.max_steps)} // {primary(text)})"
+            limited = f"{primary(plan.train_dataset)}.take({plan.max_steps})"
+            return replace(plan, train_dataset=limited, period=primary(text), epochs=epochs)
         if period is None or total is None or total % period:
             self.remarks.append(
                 Blocked(
@@ -665,7 +717,11 @@ class _Emitter:
         statement = use.place.statement
         assert statement is not None
         dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
-        steps, max_steps = use.arguments.get("steps"), use.arguments.get("max_steps")
+        limits = self._limits(use.arguments, use.place.call)
+        steps, max_steps = limits.get("steps"), limits.get("max_steps")
+        plan = replace(plan, callbacks=self._callbacks(use.arguments))
+        if any(hooks.reads_evaluations for _, hooks in self.program.hooks):
+            raise Blocked("TFM164", use.place.call, "a hook reads evaluations, which `train` does not make")
         if not is_none(max_steps):
             assert max_steps is not None
             lines = one_device.fit(plan, dataset, self._text(max_steps), absolute=True)
@@ -739,7 +795,9 @@ class _Emitter:
         predictor = lent.parameter if lent is not None else self.names.get("predictor", "")
         if use.method == "evaluate":
             head = f"{model}.evaluate"
-            arguments = [self._limited(dataset, use.arguments.get("steps"), None), "return_dict=True"]
+            arguments = [self._limited(dataset, use.arguments.get("steps"), None)]
+            arguments += as_argument(self._callbacks(use.arguments), self.indent, 0)
+            arguments.append("return_dict=True")
             if self.program.reads_global_step:
                 arguments = [
                     f"{head}({', '.join(arguments)})",
@@ -749,6 +807,8 @@ class _Emitter:
         else:
             head = self.names["predict"]
             arguments = [predictor, dataset]
+            watched = as_argument(self._callbacks(use.arguments), self.indent, 0)
+            arguments += [argument.removeprefix("callbacks=") for argument in watched]
         text = f"{head}({', '.join(arguments)})"
         comments = [value for value in _comments_in(use.place.call) if value not in text]
         if comments or self._is_too_long(use.place.call, text):

@@ -37,6 +37,7 @@ class EmittedModel:
     has_predictor: bool
     needs: frozenset[str]
     classes: Mapping[str, str]  # that the file needs: name and text
+    stop: tuple[str, cst.BaseExpression] | None = None  # a hook of the model_fn ends the training: see ModelFunction
 
 
 def emit_model_function(
@@ -213,6 +214,7 @@ class _Emitter:
             self.predictions is not None,
             frozenset(self.rewriter.needs),
             dict(self.rewriter.classes),
+            function.stop,
         )
 
     # -- optimizer -------------------------------------------------------------------------------------------------

@@ -40,6 +40,15 @@ def leftovers(
     return found
 
 
+def emptied_by(file: ParsedFile, scope: cst.CSTNode, gone: Sequence[cst.CSTNode]) -> list[cst.BaseStatement] | None:
+    """The `if`s of a scope that hold nothing any more without the lines `gone`; None when another block would be left
+    empty, or an `if` whose test may do something.
+    """
+    blocks = _Blocks()
+    scope.visit(blocks)
+    return blocks.emptied(_Search(file, [], lambda symbol: True, frozenset(), frozenset()).is_pure, gone)
+
+
 @dataclass(frozen=True)
 class _Search:
     file: ParsedFile

@@ -32,6 +32,7 @@ from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
 
 _HOOKS = ("training_chief_hooks", "training_hooks", "evaluation_hooks", "prediction_hooks")
+_PHASES = {"evaluation_hooks": "test", "prediction_hooks": "predict"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class ModelFunction:
 
     `output` is the tensor that the loss reads, or a dict of those that a GeneralLoss reads. `general` is the same
     function in the general form, where its own loss is a stock one, and `refusal` why there is none.
-    `hooks` are remarks about those of the EstimatorSpecs that are left out, `export_outputs` those of PREDICT mode,
+    `hooks` are remarks about those of the EstimatorSpecs that are left out, `stop` is what one of them ends the
+    training after ("steps" or "max_steps", and their number), `export_outputs` those of PREDICT mode,
     `inlined` the functions that made its metrics and are read as part of it.
     """
 
@@ -63,6 +65,7 @@ class ModelFunction:
     label_names: frozenset[str]
     unclear: frozenset[str]
     hooks: tuple[Blocked, ...] = ()
+    stop: tuple[str, cst.BaseExpression] | None = None
     export_outputs: cst.BaseExpression | None = None
     inlined: tuple[cst.FunctionDef, ...] = ()
     general: ModelFunction | None = None
@@ -110,6 +113,7 @@ class _Reader:
         self.judged: frozenset[int] = frozenset()  # statements of metrics, which are not the training's
         self.unclear = assigned_in_blocks(self.statements)
         self.inlined: list[cst.FunctionDef] = []
+        self.stop: tuple[str, cst.BaseExpression] | None = None
         self.specs = [(spec, self._bound(spec.call)) for spec in self.body.specs]
         self.read_body = Body(
             file,
@@ -167,6 +171,7 @@ class _Reader:
             label_names=frozenset(),
             unclear=frozenset(self.unclear),
             hooks=hooks,
+            stop=self.stop,
             inlined=tuple(self.inlined),
             export_outputs=self._piece("export_outputs", PREDICT),
             general=None,
@@ -235,9 +240,13 @@ class _Reader:
             if not is_none(bound.get("scaffold")):
                 raise Blocked("TFM110", bound["scaffold"], "`scaffold` of the EstimatorSpec is not carried over yet")
             for key in _HOOKS:
-                found = read_hooks(self.file, self.node, bound.get(key), training=False)
+                found = read_hooks(self.file, self.node, bound.get(key), _PHASES.get(key, "train"), inside=True)
                 remarks.update((remark.node, remark) for remark in found.remarks)
                 nodes += found.nodes
+                stop = [(n, v) for n, v in (("steps", found.steps), ("max_steps", found.max_steps)) if v is not None]
+                if stop and self.stop is not None and self.file.code(self.stop[1]) != self.file.code(stop[0][1]):
+                    raise Blocked("TFM110", stop[0][1], "two hooks of the EstimatorSpecs end the training")
+                self.stop = stop[0] if stop else self.stop
         lines = leftovers(self.file, self.node, nodes, may_go=lambda symbol: symbol.endswith("Hook"))
         gone = {id(line) for line in lines}
         for index, statement in enumerate(self.statements):

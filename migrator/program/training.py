@@ -10,7 +10,7 @@ import libcst as cst
 from migrator.program import tpu
 from migrator.program.calls import bind, is_none, is_true, string
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
-from migrator.program.leftovers import leftovers
+from migrator.program.leftovers import emptied_by, leftovers
 from migrator.program.model_reference import ModelReference, find_model
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.run_config import ReadConfig, read_run_config
@@ -25,7 +25,7 @@ from migrator.program.scopes import (
     rebound,
 )
 from migrator.program.session_config import Session, read_session
-from migrator.rules.hooks import read_hooks
+from migrator.rules.hooks import Hooks, Tensors, read_hooks
 
 _ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS)
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
@@ -35,6 +35,8 @@ _TRAIN = ("input_fn", "hooks", "steps", "max_steps", "saving_listeners")
 _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
 _METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS}
+
+_PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 
 Arguments = dict[str, cst.BaseExpression]
 
@@ -103,7 +105,8 @@ class TrainingProgram:
     those that only served what is left out. `reads_global_step` says that the results of an evaluation are asked for
     it, `folders` are the places where the `model_dir` is asked of the Estimator, `lent` the functions that it is given
     to. `batch_sizes` are those that a TPUEstimator puts into the params of an input function, by mode. `session` is
-    what becomes of the session's settings.
+    what becomes of the session's settings. `hooks` are those of all calls, each with what it is a hook of ("train",
+    "test", "predict"); where some stay, the argument "callbacks" of the call is what was its `hooks`.
     """
 
     file: ParsedFile
@@ -123,6 +126,8 @@ class TrainingProgram:
     lent: tuple[Lent, ...] = ()
     batch_sizes: dict[str, cst.BaseExpression] = field(default_factory=dict)
     session: Session = field(default_factory=Session)
+    hooks: tuple[tuple[str, Hooks], ...] = ()
+    tensors: Tensors = lambda name: None
 
     @property
     def model_file(self) -> ParsedFile:
@@ -193,6 +198,8 @@ class _ProgramReader:
         self.values: list[tuple[cst.CSTNode, cst.BaseExpression]] = []
         self.remarks: list[Blocked] = []
         self.session = Session()
+        self.hooks: list[tuple[str, Hooks]] = []
+        self.tensors: Tensors = lambda name: None
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
     def read(self) -> TrainingProgram:
@@ -240,6 +247,8 @@ class _ProgramReader:
             lent=tuple(self.lent),
             batch_sizes=sizes,
             session=self.session,
+            hooks=tuple(self.hooks),
+            tensors=self.tensors,
         )
         if sizes and "batch_size" in model.file.code(model.function.body):
             message = "the model_fn reads `batch_size`, which a TPUEstimator gives it for each mode"
@@ -360,19 +369,26 @@ class _ProgramReader:
         blocks = cst.If | cst.Else | cst.For | cst.While | cst.Try
         return any(isinstance(n, blocks) and not _among(n, around) for n in path_to(self.scope, line))
 
-    def _hooks(self, arguments: Arguments, keys: Sequence[str], training: bool) -> None:
-        """Leaves the hooks out of some arguments; one that ends the training becomes its number of steps."""
-        for key in keys:
-            found = read_hooks(self.file, self.scope, arguments.pop(key, None), training and key == "hooks")
-            self.remarks += found.remarks
-            self.dropped += found.nodes
-            self.classes += found.classes
-            for name, value in (("steps", found.steps), ("max_steps", found.max_steps)):
-                if value is None:
-                    continue
-                if not is_none(arguments.get("steps")) or not is_none(arguments.get("max_steps")):
-                    raise Blocked("TFM110", value, "StopAtStepHook beside `steps` or `max_steps`: leave one of them")
-                arguments[name] = value
+    def _hooks(self, arguments: Arguments, phase: str, scope: cst.CSTNode) -> None:
+        """Reads the hooks of a call or spec; what stays of them is the argument "callbacks" afterwards."""
+        found = read_hooks(self.file, scope, arguments.pop("hooks", None), phase, self.project, self.tensors)
+        self.hooks.append((phase, found))
+        self.remarks += found.remarks
+        self.dropped += found.nodes
+        self.classes += found.classes
+        for line in [line for file, line in found.gone if file is self.file]:
+            emptied = emptied_by(self.file, scope, [*self.removed, line])
+            if emptied is not None:
+                self.removed += [line, *emptied]
+                found.gone.remove((self.file, line))
+        if found.callbacks is not None:
+            arguments["callbacks"] = found.callbacks
+        for name, value in (("steps", found.steps), ("max_steps", found.max_steps)):
+            if value is None:
+                continue
+            if not is_none(arguments.get("steps")) or not is_none(arguments.get("max_steps")):
+                raise Blocked("TFM110", value, "StopAtStepHook beside `steps` or `max_steps`: leave one of them")
+            arguments[name] = value
 
     def _spec(self, node: cst.BaseExpression, name: str, parameters: Sequence[str], code: str) -> Arguments:
         """The arguments of a RunConfig, TrainSpec or EvalSpec, given in place or by the name of one."""
@@ -409,7 +425,7 @@ class _ProgramReader:
         for call, receiver, method, statement in finder.found:
             if method not in _METHODS:
                 raise Blocked("TFM103", call, f"`{variable}.{method}` is not carried over yet")
-            arguments = self._arguments(call, method, variable)
+            arguments = self._arguments(call, method, variable, self.scope)
             place = Place(method, call, statement, self.place.function)
             if method == "train" and not _is_whole(place):
                 self._check_line(place, "TFM103")
@@ -430,6 +446,8 @@ class _ProgramReader:
         self.scope.visit(asked)
         self.folders += asked.found
         explained.update(node.value for node in asked.found)
+        for _, hooks in self.hooks:
+            explained.update(stock.given["estimator"] for _, _, stock in hooks.made if "estimator" in stock.given)
         for name in _references(self.scope, variable):
             if name not in explained and not _is_target(self.place.statement, name):
                 lent = self._lend(name)
@@ -441,12 +459,12 @@ class _ProgramReader:
             raise Blocked("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
         return tuple(uses), both
 
-    def _arguments(self, call: cst.Call, method: str, variable: str) -> Arguments:
+    def _arguments(self, call: cst.Call, method: str, variable: str, scope: cst.CSTNode) -> Arguments:
         """The arguments of a method call on the Estimator, without what is left out."""
         arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
         if method in EXPORTS:
             check_export(arguments, call)
-        self._hooks(arguments, ("hooks",), method == "train")
+        self._hooks(arguments, _PHASES.get(method, "predict"), scope)
         for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
             if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
                 self.dropped.append(arguments[key])
@@ -486,7 +504,7 @@ class _ProgramReader:
             return None
         uses = []
         for inner, _, method, statement in methods.found:
-            arguments = self._arguments(inner, method, parameter)
+            arguments = self._arguments(inner, method, parameter, function)
             uses.append(Use(method, Place(method, inner, statement, function), arguments))
         return Lent(call, name, function, parameter, tuple(uses))
 
@@ -513,7 +531,7 @@ class _ProgramReader:
         train = self._spec(arguments["train_spec"], "tf.estimator.TrainSpec", _TRAIN_SPEC, "TFM109")
         evaluate = self._spec(arguments["eval_spec"], "tf.estimator.EvalSpec", _EVAL_SPEC, "TFM109")
         for spec in (train, evaluate):
-            self._hooks(spec, ("hooks",), spec is train)
+            self._hooks(spec, "train" if spec is train else "test", self.scope)
             if not is_none(spec.get("saving_listeners")):
                 raise Blocked("TFM110", spec["saving_listeners"], "`saving_listeners` is not carried over yet")
         exporters: list[Exporter] = []

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.calls import bind, is_none
-from migrator.program.parsed import Blocked, ParsedFile
+from migrator.names.symbols import home
+from migrator.program.calls import is_none
+from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.scopes import path_to, returns_in
+from migrator.rules.callbacks import as_callback, is_hook_base, stops_training
+from migrator.rules.catalogue import call_rules
+from migrator.rules.early_stopping import StockCallback, read_early_stopping, stop_at_step
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -18,11 +23,13 @@ RULES = (
         "hooks, listeners and scaffolds",
         Severity.MANUAL,
         """
-Hooks that only report are left out (TFM141), and `StopAtStepHook` becomes the number of steps. Other session hooks,
-early stopping, saving listeners and scaffolds may change the training and are not carried over. Keras callbacks take
-their place: `tf.keras.callbacks.EarlyStopping` for `stop_if_no_decrease_hook` and its kin (it counts epochs, they count
-steps and read the clock), `on_train_batch_end` of a callback of your own for `after_run`. Remove them from the program
-and write the callback by hand.
+Hooks that only report are left out (TFM141), `StopAtStepHook` becomes the number of steps (or a small callback, where
+it is given by a condition), hooks of early stopping (TFM163) and of the program's own (TFM161) become Keras callbacks.
+What is left may change the training and is not carried over: `FeedFnHook`, `FinalOpsHook`, a hook that comes from a
+place that tf-migrate does not see, one that ends an evaluation, saving listeners, scaffolds. Remove them from the
+program and write a `tf.keras.callbacks.Callback`; limit the dataset (`dataset.take(n)`) where a hook ended an
+evaluation. A hook that a model_fn makes of its tensors has no tensors to look at any more: give it to `train` or to the
+TrainSpec as `hooks=`.
 """,
     ),
     Rule(
@@ -39,12 +46,26 @@ of the program's own that only looks at values and prints or logs them is left o
 print from `on_train_batch_end(batch, logs)` of a `tf.keras.callbacks.Callback`.
 """,
     ),
+    Rule(
+        "TFM160",
+        "a program that Horovod distributes",
+        Severity.MANUAL,
+        """
+Horovod starts one process per device and averages gradients in its own optimizer; its `BroadcastGlobalVariablesHook`
+gives all processes the same first weights. tf-migrate does not rewrite that. Take Horovod out of the program (its
+`init`, `rank`, `local_rank`, `size`, `DistributedOptimizer` and hook; mind the learning rate and the steps that were
+multiplied or divided by `size`), migrate, and choose `--strategy multi-worker-mirrored`; or migrate without it and put
+in `horovod.tensorflow.keras`, whose `DistributedOptimizer` and `callbacks.BroadcastGlobalVariablesCallback(0)` are for
+Keras.
+""",
+    ),
 )
 
 _REPORTS = frozenset(
     (
         "LoggingTensorHook",
         "SummarySaverHook",
+        "SummaryAtEndHook",
         "StepCounterHook",
         "ProfilerHook",
         "CheckpointSaverHook",
@@ -52,15 +73,35 @@ _REPORTS = frozenset(
         "NanTensorHook",
     )
 )
-_MODULES = ("tf.train.", "tf.estimator.", "tf.contrib.")
+_REFUSED = {
+    "FinalOpsHook": "take its values from the results of `evaluate`, or write an `on_train_end`",
+    "FeedFnHook": "let the dataset give what it fed",
+}
+_HOROVOD = ("horovod.",)
+
+Tensors = Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class OwnHook:
+    """A hook class of the program that becomes a callback: its file and definition, and the calls that make one."""
+
+    file: ParsedFile
+    node: cst.ClassDef
+    call: cst.Call
+    stops: bool
 
 
 @dataclass
 class Hooks:
-    """What becomes of the hooks of a call: remarks about those left out, and the steps that one of them sets.
+    """What becomes of the hooks of one argument.
 
-    `nodes` are the expressions that are left out, `classes` the program's own hooks among them; `steps` and `max_steps`
-    come from a StopAtStepHook.
+    `remarks` are about all of them. `nodes` are the expressions that are left out, `classes` the program's own hooks
+    among them; `steps` and `max_steps` come from a StopAtStepHook. `callbacks` is the argument when something of it
+    stays: `own` hooks as callbacks, and `made` stock hooks with the new call of each. `shorter` are list displays with
+    the elements that stay, `instead` sums of lists with the one that stays, and `gone` statements that only added a
+    hook that is left out, to a list that stays. `makers` are functions that made nothing but hooks that are left out,
+    and `tables` the names of dicts of such functions.
     """
 
     remarks: list[Blocked] = field(default_factory=list)
@@ -68,42 +109,373 @@ class Hooks:
     classes: list[cst.ClassDef] = field(default_factory=list)
     steps: cst.BaseExpression | None = None
     max_steps: cst.BaseExpression | None = None
+    callbacks: cst.BaseExpression | None = None
+    own: list[OwnHook] = field(default_factory=list)
+    made: list[tuple[ParsedFile, cst.Call, StockCallback]] = field(default_factory=list)
+    shorter: list[tuple[ParsedFile, cst.List | cst.Tuple, list[cst.BaseElement]]] = field(default_factory=list)
+    instead: list[tuple[ParsedFile, cst.BaseExpression, cst.BaseExpression]] = field(default_factory=list)
+    gone: list[tuple[ParsedFile, cst.BaseStatement]] = field(default_factory=list)
+    makers: list[tuple[ParsedFile, cst.FunctionDef]] = field(default_factory=list)
+    tables: list[tuple[ParsedFile, str]] = field(default_factory=list)
+
+    @property
+    def stops(self) -> bool:
+        """Whether a callback may end the training."""
+        return bool(self.made) or any(hook.stops for hook in self.own)
+
+    @property
+    def reads_evaluations(self) -> bool:
+        """Whether a callback looks at the evaluations between the parts of a training."""
+        return any(stock.reads_evaluations for _, _, stock in self.made)
 
 
-def read_hooks(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression | None, training: bool) -> Hooks:
-    """Judges the hooks that an argument gives. Raises Blocked (TFM110) for one that may change the training."""
-    found = Hooks()
+def read_hooks(
+    file: ParsedFile,
+    scope: cst.CSTNode,
+    node: cst.BaseExpression | None,
+    phase: str,
+    project: Project | None = None,
+    tensors: Tensors = lambda name: None,
+    inside: bool = False,
+) -> Hooks:
+    """Judges the hooks that an argument gives in "train", "test" or "predict" (`inside`: a model_fn does).
+
+    Raises Blocked (TFM110, TFM160, TFM162, ...) for one that may change the training and is not carried over.
+    """
     if is_none(node):
-        return found
+        return Hooks()
     assert node is not None
-    found.nodes.append(node)
-    sure = isinstance(node, cst.List | cst.Tuple)
-    for hook in _elements(file, scope, node, frozenset()):
-        name = file.imports.resolve(hook.func) if isinstance(hook, cst.Call) else None
-        last = (name or "").rpartition(".")[2]
-        own = _own_class(file, hook)
-        if own is not None:
-            _check_observes(file, own, hook)
-            found.classes.append(own)
-            message = f"`{own.name.value}` is left out: it changes nothing in the training"
-            found.remarks.append(Blocked("TFM141", hook, message))
-            continue
-        if name is None or not name.startswith(_MODULES):
-            raise Blocked("TFM110", hook, "this hook may change the training: it is not carried over")
-        assert isinstance(hook, cst.Call)
-        if last in _REPORTS:
-            found.remarks.append(
-                Blocked("TFM141", hook, f"the `{last}` is left out: it changes nothing in the training")
-            )
-        elif last == "StopAtStepHook" and training and sure and found.steps is None and found.max_steps is None:
-            bound = bind(hook, ("num_steps", "last_step"), name, "TFM110")
-            found.steps, found.max_steps = bound.get("num_steps"), bound.get("last_step")
-        else:
-            raise Blocked("TFM110", hook, f"`{last}` is not carried over: write a Keras callback in its place")
+    judge = _Judge(phase, project or Project.of([file]), tensors, file, inside)
+    stays = judge.value(file, scope, node, frozenset())
+    found = judge.found
+    if not stays:
+        found.nodes[:] = [node]
+        found.shorter.clear()
+        found.instead.clear()
+        found.gone.clear()
+        return found
+    only = [stock for _, _, stock in found.made]
+    plain = isinstance(node, cst.List | cst.Tuple)
+    if plain and len(only) == 1 and not found.own and phase == "train" and only[0].name == "StopAtStep":
+        steps = only[0]
+        found.steps, found.max_steps = steps.given.get("num_steps"), steps.given.get("last_step")
+        found.made.clear()
+        found.shorter.clear()
+        found.nodes[:] = [node]
+        return found
+    if inside:
+        place = found.own[0].call if found.own else found.made[0][1]
+        message = "this hook is made inside the model_fn: give it to `train`, `evaluate` or the specs as `hooks=`"
+        raise Blocked("TFM110", place, message)
+    found.callbacks = node
     return found
 
 
-_HOOK = tuple(f"{module}.SessionRunHook" for module in ("tf.train", "tf.estimator"))
+class _Judge:
+    """Walks through the hooks that an expression may hold; each call says whether something of it stays."""
+
+    def __init__(self, phase: str, project: Project, tensors: Tensors, home: ParsedFile, inside: bool) -> None:
+        self.phase = phase
+        self.project = project
+        self.tensors = tensors
+        self.home = home
+        self.inside = inside
+        self.found = Hooks()
+        self.seen: dict[int, bool] = {}
+
+    def value(self, file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
+        if id(node) not in self.seen:
+            self.seen[id(node)] = self._value(file, scope, node, seen)
+        return self.seen[id(node)]
+
+    def _value(self, file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
+        if is_none(node):
+            return False
+        if isinstance(node, cst.List | cst.Tuple):
+            return self._display(file, scope, node, seen)
+        if isinstance(node, cst.IfExp):
+            branches = [self.value(file, scope, branch, seen) for branch in (node.body, node.orelse)]
+            if any(branches) and not all(branches):
+                place = node.orelse if branches[0] else node.body
+                if not is_none(place) and not isinstance(place, cst.List | cst.Tuple):
+                    raise Blocked("TFM110", place, "this hook goes away, and another takes its place by a condition")
+            return any(branches)
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            left, right = (self.value(file, scope, side, seen) for side in (node.left, node.right))
+            if left != right:
+                self.found.instead.append((file, node, node.left if left else node.right))
+                self.found.nodes.append(node.right if left else node.left)
+            return left or right
+        if isinstance(node, cst.Name) and node.value not in seen:
+            return self._name(file, scope, node, seen)
+        if isinstance(node, cst.Call):
+            return self._call(file, scope, node, seen)
+        raise Blocked("TFM110", node, "this hook may change the training: it is not carried over")
+
+    def _display(self, file: ParsedFile, scope: cst.CSTNode, node: cst.List | cst.Tuple, seen: frozenset[str]) -> bool:
+        stay: list[cst.BaseElement] = []
+        for element in node.elements:
+            if self.value(file, scope, element.value, seen):
+                stay.append(element)
+            else:
+                self.found.nodes.append(element.value)
+        if len(stay) < len(node.elements):
+            self.found.shorter.append((file, node, stay))
+        return bool(stay)
+
+    def _name(self, file: ParsedFile, scope: cst.CSTNode, node: cst.Name, seen: frozenset[str]) -> bool:
+        finder = _Given(node.value)
+        scope.visit(finder)
+        if not finder.found and scope is not file.module:
+            file.module.visit(finder)
+        if not finder.found or not finder.plain:
+            raise Blocked("TFM110", node, "this hook may change the training: it is not carried over")
+        stays = []
+        for value, line in finder.found:
+            stays.append(self.value(file, scope, value, seen | {node.value}))
+            if not stays[-1] and line is not None:
+                self.found.gone.append((file, line))
+                self.found.nodes.append(value)
+        if any(stays) and not all(stays):
+            self._check_index(file, scope, node.value)
+        return any(stays)
+
+    def _check_index(self, file: ParsedFile, scope: cst.CSTNode, name: str) -> None:
+        """A list that loses elements must not be asked for one by its place, but for the last."""
+        finder = _Indexed(name)
+        scope.visit(finder)
+        for node in finder.found:
+            if not self.seen.get(id(finder.last)):
+                raise Blocked("TFM110", node, "the list of hooks loses elements, and is asked for one of them")
+
+    def _call(self, file: ParsedFile, scope: cst.CSTNode, node: cst.Call, seen: frozenset[str]) -> bool:
+        name = file.imports.resolve(node.func)
+        last = (name or "").rpartition(".")[2]
+        if name is not None and name.startswith("tf."):
+            return self._stock(file, node, name, last)
+        if name is not None and name.startswith(_HOROVOD):
+            message = f"`{last}` belongs to Horovod, which distributes this program: see TFM160"
+            raise Blocked("TFM160", node, message)
+        own = self._own_class(file, scope, node.func)
+        if own is not None:
+            return self._own(file, node, *own)
+        function = self.project.function(file, node.func)
+        functions = [function] if function is not None else self._dispatched(file, scope, node.func)
+        if functions and all(f.name.value not in seen for _, f in functions):
+            stays = [
+                self.value(where, made, returned.value, seen | {made.name.value})
+                for where, made in functions
+                for returned in returns_in(made.body)
+                if returned.value is not None
+            ]
+            if not any(stays):
+                self.found.makers += functions
+            return any(stays)
+        raise Blocked("TFM110", node, "this hook may change the training: it is not carried over")
+
+    def _dispatched(
+        self, file: ParsedFile, scope: cst.CSTNode, func: cst.BaseExpression
+    ) -> list[tuple[ParsedFile, cst.FunctionDef]]:
+        """The functions of a table (a dict of the module) that a name may be one of."""
+        if not isinstance(func, cst.Name):
+            return []
+        finder = _Given(func.value)
+        scope.visit(finder)
+        found: list[tuple[ParsedFile, cst.FunctionDef]] = []
+        for value, _ in finder.found:
+            if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value == "get":
+                table: cst.BaseExpression = value.func.value
+            elif isinstance(value, cst.Subscript):
+                table = value.value
+            else:
+                return []
+            display = file.constants.get(table.value) if isinstance(table, cst.Name) else None
+            if not isinstance(display, cst.Dict):
+                return []
+            for element in display.elements:
+                function = self.project.function(file, element.value)
+                if function is None:
+                    return []
+                found.append(function)
+            if isinstance(table, cst.Name):
+                self.found.tables.append((file, table.value))
+        return found
+
+    # -- stock hooks -----------------------------------------------------------------------------------------------
+
+    def _stock(self, file: ParsedFile, node: cst.Call, name: str, last: str) -> bool:
+        if last in _REPORTS:
+            self._remark(file, node, "TFM141", f"the `{last}` is left out: it changes nothing in the training")
+            return False
+        if last in _REFUSED:
+            raise Blocked("TFM110", node, f"`{last}` is not carried over: {_REFUSED[last]}")
+        made = stop_at_step(node, name) if last == "StopAtStepHook" else read_early_stopping(node, name)
+        if made is None:
+            raise Blocked("TFM110", node, f"`{last}` is not carried over: write a Keras callback in its place")
+        if self.phase != "train":
+            raise Blocked("TFM110", node, f"`{last}` ends an evaluation or a prediction: limit its dataset instead")
+        self.found.made.append((file, node, made))
+        if made.remark is not None:
+            self._remark(file, node, "TFM163", made.remark)
+        return True
+
+    # -- own hooks -------------------------------------------------------------------------------------------------
+
+    def _own_class(
+        self, file: ParsedFile, scope: cst.CSTNode, func: cst.BaseExpression
+    ) -> tuple[ParsedFile, cst.ClassDef] | None:
+        """The hook class of the program that a call makes an instance of."""
+        found = find_class(self.project, file, scope, func)
+        if found is None or len(found[1].bases) != 1:
+            return None
+        base = found[0].imports.tensorflow(found[1].bases[0].value)
+        known = is_hook_base(base) or (base is not None and base.rpartition(".")[2] in _REPORTS)
+        return found if known else None
+
+    def _own(self, file: ParsedFile, call: cst.Call, where: ParsedFile, node: cst.ClassDef) -> bool:
+        try:
+            if not is_hook_base(where.imports.tensorflow(node.bases[0].value)):
+                raise Blocked("TFM162", node.name, "it changes how a stock hook reports")
+            _check_new_code(where, as_callback(where, node, {self.phase}, self.tensors))
+            if self.inside:
+                raise Blocked("TFM110", call, "the model_fn gives this hook: give it to `train` or the TrainSpec")
+        except Blocked as problem:
+            try:
+                _check_observes(where, node)
+            except Blocked:
+                raise self._at(file, call, problem) from None
+            message = f"`{node.name.value}` is left out: it changes nothing in the training"
+            self._remark(file, call, "TFM141", message)
+            if where is self.home:
+                self.found.classes.append(node)
+            return False
+        message = f"`{node.name.value}` is a Keras callback now"
+        self._remark(file, call, "TFM161", message)
+        self.found.own.append(OwnHook(where, node, call, stops_training(node)))
+        return True
+
+    def _at(self, file: ParsedFile, call: cst.Call, problem: Blocked) -> Blocked:
+        """A problem in another file is told where its hook is made."""
+        if problem.node is not None and path_to(self.home.module, problem.node):
+            return problem
+        place = call if file is self.home else None
+        return Blocked(problem.code, place, problem.message)
+
+    def _remark(self, file: ParsedFile, node: cst.Call, code: str, message: str) -> None:
+        self.found.remarks.append(Blocked(code, node if file is self.home else None, message))
+
+
+def _check_new_code(file: ParsedFile, node: cst.ClassDef) -> None:
+    """Refuses a callback class that still speaks of the graph. Raises Blocked (TFM162)."""
+    finder = _Symbols(file)
+    node.body.visit(finder)
+    rules = call_rules()
+    for name in finder.found:
+        if name not in rules and home(name) is None:
+            message = f"`{node.name.value}` cannot become a Keras callback: it uses `{name}`, which works on the graph"
+            raise Blocked("TFM162", None, message)
+
+
+class _Symbols(cst.CSTVisitor):
+    """The TensorFlow symbols below a node."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[str] = []
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        name = self.file.imports.tensorflow(node)
+        if name is not None:
+            self.found.append(name)
+        return name is None
+
+    def visit_Name(self, node: cst.Name) -> None:
+        name = self.file.imports.tensorflow(node)
+        if name is not None:
+            self.found.append(name)
+
+
+def find_class(
+    project: Project, file: ParsedFile, scope: cst.CSTNode, func: cst.BaseExpression
+) -> tuple[ParsedFile, cst.ClassDef] | None:
+    """The class that a name (or `module.name`) means: of the scope, of the file, or of a file beside it."""
+    if isinstance(func, cst.Name):
+        for place in (scope, file.module):
+            finder = _Classes(func.value, top=place is file.module)
+            place.visit(finder)
+            if len(finder.found) == 1:
+                return file, finder.found[0]
+            if finder.found:
+                return None
+    origin = file.imports.resolve(func)
+    if origin is None or "." not in origin:
+        return None
+    module, _, name = origin.rpartition(".")
+    if isinstance(func, cst.Name) and func.value in file.imports.relative:
+        module = file.imports.relative[func.value][1].rpartition(".")[0]
+    other = project.sibling(file, module) if module else None
+    if other is None:
+        return None
+    found = [s for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name]
+    return (other, found[0]) if len(found) == 1 else None
+
+
+class _Classes(cst.CSTVisitor):
+    """The classes of a name in a scope; at the `top` of a module those in functions are not seen."""
+
+    def __init__(self, name: str, top: bool) -> None:
+        super().__init__()
+        self.name = name
+        self.top = top
+        self.found: list[cst.ClassDef] = []
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        if node.name.value == self.name:
+            self.found.append(node)
+        return False
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return not self.top
+
+
+class _Indexed(cst.CSTVisitor):
+    """`name[...]`, and the hook that was last put into the list of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.given = _Given(name)
+        self.found: list[cst.Subscript] = []
+
+    def visit_Module(self, node: cst.Module) -> None:
+        node.visit(self.given)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        node.visit(self.given)
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        if isinstance(node.value, cst.Name) and node.value.value == self.name:
+            self.found.append(node)
+
+    @property
+    def last(self) -> cst.BaseExpression | None:
+        """The last hook of the list, where every mention asks for the last one."""
+        if not all(_is_last(node) for node in self.found) or not self.given.found:
+            return None
+        value = self.given.found[-1][0]
+        if isinstance(value, cst.List | cst.Tuple) and value.elements:
+            return value.elements[-1].value
+        return value
+
+
+def _is_last(node: cst.Subscript) -> bool:
+    index = node.slice[0].slice
+    if not isinstance(index, cst.Index) or not isinstance(index.value, cst.UnaryOperation):
+        return False
+    return isinstance(index.value.expression, cst.Integer) and index.value.expression.value == "1"
+
+
 _TELLS = frozenset(
     ("print", "len", "str", "int", "float", "range", "zip", "dict", "list", "sorted", "super", "isinstance")
 )
@@ -121,24 +493,14 @@ _SYMBOLS = (
 )
 
 
-def _own_class(file: ParsedFile, node: cst.BaseExpression) -> cst.ClassDef | None:
-    """The class of the file that a call makes a hook of."""
-    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
-        return None
-    found = [s for s in file.module.body if isinstance(s, cst.ClassDef) and s.name.value == node.func.value]
-    if len(found) != 1 or [file.imports.tensorflow(base.value) for base in found[0].bases] not in [[h] for h in _HOOK]:
-        return None
-    return found[0]
-
-
-def _check_observes(file: ParsedFile, node: cst.ClassDef, hook: cst.BaseExpression) -> None:
+def _check_observes(file: ParsedFile, node: cst.ClassDef) -> None:
     """Refuses a hook class that may do more than look at values and report them."""
     finder = _Deeds(file)
     node.body.visit(finder)
     if finder.found:
         text = file.code(finder.found[0])
         message = f"`{node.name.value}` may change the training (`{text.strip()[:40]}`): write a Keras callback instead"
-        raise Blocked("TFM110", hook, message)
+        raise Blocked("TFM110", node.name, message)
 
 
 class _Deeds(cst.CSTVisitor):
@@ -171,56 +533,34 @@ class _Deeds(cst.CSTVisitor):
         self.found.append(node)
 
 
-def _elements(
-    file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression, seen: frozenset[str]
-) -> Iterator[cst.BaseExpression]:
-    """The hooks that an expression may hold, names of the scope followed; what is not understood is given as it is."""
-    if is_none(node):
-        return
-    if isinstance(node, cst.List | cst.Tuple):
-        for element in node.elements:
-            yield from _elements(file, scope, element.value, seen)
-    elif isinstance(node, cst.IfExp):
-        yield from _elements(file, scope, node.body, seen)
-        yield from _elements(file, scope, node.orelse, seen)
-    elif isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-        yield from _elements(file, scope, node.left, seen)
-        yield from _elements(file, scope, node.right, seen)
-    elif isinstance(node, cst.Name) and node.value not in seen:
-        finder = _Given(node.value)
-        scope.visit(finder)
-        if not finder.found and scope is not file.module:
-            file.module.visit(finder)
-        if not finder.found or not finder.plain:
-            yield node
-        for value in finder.found:
-            yield from _elements(file, scope, value, seen | {node.value})
-    else:
-        yield node
-
-
 class _Given(cst.CSTVisitor):
-    """Everything that a name is given, and that is added to the list that it stands for."""
+    """Everything that a name is given, and that is added to the list that it stands for, each with its line when that
+    only adds.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-        self.found: list[cst.BaseExpression] = []
+        self.found: list[tuple[cst.BaseExpression, cst.BaseStatement | None]] = []
         self.plain = True
+        self._line: cst.SimpleStatementLine | None = None
 
     def _is_name(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Name) and node.value == self.name
 
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self._line = node if len(node.body) == 1 else None
+
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:
             if self._is_name(target.target):
-                self.found.append(node.value)
+                self.found.append((node.value, None))
             elif isinstance(target.target, cst.Tuple | cst.List):
                 self.plain = self.plain and not any(self._is_name(e.value) for e in target.target.elements)
 
     def visit_AugAssign(self, node: cst.AugAssign) -> None:
         if self._is_name(node.target):
-            self.found.append(node.value)
+            self.found.append((node.value, self._line))
 
     def visit_Param(self, node: cst.Param) -> None:
         self.plain = self.plain and node.name.value != self.name
@@ -231,6 +571,6 @@ class _Given(cst.CSTVisitor):
     def visit_Call(self, node: cst.Call) -> None:
         if isinstance(node.func, cst.Attribute) and self._is_name(node.func.value) and node.args:
             if node.func.attr.value in ("append", "extend", "insert"):
-                self.found.append(node.args[-1].value)
+                self.found.append((node.args[-1].value, self._line))
             else:
                 self.plain = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan, checkpoint_callback, of_tensorflow1, primary, restore
+from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluation, of_tensorflow1, primary, restore
 from migrator.targets.setup import Strategy
 
 _PER_REPLICA = "# Every worker draws batches of its own: the batch size is per replica, as an Estimator's is."
@@ -43,8 +43,7 @@ def _train(plan: TrainingPlan) -> list[str]:
     inner = _DEPTH + 1 if guarded else _DEPTH
     steps = plan.max_steps if plan.max_steps is not None and not guarded else plan.steps
     arguments = [*_dataset(plan, repeat, inner), f"steps_per_epoch={steps}"]
-    if plan.model_dir is not None:
-        arguments.append(checkpoint_callback(plan, "ckpt", inner))
+    arguments += callbacks_argument(plan, "ckpt", inner)
     train = call(f"{plan.model}.fit", arguments, plan.indent, inner)
     return [*lines, f"if {plan.steps} > 0:", plan.indent + train] if guarded else [*lines, train]
 
@@ -59,8 +58,7 @@ def _periods(plan: TrainingPlan) -> list[str]:
     arguments = [*_dataset(plan, "", _DEPTH), f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
     if plan.resumes:
         arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
-    if plan.model_dir is not None:
-        arguments.append(checkpoint_callback(plan, "ckpt-{epoch}", _DEPTH))
+    arguments += callbacks_argument(plan, "ckpt-{epoch}", _DEPTH, plan.eval_callbacks)
     arguments.append(f"validation_data=None if {plan.resolver}.cluster_spec().jobs else {plan.eval_dataset}")
     return arguments
 
@@ -71,7 +69,7 @@ def _evaluate_locally(plan: TrainingPlan) -> list[str]:
         return []
     return [
         f"if not {plan.resolver}.cluster_spec().jobs:",
-        f"{plan.indent}{plan.model}.evaluate({plan.eval_dataset})",
+        plan.indent + evaluation(plan, _DEPTH + 1),
     ]
 
 
@@ -85,7 +83,7 @@ def _evaluator(plan: TrainingPlan) -> list[str]:
         f"{indent}if {of_tensorflow1(plan)}:",
         f"{indent * 2}continue  # an Estimator's",
         f"{indent}{plan.model}.load_weights({plan.checkpoint}).expect_partial()",
-        f"{indent}{plan.model}.evaluate({plan.eval_dataset})",
+        indent + evaluation(plan, _DEPTH + 1),
     ]
     if plan.max_steps is not None:
         lines += [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan, checkpoint_callback, primary, restore
+from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluation, primary, restore
 
 
 def train_and_evaluate(plan: TrainingPlan) -> str:
@@ -13,7 +13,7 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
         lines.append(call(f"{plan.model}.fit", _periods(plan), plan.indent, 0))
         return "\n".join(lines) + "\n"
     lines += fit(plan, plan.train_dataset, plan.max_steps, absolute=True)
-    lines.append(f"{plan.model}.evaluate({plan.eval_dataset})")
+    lines.append(evaluation(plan, 0))
     return "\n".join(lines) + "\n"
 
 
@@ -21,8 +21,7 @@ def _periods(plan: TrainingPlan, depth: int = 0) -> list[str]:
     arguments = [plan.train_dataset, f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
     if plan.resumes:
         arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
-    if plan.model_dir is not None:
-        arguments.append(checkpoint_callback(plan, "ckpt-{epoch}", depth))
+    arguments += callbacks_argument(plan, "ckpt-{epoch}", depth, plan.eval_callbacks)
     arguments.append(f"validation_data={plan.eval_dataset}")
     return arguments
 
@@ -33,8 +32,7 @@ def fit(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -> 
     depth = 1 if guarded else 0
     limit = plan.steps if guarded else steps
     arguments = [dataset if limit is None else f"{primary(dataset)}.take({limit})"]
-    if plan.model_dir is not None:
-        arguments.append(checkpoint_callback(plan, "ckpt", depth))
+    arguments += callbacks_argument(plan, "ckpt", depth)
     train = call(f"{plan.model}.fit", arguments, plan.indent, depth)
     if not guarded:
         return [train]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -16,7 +17,8 @@ class TrainingPlan:
 
     `again` says that the model may have trained before: steps counted from the start then leave out those behind it.
     `period` is save_checkpoints_steps where it divides `max_steps`: then every period is one epoch, with a checkpoint
-    and an evaluation after it, as the Estimator had.
+    and an evaluation after it, as the Estimator had. `callbacks` are the elements of the list of the training's, and
+    `eval_callbacks` those of the evaluation's.
     """
 
     strategy: Strategy
@@ -33,6 +35,8 @@ class TrainingPlan:
     epochs: str | None
     model_dir: str | None
     again: bool = False
+    callbacks: tuple[str, ...] = ()
+    eval_callbacks: tuple[str, ...] = ()
 
     @property
     def resumes(self) -> bool:
@@ -47,11 +51,31 @@ def primary(text: str) -> str:
     return text if simple or node.lpar else f"({text})"
 
 
-def checkpoint_callback(plan: TrainingPlan, name: str, depth: int) -> str:
-    """The argument for a callback that saves the weights and the optimizer after every epoch."""
-    arguments = [f'os.path.join({plan.model_dir}, "{name}")', "save_weights_only=True"]
-    callback = call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2)
-    return f"callbacks={bracket([callback], plan.indent, depth + 1)}"
+def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence[str] = ()) -> list[str]:
+    """The argument that gives the training its callbacks, none where it has none.
+
+    One saves the weights and the optimizer under `name` after every epoch, where the program has a model_dir.
+    """
+    found = list(plan.callbacks) + list(more)
+    if plan.model_dir is not None:
+        arguments = [f'os.path.join({plan.model_dir}, "{name}")', "save_weights_only=True"]
+        found.insert(0, call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2))
+    return as_argument(found, plan.indent, depth)
+
+
+def as_argument(callbacks: Sequence[str], indent: str, depth: int) -> list[str]:
+    """`callbacks=[...]`, or what a single `*name` in it stands for."""
+    if not callbacks:
+        return []
+    if len(callbacks) == 1 and callbacks[0].startswith("*"):
+        return [f"callbacks={callbacks[0][1:]}"]
+    return [f"callbacks={bracket(callbacks, indent, depth + 1)}"]
+
+
+def evaluation(plan: TrainingPlan, depth: int) -> str:
+    """The call that evaluates after the training."""
+    callbacks = as_argument(plan.eval_callbacks, plan.indent, depth)
+    return call(f"{plan.model}.evaluate", [plan.eval_dataset, *callbacks], plan.indent, depth)
 
 
 def of_tensorflow1(plan: TrainingPlan) -> str:

@@ -92,8 +92,11 @@ def make_inputs(name: str, indent: str, labelled: bool = True) -> str:
     )
 
 
-def predict(name: str, of_dicts: bool, indent: str) -> str:
-    """The generator that answers example by example, as Estimator.predict does, as source text."""
+def predict(name: str, of_dicts: bool, indent: str, callbacks: bool = False) -> str:
+    """The generator that answers example by example, as Estimator.predict does, as source text.
+
+    With `callbacks` it takes some, and tells them of every batch.
+    """
     lines = [
         f"def {name}(predictor, dataset):",
         f'{indent}"""Yields the predictions for one example after the other."""',
@@ -101,6 +104,15 @@ def predict(name: str, of_dicts: bool, indent: str) -> str:
         f"{indent * 2}features = batch[0] if isinstance(batch, tuple) else batch",
         f"{indent * 2}predictions = predictor.predict_on_batch(features)",
     ]
+    if callbacks:
+        lines[0] = f"def {name}(predictor, dataset, callbacks=()):"
+        lines[2:3] = [
+            f"{indent}callbacks = tf.keras.callbacks.CallbackList(callbacks, model=predictor)",
+            f"{indent}callbacks.on_predict_begin()",
+            f"{indent}for step, batch in enumerate(dataset):",
+            f"{indent * 2}callbacks.on_predict_batch_begin(step)",
+        ]
+        lines.append(f"{indent * 2}callbacks.on_predict_batch_end(step)")
     if of_dicts:
         lines += [
             f"{indent * 2}for values in zip(*predictions.values()):",
@@ -108,6 +120,8 @@ def predict(name: str, of_dicts: bool, indent: str) -> str:
         ]
     else:
         lines.append(f"{indent * 2}yield from predictions")
+    if callbacks:
+        lines.append(f"{indent}callbacks.on_predict_end()")
     return "\n".join(lines) + "\n"
 
 

@@ -75,7 +75,8 @@ def prove_project(
     pairs = name_map.build(original.variables, probe.variables)
     assert pairs.complete, pairs
     initial = tmp_path / "initial.npz"
-    np.savez(initial, **{pairs.to_migrated()[name]: value for name, value in original.initial.items()})
+    renamed = pairs.to_migrated()  # of the model's variables: not of those of a hook
+    np.savez(initial, **{renamed[name]: value for name, value in original.initial.items() if name in renamed})
     migrated = record(servers[1], "migrated", tmp_path / "migrated" / script, tmp_path / "c", initial)
 
     assert len(original.steps) == len(migrated.steps) == steps

@@ -1,0 +1,238 @@
+"""Session hooks: left out, turned into steps, into callbacks, or refused."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import program, run, run_project
+
+
+def manual(findings: list[Finding]) -> list[str]:
+    return [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def migrated(text: str) -> tuple[str, list[str]]:
+    """The new program, and the codes of what there is to review."""
+    new, findings = run(text)
+    assert not manual(findings), findings
+    ast.parse(new)
+    return new, sorted({f.code for f in findings if f.severity is Severity.REVIEW})
+
+
+def refused(text: str) -> list[Finding]:
+    new, findings = run(text)
+    assert new == text
+    return [f for f in findings if f.severity is Severity.MANUAL]
+
+
+TIMER = """\
+class Timer(tf.train.SessionRunHook):
+    # times
+    def __init__(self):
+        self.times = []
+
+    def begin(self):
+        self.step = tf.train.get_or_create_global_step()
+        if self.step is None:
+            raise RuntimeError("no step")
+
+    def before_run(self, run_context):
+        self.t0 = now()
+        return tf.train.SessionRunArgs({"step": self.step})
+
+    def after_run(self, run_context, run_values):
+        del run_context
+        self.times.append((run_values.results["step"], now() - self.t0))
+
+    def end(self, session):
+        print(self.times)
+
+"""
+TIMER_NEW = """\
+class Timer(tf.keras.callbacks.Callback):
+    # times
+    def __init__(self):
+        super().__init__()
+        self.times = []
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.t0 = now()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.times.append((self.model.optimizer.iterations.numpy(), now() - self.t0))
+
+    def on_train_end(self, logs=None):
+        print(self.times)
+"""
+
+
+def test_own_hooks_become_callbacks() -> None:
+    new, codes = migrated(program(driver=TIMER + "estimator.train(input_fn, steps=3, hooks=[Timer()])"))
+    assert TIMER_NEW in new and codes == ["TFM161"]
+    assert "model.fit(input_fn().take(3), callbacks=[Timer()])" in new
+
+
+def test_lists_of_hooks_lose_those_that_are_left_out() -> None:
+    driver = (
+        "if now():\n    hooks = [tf.train.StepCounterHook(), Timer()]\nelse:\n    hooks = []\n"
+        "if now():\n    hooks.append(tf.train.StepCounterHook())\n"
+        "more = tf.train.NanTensorHook('loss')\nhooks += [more]\nhooks += [Timer()]\n"
+        "estimator.train(input_fn, steps=3, hooks=hooks)\nprint(hooks[-1].times)"
+    )
+    new, codes = migrated(program(driver=TIMER + driver))
+    assert "if now():\n    hooks = [Timer()]\nelse:\n    hooks = []\nif now():\n    pass\nhooks += [Timer()]" in new
+    assert "callbacks=hooks)" in new and "more" not in new
+    assert codes == ["TFM141", "TFM161"]
+    first = refused(program(driver=TIMER + driver.replace("[-1]", "[0]")))
+    assert [f.code for f in first] == ["TFM110"]
+
+
+def test_hooks_of_several_phases() -> None:
+    text = program(
+        spec=", predictions=logits",
+        driver=TIMER.replace('return tf.train.SessionRunArgs({"step": self.step})', "pass").replace(
+            'run_values.results["step"]', "1"
+        )
+        + "estimator.train(input_fn, steps=3)\nresults = estimator.evaluate(input_fn, hooks=[Timer()])\n"
+        "watch = Timer()\nfor one in estimator.predict(input_fn, hooks=[watch]):\n    print(one, watch.times)",
+    )
+    new, _ = migrated(text)
+    assert "callbacks=[Timer()]" in new and "predict(predictor, input_fn(), [watch])" in new
+    assert "    on_predict_batch_begin = on_test_batch_begin\n" in new
+    assert "callbacks.on_predict_batch_begin(step)" in new and "tf.keras.callbacks.CallbackList" in new
+
+
+def test_hooks_of_another_file() -> None:
+    other = "import tensorflow as tf\n\nfrom clock import now\n\n\n" + TIMER
+    driver = "from timing import Timer\nestimator.train(input_fn, steps=3, hooks=[Timer()])"
+    results = run_project({"train.py": program(driver=driver), "timing.py": other})
+    assert TIMER_NEW in results["timing.py"][0]
+    assert "callbacks=[Timer()]" in results["train.py"][0]
+
+
+def test_hooks_of_a_specification() -> None:
+    driver = (
+        "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=4, hooks=[Timer()]), "
+        "tf.estimator.EvalSpec(input_fn))"
+    )
+    new, _ = migrated(program(driver=TIMER + driver))
+    assert "callbacks=[Timer()]" in new and "ParameterServerStrategy" in new
+
+
+def test_stop_at_step_in_the_model_fn() -> None:
+    hooks = ", training_hooks=[tf.train.StopAtStepHook({})]"
+    new, _ = migrated(program(spec=hooks.format("num_steps=2"), driver="estimator.train(input_fn)"))
+    assert "model.fit(input_fn().take(2))" in new
+    new, _ = migrated(program(spec=hooks.format("2")))
+    assert "model.fit(input_fn().take(min(3, 2)))" in new
+    assert refused(program(spec=hooks.format("last_step=2")))[0].code == "TFM110"
+    assert refused(program(spec=hooks.format("num_steps=params['n']")))[0].code == "TFM110"
+
+
+HELPER = """\
+def logging_hook(**kwargs):
+    return tf.train.LoggingTensorHook(["loss"], every_n_iter=100)
+
+
+def profiler_hook(**kwargs):
+    return tf.train.ProfilerHook(save_steps=10)
+
+
+TABLE = {"log": logging_hook, "profile": profiler_hook}
+
+
+def get_hooks(names, **kwargs):
+    hooks = []
+    for name in names:
+        make = TABLE.get(name)
+        hooks.append(make(**kwargs))
+    return hooks
+
+"""
+
+
+def test_hooks_of_a_helper_function() -> None:
+    text = program(driver="estimator.train(input_fn, steps=3, hooks=get_hooks(['log']))")
+    results = run_project(
+        {
+            "train.py": text.replace("import tensor", "from helper import get_hooks\nimport tensor", 1),
+            "helper.py": "import tensorflow as tf\n\n\n" + HELPER,
+        }
+    )
+    findings = [f for _, found in results.values() for f in found]
+    assert "model.fit(input_fn().take(3))" in results["train.py"][0], findings
+
+
+EARLY = """\
+hook = tf.estimator.experimental.{name}(estimator, {arguments}run_every_secs=None, run_every_steps=5)
+tf.estimator.train_and_evaluate(
+    estimator, tf.estimator.TrainSpec(input_fn, max_steps={steps}, hooks=[hook]), tf.estimator.EvalSpec(input_fn))"""
+CONFIG = 'params={"rate": 0.1}, config=tf.estimator.RunConfig(save_checkpoints_steps=5))'
+
+
+def early(name: str, arguments: str, steps: str = "20") -> str:
+    text = program(driver=EARLY.format(name=name, arguments=arguments, steps=steps))
+    return text.replace('params={"rate": 0.1})', CONFIG)
+
+
+def test_early_stopping() -> None:
+    new, codes = migrated(early("stop_if_no_increase_hook", "'loss', 10, "))
+    assert "class StopIfNoIncrease(tf.keras.callbacks.Callback)" in new and "value > self.best" in new
+    assert "hook = StopIfNoIncrease(metric_name='loss', max_steps_without_increase=10, run_every_steps=5)" in new
+    assert "callbacks=[hook]" in new and "TFM163" in codes
+    new, _ = migrated(early("stop_if_lower_hook", "'loss', 0.1, min_steps=3, ", "22"))
+    assert "min_steps=3)" in new and "epochs=-(-22 // 5)" in new and ".take(22)" in new
+    new, _ = migrated(early("make_early_stopping_hook", "lambda: False, ").replace("None, run_every_steps=5", "9"))
+    assert "StopWhen(should_stop_fn=lambda: False, run_every_secs=9)" in new and "import time" in new
+
+
+EARLY_REFUSED = {
+    "no periods": early("stop_if_lower_hook", "'loss', 0.1, ").replace("save_checkpoints_steps=5", ""),
+    "no end": early("stop_if_lower_hook", "'loss', 0.1, ", "None"),
+    "evaluations of another process": early("stop_if_lower_hook", "'loss', 0.1, eval_dir='e', "),
+    "no evaluations": program(
+        driver="hook = tf.estimator.experimental.stop_if_lower_hook(estimator, 'loss', 0.1)\n"
+        "estimator.train(input_fn, hooks=[hook])"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EARLY_REFUSED)
+def test_early_stopping_that_is_refused(name: str) -> None:
+    assert [f.code for f in refused(EARLY_REFUSED[name])] == ["TFM164"]
+
+
+REFUSED = {
+    "runs an operation": TIMER.replace("del run_context", "run_context.session.run(self.op)"),
+    "feeds": TIMER.replace('"step": self.step}', '"step": self.step}, feed_dict=self.fed').replace("print", "send"),
+    "fetches by condition": TIMER.replace("        return tf", "        if now():\n            return tf"),
+    "fetches a tensor": TIMER.replace('{"step": self.step}', '"relu:0"')
+    .replace('results["step"]', "results")
+    .replace("print", "send"),
+    "an attribute of callbacks": TIMER.replace("self.times", "self.params"),
+    "ends an evaluation": TIMER,
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_own_hooks_that_are_refused(name: str) -> None:
+    hook = REFUSED[name].replace("        del run_context\n", "        run_context.request_stop()\n")
+    driver = "estimator.train(input_fn, steps=3, hooks=[Timer()])"
+    if name == "ends an evaluation":
+        driver = "estimator.train(input_fn, steps=3)\nestimator.evaluate(input_fn, hooks=[Timer()])"
+    found = refused(program(driver=hook + driver))
+    assert found[0].code == "TFM162" and "`Timer` cannot become a Keras callback" in found[0].message
+
+
+def test_a_hook_class_that_is_used_elsewhere() -> None:
+    driver = TIMER + "print(Timer)\nestimator.train(input_fn, steps=3, hooks=[Timer()])"
+    assert [f.code for f in refused(program(driver=driver))] == ["TFM162"]
+
+
+def test_horovod() -> None:
+    text = program(driver="estimator.train(input_fn, steps=3, hooks=[hvd.BroadcastGlobalVariablesHook(0)])")
+    found = refused(text.replace("import tensor", "import horovod.tensorflow as hvd\nimport tensor", 1))
+    assert [f.code for f in found] == ["TFM160"]
