@@ -230,6 +230,8 @@ class _Translator:
         structure = value.args[0].value
         if isinstance(structure, cst.Name):
             structure = _value_of(method, structure.value) or structure
+        self._value(structure)  # what is fetched may be an operation with effects, also where nobody reads its result
+        self.resets = False
         return _Fetches(structure, last)
 
     def _meaning(self, node: cst.BaseExpression) -> str:
