@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrator.findings import Finding
@@ -40,12 +41,23 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     Returns one result per source, in order. All files of a program change together or not at all; where one of its
     constructs cannot be carried over, its files stay as they are and each blocking line has a MANUAL finding.
     """
-    relevant = [source for source in sources if _WORD in source.text]
-    if not any("estimator" in source.text or "Estimator" in source.text for source in relevant):
-        return [Result(source, source.text, ()) for source in sources]
-    from migrator.migration import migrate_project
+    from migrator.modern import modernize
 
-    texts, findings = migrate_project({source.path: source.text for source in sources}, options.strategy, options.style)
+    relevant = [source for source in sources if _WORD in source.text]
+    texts: dict[Path, str] = {}
+    findings: dict[Path, list[Finding]] = {}
+    estimators: set[Path] = set()
+    everything = {source.path: source.text for source in sources}
+    if any("stimator" in source.text for source in relevant):
+        from migrator.migration import migrate_project
+        from migrator.program.relevant import around_programs
+
+        texts, findings = migrate_project(everything, options.strategy, options.style)
+        estimators = set(around_programs(everything))
+    modern, more = modernize(everything, estimators)
+    texts = {**modern, **texts}
+    for path, found in more.items():
+        findings.setdefault(path, []).extend(found)
     return [
         Result(source, texts.get(source.path, source.text), tuple(sorted(findings.get(source.path, ()))))
         for source in sources

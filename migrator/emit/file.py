@@ -15,6 +15,7 @@ from migrator.program.parsed import Blocked, names_in
 from migrator.rules.rewriter import Rewriter
 
 _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
+_ON_KERAS_2 = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer: this program needs it."
 _ON_ONE_DEVICE = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer: the numbers were matched on it."
 
 
@@ -297,6 +298,30 @@ def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
         _insert_import(inner, wanted)
         module = module.with_changes(body=inner)
     return module
+
+
+def choose_keras_2(module: cst.Module) -> cst.Module:
+    """A file that imports TensorFlow with the lines that choose Keras 2 before; others as they are."""
+    body: list[cst.BaseStatement] = list(module.body)
+    at = next((i for i, statement in enumerate(body) if _without_tensorflow(statement)[1]), None)
+    if at is None:
+        return module
+    following = body[at]
+    before = list(_leading(following))
+    above: list[cst.BaseStatement] = body[:at]
+    rest: list[cst.BaseStatement] = [following.with_changes(leading_lines=[]), *body[at + 1 :]]
+    for module_name in ("os", "importlib.util"):
+        _insert_import(above, module_name)
+    text = (
+        'if importlib.util.find_spec("tf_keras"):\n'
+        f'{module.default_indent}os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")\n'
+    )
+    choice = cst.parse_module(text, config=module.config_for_parsing).body[0]
+    assert isinstance(choice, cst.If)
+    if above and not any(line.comment is None for line in before):
+        before = [cst.EmptyLine(indent=False), *before]
+    lines = [*before, cst.EmptyLine(comment=cst.Comment(_ON_KERAS_2))]
+    return module.with_changes(body=[*above, choice.with_changes(leading_lines=lines), *rest])
 
 
 def _without_tensorflow(

@@ -36,6 +36,37 @@ def around_programs(texts: Mapping[Path, str]) -> list[Path]:
     return [path for path in texts if path in found]
 
 
+def scripts_with(texts: Mapping[Path, str], wanted: set[Path]) -> set[Path]:
+    """The scripts that speak of TensorFlow and import one of some files, directly or not; these files themselves, too.
+
+    A script is what no file imports, or what does something when it is the main module.
+
+    An import means the file of that name beside the importing one, or under one of the folders above it.
+    """
+    found = set(wanted)
+    if not wanted:
+        return found
+    imported = {
+        path: {
+            folder.joinpath(*module[:length], *end)
+            for module in _imported(text)
+            for length in range(1, len(module) + 1)
+            for folder in path.parents
+            for end in ((), ("__init__",))
+        }
+        for path, text in texts.items()
+        if "tensorflow" in text
+    }
+    while True:
+        files = {path.with_suffix("") for path in found}
+        more = {path for path, modules in imported.items() if path not in found and modules & files}
+        if not more:
+            break
+        found |= more
+    everywhere = set().union(*imported.values())
+    return wanted | {path for path in found if "__main__" in texts[path] or path.with_suffix("") not in everywhere}
+
+
 def _module(path: Path) -> tuple[str, ...]:
     """The parts of a file's path, as an import spells them."""
     parts = path.with_suffix("").parts

@@ -6,6 +6,7 @@ import pkgutil
 from importlib import import_module
 
 import migrator.rules
+from migrator.program.modern import Check
 from migrator.rules.rule import Rule
 from migrator.rules.site import CallRule
 
@@ -27,6 +28,11 @@ def phases() -> dict[str, tuple[str, int]]:
     return {
         name: phase for module in _names() if module != "rewriter" for name, phase in _of(module, "PHASES", {}).items()
     }
+
+
+def checks() -> list[Check]:
+    """Every look at a TensorFlow 2 file (`CHECKS` of the modules)."""
+    return [check for module in _names() for check in _of(module, "CHECKS", ())]
 
 
 def _names() -> list[str]:

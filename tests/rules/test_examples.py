@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import libcst as cst
 import pytest
 
 from migrator.findings import Severity
+from migrator.modern import modernize
 from migrator.names.imports import read_imports
 from migrator.program.modes import ModeNames
 from migrator.rules.catalogue import all_rules
@@ -17,8 +20,9 @@ EXPRESSIONS = [
     (rule.code, example)
     for rule in all_rules()
     for example in rule.examples
-    if not rule.code.startswith(("TFM30", "TFM411"))
+    if not rule.code.startswith(("TFM30", "TFM411", "TFM71"))
 ]
+MODERN = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code.startswith("TFM71")]
 RATES = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code == "TFM411"]
 LOSSES = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code.startswith("TFM30")]
 
@@ -54,6 +58,19 @@ def test_loss(code: str, example: Example) -> None:
         assert [f.code for f in findings if f.severity is Severity.MANUAL] == [code]
     else:
         assert f"loss={example.after}" in new
+
+
+@pytest.mark.parametrize(("code", "example"), MODERN, ids=lambda value: getattr(value, "before", value))
+def test_modern(code: str, example: Example) -> None:
+    path = Path("train.py")
+    text = "from tensorflow import keras\nimport tensorflow as tf\nresult = {}\n"
+    new, findings = modernize({path: text.format(example.before)}, ())
+    if example.after is None:
+        assert [f.code for f in findings[path] if f.severity is Severity.MANUAL] == [code]
+        assert text.format(example.before).splitlines()[2] in new.get(path, text.format(example.before))
+    else:
+        assert new[path].endswith(f"result = {example.after}\n")
+        assert {f.code for f in findings[path]} <= {code, "TFM712"}
 
 
 def test_codes_are_unique_and_pages_say_something() -> None:

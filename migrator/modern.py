@@ -1,0 +1,114 @@
+"""The codemod for programs that are TensorFlow 2 already: every check of the rules, file by file.
+
+Unlike an Estimator program such a file is not all or nothing: its mendings do not depend on each other, and what cannot
+be mended is named and stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.emit.file import choose_keras_2
+from migrator.findings import Finding, Severity
+from migrator.program.modern import Change, Edit, ModernFile
+from migrator.program.parsed import ParsedFile
+from migrator.program.relevant import scripts_with
+from migrator.rules.catalogue import checks
+
+# What some check has something to say about: a file without any of these is not even parsed.
+_WORDS = re.compile(
+    r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
+    r"LocallyConnected|Mean(RelativeError|Tensor)|learning_phase|OrderedEnqueuer|SidecarEvaluator|multi_gpu_model|"
+    r"LossScale|wrappers|CuDNN|[gs]et_session"
+)
+# Names that only TensorFlow 1 has: a file with one of them is not TensorFlow 2 code.
+_TENSORFLOW_1 = re.compile(
+    r"compat\.v1|\btf\.(Session|InteractiveSession|placeholder|get_variable|contrib|app|flags|layers|variable_scope|"
+    r"global_variables_initializer|ConfigProto|gfile|logging|estimator|train\.\w+Optimizer)\b"
+)
+
+
+def may_be_modern(text: str) -> bool:
+    """Whether a file may be TensorFlow 2 code that a check has something to say about."""
+    return "tensorflow" in text and _WORDS.search(text) is not None and not _TENSORFLOW_1.search(text)
+
+
+def modernize(texts: Mapping[Path, str], skip: Collection[Path]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+    """The new texts of the TensorFlow 2 files that change, and all findings by file.
+
+    Files in `skip` belong to Estimator programs and are left alone. A file that cannot be parsed is as well: whatever
+    needs it says so.
+    """
+    parsed: dict[Path, ParsedFile] = {}
+    found: dict[Path, list[Change]] = {}
+    for path, text in texts.items():
+        if path not in skip and may_be_modern(text) and (file := _parsed(path, text)) is not None:
+            parsed[path] = file
+            found[path] = [change for modern in [ModernFile(file)] for check in checks() for change in check(modern)]
+    needing = {path for path, changes in found.items() if any(change.keras_2 for change in changes)}
+    for path in scripts_with(texts, needing) - parsed.keys() - set(skip):
+        if (file := _parsed(path, texts[path])) is not None:
+            parsed[path] = file
+            needing.add(path)
+    new: dict[Path, str] = {}
+    findings: dict[Path, list[Finding]] = {}
+    for path, file in parsed.items():
+        changes = found.get(path, [])
+        module = _apply(file.module, changes)
+        chosen = path in needing and "TF_USE_LEGACY_KERAS" not in file.text
+        if chosen:
+            module = choose_keras_2(module)
+        for change in _told(changes, chosen):
+            findings.setdefault(path, []).append(
+                file.finding(change.code, change.severity, change.node, change.message)
+            )
+        if module.code != file.text:
+            new[path] = module.code
+    return new, findings
+
+
+def _parsed(path: Path, text: str) -> ParsedFile | None:
+    try:
+        return ParsedFile.parse(path, text)
+    except cst.ParserSyntaxError:
+        return None
+
+
+def _told(changes: Iterable[Change], chosen: bool) -> Iterable[Change]:
+    """The changes to report: of those that need Keras 2 the first, and none where it is chosen already."""
+    once = chosen
+    for change in changes:
+        if change.edit is None and change.keras_2 and change.severity is Severity.MIGRATED:
+            if once:
+                yield change
+            once = False
+        else:
+            yield change
+
+
+class _Apply(cst.CSTTransformer):
+    def __init__(self, edits: Mapping[cst.CSTNode, list[Edit]]) -> None:
+        super().__init__()
+        self.edits = edits
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        new: cst.CSTNode = super().on_leave(original_node, updated_node)  # type: ignore[assignment]
+        for edit in self.edits.get(original_node, ()):
+            new = edit(new)
+        return new
+
+
+def _apply(module: cst.Module, changes: Iterable[Change]) -> cst.Module:
+    edits: dict[cst.CSTNode, list[Edit]] = {}
+    for change in changes:
+        if change.edit is not None:
+            edits.setdefault(change.node, []).append(change.edit)
+    if not edits:
+        return module
+    new = module.visit(_Apply(edits))
+    assert isinstance(new, cst.Module)
+    return new

@@ -1,0 +1,110 @@
+"""Keras optimizers as TensorFlow 2.0 to 2.10 had them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.names.imports import dotted
+from migrator.program.calls import number
+from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
+from migrator.rules.rule import Example, Rule
+
+RULES = (
+    Rule(
+        "TFM713",
+        "arguments of Keras optimizers of TensorFlow 2.0 to 2.10",
+        Severity.MIGRATED,
+        """
+`lr=` is `learning_rate=`, and `optimizer.lr` is `optimizer.learning_rate`: Keras 3 knows neither. `decay=` divided the
+rate by `1 + decay * step`. Keras 2 of TensorFlow 2.11 and newer raises ValueError for it, and Keras 3 ignores it with a
+warning (both measured on 2.21): an `InverseTimeDecay` of one step computes the same rates.
+""",
+        (
+            Example("tf.keras.optimizers.Adam(lr=0.1)", "tf.keras.optimizers.Adam(learning_rate=0.1)"),
+            Example(
+                "tf.keras.optimizers.SGD(0.1, decay=1e-4)",
+                "tf.keras.optimizers.SGD(tf.keras.optimizers.schedules.InverseTimeDecay(0.1, 1, 1e-4))",
+            ),
+        ),
+    ),
+)
+
+_OPTIMIZERS = frozenset(["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Nadam", "RMSprop", "SGD"])
+# What Keras 2 takes where no rate is given (TensorFlow 2.0 to 2.15).
+_DEFAULT_RATE = {"SGD": "0.01"}
+# What sets the rate of an optimizer, and cannot where that is a schedule.
+_SETTERS = ("LearningRateScheduler", "ReduceLROnPlateau", ".lr", ".learning_rate")
+
+
+def check_optimizers(file: ModernFile) -> Iterable[Change]:
+    """Calls of Keras optimizers, and what is read of them."""
+    for call in file.calls:
+        name = file.name(call.func)
+        if name is None or not _is_optimizer(name):
+            continue
+        rate, decay = keyword(call, "lr"), keyword(call, "decay")
+        legacy = ".legacy." in name
+        if decay is not None and not legacy:
+            if number(decay.value) != 0 and any(word in file.parsed.text for word in _SETTERS):
+                message = "`decay` is gone, and a schedule in its place cannot be set by a callback: choose one of both"
+                yield Change("TFM713", decay, message, severity=Severity.MANUAL)
+            else:
+                yield _without_decay(call, name.rpartition(".")[2], decay)
+        elif rate is not None and rate.keyword is not None:
+            yield Change("TFM713", rate.keyword, "`lr` is `learning_rate` now", lambda _: cst.Name("learning_rate"))
+    for node in file.attributes:
+        if node.attr.value != "lr":
+            continue
+        made, spelled = file.made_by(node.value), dotted(node.value) or ""
+        if (made is not None and _is_optimizer(made)) or (made is None and spelled.rpartition(".")[2] == "optimizer"):
+            yield Change("TFM713", node.attr, "`lr` is `learning_rate` now", lambda _: cst.Name("learning_rate"))
+
+
+def _is_optimizer(name: str) -> bool:
+    return name.startswith("tf.keras.optimizers.") and name.rpartition(".")[2] in _OPTIMIZERS
+
+
+def _without_decay(call: cst.Call, kind: str, decay: cst.Arg) -> Change:
+    if number(decay.value) == 0:
+        return Change("TFM713", call, "`decay=0` goes: it is what happens without it", _without_zero)
+    root = (dotted(call.func) or "").rpartition("optimizers")[0] + "optimizers"
+
+    def edit(node: cst.CSTNode) -> cst.CSTNode:
+        new = is_edit_of(node, cst.Call)
+        share = keyword(new, "decay")
+        assert share is not None
+        rest = [arg for arg in new.args if arg is not share]
+        rate = next((arg for arg in rest if arg.keyword is None or arg.keyword.value in ("lr", "learning_rate")), None)
+        if rate is not None and rate.keyword is None and rest[0] is not rate:
+            rate = None
+        value = cst.parse_expression(_DEFAULT_RATE.get(kind, "0.001")) if rate is None else rate.value
+        code = cst.Module([]).code_for_node
+        schedule = cst.parse_expression(f"{root}.schedules.InverseTimeDecay({code(value)}, 1, {code(share.value)})")
+        made = (
+            cst.Arg(schedule)
+            if rate is None or rate.keyword is None
+            else rate.with_changes(value=schedule, keyword=cst.Name("learning_rate"))
+        )
+        args = [made, *(arg for arg in rest if arg is not rate)]
+        last = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        return new.with_changes(args=[*args[:-1], last])
+
+    return Change("TFM713", call, "`decay` is an InverseTimeDecay of the rate now", edit)
+
+
+def _without_zero(node: cst.CSTNode) -> cst.CSTNode:
+    call = is_edit_of(node, cst.Call)
+    args = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != "decay"]
+    args = [
+        arg.with_changes(keyword=cst.Name("learning_rate")) if arg.keyword and arg.keyword.value == "lr" else arg
+        for arg in args
+    ]
+    if args:
+        args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=args)
+
+
+CHECKS = (check_optimizers,)

@@ -1,0 +1,307 @@
+"""Programs that are TensorFlow 2 already: what is mended, what is only told, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from migrator.migrate import Options, migrate
+from migrator.modern import modernize
+from migrator.rules import tf2_names
+from migrator.source.reading import Source
+from tests.names.test_symbols import environment
+
+HEADER = """\
+import importlib.util
+import os
+
+# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer: this program needs it.
+if importlib.util.find_spec("tf_keras"):
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+"""
+
+
+def modern(text: str) -> tuple[str, list[str]]:
+    """The new text of a file, and its findings as "code line"."""
+    path, text = Path("train.py"), textwrap.dedent(text)
+    new, findings = modernize({path: text}, ())
+    return new.get(path, text), [f"{f.code} {f.line}" for f in sorted(findings.get(path, []))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import tensorflow as tf\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        "model.compile('sgd', 'mse')\n",
+        # One device, or several of one machine with fit: Keras 3 does the same.
+        "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\nwith strategy.scope():\n"
+        "    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n",
+        # A recurrent layer has reset_states, and what is not known may have it as well.
+        "import tensorflow as tf\nlayer = tf.keras.layers.LSTM(3, stateful=True)\nlayer.reset_states()\n"
+        "x.reset_states()\n",
+        # Another library's names.
+        "import tensorflow as tf\nfrom experimental import run\nclient.run(run)\nthing.lr = 3\nAdam(lr=0.1)\n",
+        # TensorFlow 1 code is none of this.
+        "import tensorflow as tf\nconfig = tf.ConfigProto()\noptions = tf.data.experimental.AUTOTUNE\n",
+        "import tensorflow.compat.v1 as tf\noptions = tf.data.experimental.AUTOTUNE\n",
+        # Chosen already.
+        'import os\nos.environ["TF_USE_LEGACY_KERAS"] = "1"\nimport tensorflow as tf\n'
+        "strategy = tf.distribute.ParameterServerStrategy(resolver)\nmodel = tf.keras.Sequential()\n",
+        # No Keras in it: nothing to choose.
+        "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n",
+    ],
+)
+def test_left_alone(text: str) -> None:
+    assert modernize({Path("train.py"): text}, ()) == ({}, {})
+
+
+def test_files_of_an_estimator_program_are_left_to_it() -> None:
+    texts = {
+        "train.py": "import tensorflow as tf\nimport data\nestimator = tf.estimator.DNNClassifier([3], [])\n",
+        "data.py": "import tensorflow as tf\nn = tf.data.experimental.AUTOTUNE\n",
+        "other.py": "import tensorflow as tf\nn = tf.data.experimental.AUTOTUNE\n",
+    }
+    sources = [Source(Path(path), text.encode(), text, "utf-8", False) for path, text in texts.items()]
+    changed = [str(result.source.path) for result in migrate(sources, Options()) if result.text != result.source.text]
+    assert changed == ["other.py"]
+
+
+def test_names_by_what_the_file_calls_them() -> None:
+    new, findings = modern(
+        """\
+        import tensorflow as tf
+        from tensorflow import keras
+        from tensorflow.keras.experimental import CosineDecay
+        from tensorflow.keras.mixed_precision.experimental import set_policy
+        from tensorflow.keras.optimizers.experimental import Adam, SGD
+
+        n = tf.data.experimental.AUTOTUNE
+        scale = keras.layers.experimental.preprocessing.Rescaling(2.0)
+        """
+    )
+    assert new == textwrap.dedent(
+        """\
+        import tensorflow as tf
+        from tensorflow import keras
+        from tensorflow.keras.optimizers.schedules import CosineDecay
+        from tensorflow.keras.mixed_precision import set_global_policy as set_policy
+        from tensorflow.keras.optimizers.experimental import Adam, SGD
+
+        n = tf.data.AUTOTUNE
+        scale = keras.layers.Rescaling(2.0)
+        """
+    )
+    assert findings == ["TFM710 3", "TFM710 4", "TFM711 5", "TFM711 5", "TFM710 7", "TFM710 8"]
+
+
+def test_strategies_of_older_names() -> None:
+    new, findings = modern(
+        """\
+        import tensorflow as tf
+
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy(
+            tf.distribute.experimental.CollectiveCommunication.RING, resolver
+        )
+        tpu = tf.distribute.experimental.TPUStrategy(resolver, device_assignment=None)
+        model = tf.keras.Sequential()
+        """
+    )
+    assert new == HEADER + textwrap.dedent(
+        """\
+        import tensorflow as tf
+
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(
+            communication_options=tf.distribute.experimental.CommunicationOptions(
+                implementation=tf.distribute.experimental.CommunicationImplementation.RING
+            ), cluster_resolver=resolver
+        )
+        tpu = tf.distribute.TPUStrategy(resolver, experimental_device_assignment=None)
+        model = tf.keras.Sequential()
+        """
+    )
+    assert set(findings) == {"TFM710 4", "TFM710 5", "TFM710 7", "TFM712 4"}
+
+
+def test_keras_2_is_chosen_where_tensorflow_is_first_imported() -> None:
+    texts = {
+        Path("main.py"): "import tensorflow as tf\nimport model\n\nmodel.build()\n",
+        Path("model.py"): "import tensorflow as tf\n\ndef build():\n    return tf.keras.optimizers.legacy.Adam()\n",
+        Path("other.py"): "import tensorflow as tf\nprint(tf.keras.__name__)\n",
+    }
+    new, findings = modernize(texts, ())
+    assert sorted(map(str, new)) == ["main.py", "model.py"]
+    assert all(new[path] == HEADER + texts[path] for path in new)
+    assert [f.code for f in findings[Path("model.py")]] == ["TFM712"]
+
+
+OPTIMIZERS = [
+    ("Adam(lr=0.1, beta_1=0.8)", "Adam(learning_rate=0.1, beta_1=0.8)"),
+    ("SGD(decay=0.0, momentum=0.9)", "SGD(momentum=0.9)"),
+    ("SGD(lr=0.1, decay=0.)", "SGD(learning_rate=0.1)"),
+    ("SGD(lr=0.1, decay=0.5)", "SGD(learning_rate=tf.keras.optimizers.schedules.InverseTimeDecay(0.1, 1, 0.5))"),
+    ("SGD(decay=0.5)", "SGD(tf.keras.optimizers.schedules.InverseTimeDecay(0.01, 1, 0.5))"),
+    ("Adam(0.1, 0.8, decay=d)", "Adam(tf.keras.optimizers.schedules.InverseTimeDecay(0.1, 1, d), 0.8)"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), OPTIMIZERS)
+def test_optimizers(before: str, after: str) -> None:
+    start = "import tensorflow as tf\noptimizer = tf.keras.optimizers."
+    assert modern(f"{start}{before}\n") == (f"{start}{after}\n", ["TFM713 2"])
+
+
+def test_a_rate_that_a_callback_sets_is_no_schedule() -> None:
+    text = (
+        "import tensorflow as tf\noptimizer = tf.keras.optimizers.SGD(0.1, decay=0.5)\n"
+        "callback = tf.keras.callbacks.ReduceLROnPlateau()\n"
+    )
+    new, findings = modern(text)
+    assert new == text and findings == ["TFM713 2"]
+
+
+def test_models_and_metrics() -> None:
+    new, findings = modern(
+        """\
+        import tensorflow as tf
+
+        class Trainer:
+            def __init__(self):
+                self.mean = tf.keras.metrics.Mean()
+
+            def epoch(self):
+                self.mean.reset_states()
+                for metric in [tf.keras.metrics.Mean(), self.mean]:
+                    metric.reset_states()
+                self.model.fit_generator(generator=batches(), steps_per_epoch=3)
+                self.model.evaluate_generator(batches(), 3, verbose=0)
+                return self.model.optimizer.lr
+        """
+    )
+    assert "self.mean.reset_state()" in new
+    assert "metric.reset_states()" in new  # one of the two is not known to be a metric
+    assert "self.model.fit(x=batches(), steps_per_epoch=3)" in new
+    assert "self.model.evaluate(batches(), steps=3, verbose=0)" in new
+    assert "return self.model.optimizer.learning_rate" in new
+    assert findings == ["TFM715 8", "TFM714 11", "TFM714 12", "TFM713 13"]
+
+
+REPLICAS = """\
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    entropy = tf.keras.losses.SparseCategoricalCrossentropy(reduction=tf.keras.losses.Reduction.NONE)
+    huber = tf.keras.losses.Huber(reduction="none")
+    total = tf.keras.metrics.Mean()
+
+
+def step(images, labels):
+    predictions = model(images)
+    {step}
+    return loss
+
+
+def test_step(images, labels):
+    return huber(labels[:, tf.newaxis], model(images)[:, tf.newaxis])
+
+
+@tf.function
+def train(batch):
+    return strategy.run(step, args=batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        ("loss = tf.nn.compute_average_loss(entropy(labels, predictions), global_batch_size=8)", None),
+        ("loss = tf.reduce_mean(entropy(labels, predictions)) / strategy.num_replicas_in_sync", None),
+        ("loss = tf.reduce_mean(entropy(labels, predictions))", "TFM716"),
+        ("each = entropy(labels, predictions)\n    loss = tf.reduce_mean(each)", "TFM716"),
+        ("each = entropy(labels, predictions)\n    loss = tf.reduce_sum(each) / 8.0", None),
+        (
+            "each = entropy(labels, predictions)\n"
+            "    loss = tf.nn.compute_average_loss(each, global_batch_size=8) / strategy.num_replicas_in_sync",
+            "TFM717",
+        ),
+        ("loss = huber(labels, predictions)", "TFM718"),
+        ("loss = huber(labels[:, tf.newaxis], predictions[:, tf.newaxis])", None),
+        ("loss = entropy(labels, predictions)\n    total.reset_state()", "TFM719"),
+        ("loss = entropy(labels, predictions)\n    total.update_state(loss)", None),
+    ],
+)
+def test_the_step_of_a_replica(step: str, code: str | None) -> None:
+    new, findings = modern(REPLICAS.replace("{step}", step))
+    assert [f.split()[0] for f in findings] == ([code] if code else [])
+    assert new == REPLICAS.replace("{step}", step)
+
+
+def test_the_same_outside_of_replicas_is_right() -> None:
+    text = REPLICAS.replace("{step}", "loss = tf.reduce_mean(entropy(labels, predictions))")
+    assert modern(text.replace("strategy.run(step, args=batch)", "step(*batch)"))[1] == []
+
+
+CHECK = """
+import json, sys
+import tensorflow as tf
+
+def exists(name):
+    value = tf
+    for part in name.split(".")[1:]:
+        try:
+            value = getattr(value, part)
+        except (AttributeError, ImportError):
+            return False
+    return True
+
+def rates(optimizer):
+    weight, found = tf.Variable(1.0), []
+    for _ in range(5):
+        optimizer.apply_gradients([(tf.constant(0.5), weight)])
+        found.append(float(weight))
+    return found
+
+names = json.loads(sys.stdin.read())
+decayed = None
+if exists("tf.keras.optimizers.legacy.SGD") and "2" in sys.argv:
+    schedule = tf.keras.optimizers.schedules.InverseTimeDecay(0.1, 1, 0.5)
+    decayed = [rates(tf.keras.optimizers.legacy.SGD(0.1, decay=0.5)), rates(tf.keras.optimizers.SGD(schedule))]
+print(json.dumps([[name for name in names if exists(name)], decayed]))
+"""
+
+
+@pytest.mark.tensorflow
+def test_what_is_said_of_tensorflow_2_21_is_true() -> None:
+    """New names exist, old ones are gone or exist on Keras 2 only, and a decayed rate is what it was."""
+    from migrator.harness.environments import migrated_python
+
+    asked = sorted({*tf2_names.RENAMED.values(), *tf2_names.REMOVED, *tf2_names.KERAS_2})
+    there: dict[str, set[str]] = {}
+    decayed: list[list[float]] = []
+    for keras in ("2", "3"):
+        run = subprocess.run(
+            [str(migrated_python()), "-c", CHECK, keras],
+            input=json.dumps(asked),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+            env={**environment(), "TF_USE_LEGACY_KERAS": "1" if keras == "2" else "0"},
+        )
+        found, rates = json.loads(run.stdout.splitlines()[-1])
+        there[keras] = set(found)
+        decayed = rates or decayed
+    new = set(tf2_names.RENAMED.values())
+    assert new <= there["2"]
+    assert new - tf2_names.KERAS_2 - there["3"] <= {"tf.keras.layers.RandomHeight", "tf.keras.layers.RandomWidth"}
+    assert not set(tf2_names.REMOVED) & (there["2"] | there["3"])
+    assert there["2"] >= tf2_names.KERAS_2 and not tf2_names.KERAS_2 & there["3"]
+    assert len(decayed) == 2 and decayed[0] == pytest.approx(decayed[1], rel=1e-6)
