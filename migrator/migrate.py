@@ -41,7 +41,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     Returns one result per source, in order. All files of a program change together or not at all; where one of its
     constructs cannot be carried over, its files stay as they are and each blocking line has a MANUAL finding.
     """
-    from migrator.modern import modernize
+    from migrator.program.relevant import around_programs, may_be_modern
 
     relevant = [source for source in sources if _WORD in source.text]
     texts: dict[Path, str] = {}
@@ -50,14 +50,16 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     everything = {source.path: source.text for source in sources}
     if any("stimator" in source.text for source in relevant):
         from migrator.migration import migrate_project
-        from migrator.program.relevant import around_programs
 
         texts, findings = migrate_project(everything, options.strategy, options.style)
         estimators = set(around_programs(everything))
-    modern, more = modernize(everything, estimators)
-    texts = {**modern, **texts}
-    for path, found in more.items():
-        findings.setdefault(path, []).extend(found)
+    if any(may_be_modern(source.text) for source in relevant if source.path not in estimators):
+        from migrator.modern import modernize
+
+        modern, more = modernize(everything, estimators)
+        texts = {**modern, **texts}
+        for path, found in more.items():
+            findings.setdefault(path, []).extend(found)
     return [
         Result(source, texts.get(source.path, source.text), tuple(sorted(findings.get(source.path, ()))))
         for source in sources

@@ -6,7 +6,6 @@ be mended is named and stays.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -16,25 +15,8 @@ from migrator.emit.file import choose_keras_2
 from migrator.findings import Finding, Severity
 from migrator.program.modern import Change, Edit, ModernFile
 from migrator.program.parsed import ParsedFile
-from migrator.program.relevant import scripts_with
+from migrator.program.relevant import may_be_modern, scripts_with
 from migrator.rules.catalogue import checks
-
-# What some check has something to say about: a file without any of these is not even parsed.
-_WORDS = re.compile(
-    r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
-    r"LocallyConnected|Mean(RelativeError|Tensor)|learning_phase|OrderedEnqueuer|SidecarEvaluator|multi_gpu_model|"
-    r"LossScale|wrappers|CuDNN|[gs]et_session"
-)
-# Names that only TensorFlow 1 has: a file with one of them is not TensorFlow 2 code.
-_TENSORFLOW_1 = re.compile(
-    r"compat\.v1|\btf\.(Session|InteractiveSession|placeholder|get_variable|contrib|app|flags|layers|variable_scope|"
-    r"global_variables_initializer|ConfigProto|gfile|logging|estimator|train\.\w+Optimizer)\b"
-)
-
-
-def may_be_modern(text: str) -> bool:
-    """Whether a file may be TensorFlow 2 code that a check has something to say about."""
-    return "tensorflow" in text and _WORDS.search(text) is not None and not _TENSORFLOW_1.search(text)
 
 
 def modernize(texts: Mapping[Path, str], skip: Collection[Path]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+# What some check has something to say about: a file without any of these is not even parsed.
+_MODERN = re.compile(
+    r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
+    r"LocallyConnected|Mean(RelativeError|Tensor)|learning_phase|OrderedEnqueuer|SidecarEvaluator|multi_gpu_model|"
+    r"LossScale|wrappers|CuDNN|[gs]et_session"
+)
+# Names that only TensorFlow 1 has: a file with one of them is not TensorFlow 2 code.
+_TENSORFLOW_1 = re.compile(
+    r"compat\.v1|\btf\.(Session|InteractiveSession|placeholder|get_variable|contrib|app|flags|layers|variable_scope|"
+    r"global_variables_initializer|ConfigProto|gfile|logging|estimator|train\.\w+Optimizer)\b"
+)
+
+
+def may_be_modern(text: str) -> bool:
+    """Whether a file may be TensorFlow 2 code that a check has something to say about."""
+    return "tensorflow" in text and _MODERN.search(text) is not None and not _TENSORFLOW_1.search(text)
 
 
 def is_concerned(text: str) -> bool:
