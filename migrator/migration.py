@@ -15,11 +15,14 @@ from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert
 from migrator.emit.helper import emit_helper
 from migrator.emit.mapped import MappedRewriter, Style, both_blocked, emit_mapped
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems
+from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
 from migrator.program.beside import unused
 from migrator.program.canned import remarks_of, write_out
 from migrator.program.exports import read_serving, signature_names
+from migrator.program.flow import InFile
+from migrator.program.handed import estimator_subclasses, read_handed_programs
 from migrator.program.helpers import HelperPlan, Scope, Stays
 from migrator.program.inlining import Inlined, inline_helpers
 from migrator.program.layer_names import check_layer_names
@@ -38,7 +41,7 @@ from migrator.program.training import (
     is_estimator,
     mentions_of,
     path_to,
-    read_program,
+    read_programs,
 )
 from migrator.program.variable_order import check_order
 from migrator.rules import hparams
@@ -84,10 +87,10 @@ def migrate_project(
             findings.setdefault(path, []).append(finding)
     files = write_out(files)
     project = Project.of(files)
-    places = {file.path: find_places(file) for file in files if "stimator" in file.text}
+    places = {file.path: _places(file) for file in files if "stimator" in file.text}
     new_texts: dict[Path, str] = {}
-    programs, blocked = _read_programs(project, places, findings)
     everything = Everything(project, texts)
+    programs, blocked = _read_programs(project, everything, places, findings)
     references = _references_to_models(project, everything, programs, places)
     for group in _groups(project, programs):
         texts_of_group, group_findings = _migrate_group(
@@ -99,30 +102,73 @@ def migrate_project(
     return new_texts, findings
 
 
+def _places(file: ParsedFile) -> list[Place]:
+    """The calls of TensorFlow's in a file that may belong to a program, also those of classes derived from it."""
+    derived = [Place(name, call, None, _function_around(file, call)) for _, name, call in _derived(file)]
+    return [*find_places(file), *derived]
+
+
+def _derived(file: ParsedFile) -> list[tuple[cst.ClassDef, str, cst.Call]]:
+    return [(node, name, call) for node, name, call in estimator_subclasses(file) if call is not None]
+
+
+def _function_around(file: ParsedFile, node: cst.CSTNode) -> cst.FunctionDef | None:
+    return next((n for n in reversed(path_to(file.module, node)) if isinstance(n, cst.FunctionDef)), None)
+
+
 def _read_programs(
-    project: Project, places: Mapping[Path, list[Place]], findings: dict[Path, list[Finding]]
+    project: Project,
+    everything: Everything,
+    places: Mapping[Path, list[Place]],
+    findings: dict[Path, list[Finding]],
 ) -> tuple[list[TrainingProgram], dict[Path, Path]]:
     """The programs that can be read; the files of those that cannot, each with the file that holds the Estimator."""
     programs: list[TrainingProgram] = []
     blocked: dict[Path, Path] = {}
+
+    def block(file: ParsedFile, problem: Blocked, place: cst.CSTNode) -> None:
+        for shared in _reach(project, [file]):
+            if shared is file:
+                blocked[shared.path] = file.path
+            blocked.setdefault(shared.path, file.path)
+        where = problem.file if isinstance(problem, InFile) else file
+        finding = where.finding(problem.code, Severity.MANUAL, problem.node or place, problem.message)
+        findings.setdefault(where.path, []).append(finding)
+
     for file in project.files:
         for place in places.get(file.path, []):
             try:
                 if is_estimator(place.name):
-                    programs.append(read_program(project, file, place, places[file.path]))
+                    programs += _read_place(project, everything, file, place, places)
                 elif _is_foreign(place.name):
                     raise Blocked(
                         "TFM102", place.call, f"`{place.name}` is not carried over yet; TensorFlow 2.16 deleted it"
                     )
             except Blocked as problem:
-                for shared in _reach(project, [file]):
-                    if shared is file:
-                        blocked[shared.path] = file.path
-                    blocked.setdefault(shared.path, file.path)
-                findings.setdefault(file.path, []).append(
-                    file.finding(problem.code, Severity.MANUAL, problem.node or place.call, problem.message)
-                )
+                block(file, problem, place.call)
+        for node, name, call in estimator_subclasses(file):
+            if call is None:
+                message = f"`{node.name.value}` is derived from `{name}`, but does not call `super().__init__` once"
+                block(file, Blocked("TFM181", node.name, message), node)
     return programs, blocked
+
+
+def _read_place(
+    project: Project, everything: Everything, file: ParsedFile, place: Place, places: Mapping[Path, list[Place]]
+) -> list[TrainingProgram]:
+    """The programs of one Estimator, driven where it is made, or else wherever it is handed to."""
+    try:
+        return read_programs(project, everything.mentioning, file, place, places[file.path])
+    except Blocked as problem:
+        if problem.code not in _HANDED:
+            raise
+        try:
+            return read_handed_programs(project, everything.mentioning, file, place, places)
+        except Blocked as other:
+            raise (other if problem.code == "TFM103" else problem) from None
+
+
+_HANDED = ("TFM103", "TFM108", "TFM109", "TFM146")
 
 
 def _is_foreign(name: str) -> bool:
@@ -150,7 +196,9 @@ def _groups(project: Project, programs: Iterable[TrainingProgram]) -> list[_Grou
 
 def _files_of(project: Project, program: TrainingProgram) -> list[ParsedFile]:
     """The program's files: driver, model, and the modules beside them that they import and that use TensorFlow."""
-    return _reach(project, [program.file, program.model_file])
+    where = [] if program.handed is None else [one.use.file for one in program.handed.uses]
+    where += [] if program.handed is None else [file for file, _, _ in program.handed.arguments]
+    return _reach(project, [program.file, program.model_file, *where])
 
 
 def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
@@ -384,6 +432,8 @@ class _GroupMigration:
         self.problems: dict[Path, list[Blocked]] = {path: [] for path in group.files}
         self.remarks: dict[Path, list[Blocked]] = {path: [] for path in group.files}
         self.strategies: list[Strategy] = []
+        self.drivers: list[TrainingProgram] = []
+        self.driven: dict[cst.Call, tuple[bool, bool, bool]] = {}
         self.signatures: dict[cst.FunctionDef, tuple[str, ...]] = {}
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
         self.training = {
@@ -395,6 +445,8 @@ class _GroupMigration:
             # Also where the driver is not written, because the model is blocked: these lines are in nobody's way.
             gone = [*program.removed, *program.session.lines]
             self.changes[program.file.path].statements.update({line: [] for line in gone})
+            for where, line in program.handed.statements if program.handed is not None else ():
+                self.changes[where.path].statements[line] = []
 
     def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
         models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
@@ -794,6 +846,21 @@ class _GroupMigration:
         emitted, of_dicts = models[program.model_fn]
         file = program.file
         strategy = choose_strategy(program, self.asked)
+        shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None)
+        known = self.driven.setdefault(program.place.call, shape)
+        if known != shape:
+            message = "the model_fns that this Estimator may have differ in what they take or predict"
+            raise Blocked("TFM105", program.place.call, message)
+        if any(p.place is program.place for p in self.drivers):
+            return  # the same lines drive another model_fn too
+        self.drivers.append(program)
+        if program.handed is not None:
+            if emitted.stop is not None:
+                message = "a StopAtStepHook in the model_fn of an Estimator that is handed around: give it to `train`"
+                raise Blocked("TFM110", emitted.stop[1], message)
+            self._trainer(program, emitted.has_predictor, of_dicts)
+            self.strategies.append(strategy)
+            return
         partitioner = self._partitioner(program, emitted, strategy)
         driver = emit_driver(
             self.project,
@@ -831,6 +898,40 @@ class _GroupMigration:
                 )
             )
         self.strategies.append(strategy)
+
+    def _trainer(self, program: TrainingProgram, has_predictor: bool, of_dicts: bool) -> None:
+        """A class in the place of an Estimator that is handed around."""
+        assert program.handed is not None
+        group = [p.handed for p in self.group.programs if p.handed is not None]
+        seen = {node for handed in group for node in handed.flow.seen}
+        stranger = program.handed.flow.stranger(seen)
+        if stranger is not None:
+            where, node = stranger
+            message = "this comes where the Estimator does, but is not followed to one"
+            self.problems.setdefault(where.path, []).append(Blocked("TFM103", node, message))
+            return
+        made = emit_trainer(
+            program,
+            self.rewriters,
+            self.changes,
+            self.names[program.file.path],
+            has_predictor,
+            of_dicts,
+            self.mapped,
+        )
+        changes = self.changes[program.file.path]
+        changes.helpers += [helper for helper in made.helpers if helper not in changes.helpers]
+        changes.needs |= made.needs
+        for changes_of_file in self.changes.values():
+            changes_of_file.legacy_keras = True
+        if made.before:
+            around = path_to(program.file.module, program.place.call)
+            line = next(
+                n for n in reversed(around) if isinstance(n, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+            )
+            self.rewriters[program.file.path].before[line] = made.before
+        for where, remark in made.remarks:
+            self.remarks.setdefault(where.path, []).append(remark)
 
     def _partitioner(self, program: TrainingProgram, emitted: EmittedModel, strategy: Strategy) -> str | None:
         own = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))

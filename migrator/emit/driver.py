@@ -134,6 +134,17 @@ def emit_driver(
     ).emit()
 
 
+def session_lines(
+    made: Sequence[Setting], text: Callable[[cst.BaseExpression], str], gpu: str, file: ParsedFile
+) -> list[cst.BaseStatement]:
+    """The statements that say what a ConfigProto said; `gpu` is a free name."""
+    found: list[cst.BaseStatement] = []
+    for setting in made:
+        value = "" if setting.value is None else text(setting.value)
+        found += statements(setting.text.format(value=value, gpu=gpu) + "\n", file.module)
+    return found
+
+
 class _Emitter:
     def __init__(
         self,
@@ -280,13 +291,9 @@ class _Emitter:
 
     def _settings(self, made: Sequence[Setting]) -> list[cst.BaseStatement]:
         """The statements that say what a ConfigProto said."""
-        found: list[cst.BaseStatement] = []
-        for setting in made:
-            value = "" if setting.value is None else self._text(setting.value)
-            if "{gpu}" in setting.text and "gpu" not in self.names:
-                self.names["gpu"] = self._free("gpu")
-            found += self._parsed(setting.text.format(value=value, gpu=self.names.get("gpu", "")) + "\n")
-        return found
+        if any("{gpu}" in setting.text for setting in made) and "gpu" not in self.names:
+            self.names["gpu"] = self._free("gpu")
+        return session_lines(made, self._text, self.names.get("gpu", ""), self.file)
 
     # -- text of the user's expressions ----------------------------------------------------------------------------
 
@@ -908,4 +915,12 @@ def uses_of(program: TrainingProgram, method: str) -> bool:
     return any(use.method == method for use in program.all_uses)
 
 
-__all__ = ["EmittedDriver", "FileNames", "ParsedFile", "choose_strategy", "emit_driver", "uses_of"]
+__all__ = [
+    "EmittedDriver",
+    "FileNames",
+    "ParsedFile",
+    "choose_strategy",
+    "emit_driver",
+    "session_lines",
+    "uses_of",
+]

@@ -32,6 +32,7 @@ class FileChanges:
     statements: dict[cst.CSTNode, list[cst.BaseStatement]] = field(default_factory=dict)
     moved: set[cst.CSTNode] = field(default_factory=set)
     expressions: dict[cst.CSTNode, cst.BaseExpression] = field(default_factory=dict)
+    parameters: dict[cst.CSTNode, cst.Param] = field(default_factory=dict)
     helpers: list[str] = field(default_factory=list)
     helpers_before: cst.CSTNode | None = None
     needs: set[str] = field(default_factory=set)
@@ -127,6 +128,8 @@ class FileRewriter(Rewriter):
             return cst.RemoveFromParent()
         if original_node in changes.expressions:
             return changes.expressions[original_node]
+        if original_node in changes.parameters:
+            return changes.parameters[original_node]
         if original_node in changes.statements:
             if not changes.statements[original_node]:
                 return cst.RemoveFromParent()

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from migrator.program.body import Parameters
+from migrator.program.flow import Calls, Mentioning, Parents, class_of
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import Binding, bindings, method_of, path_to, returns_in
 
 _ROLES = ("mode", "params", "config")
 _DEPTH = 8  # names, partials and builders followed one after the other; more is a circle
+_MOST = 12  # model_fns that one Estimator may choose from
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,44 @@ def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), 
     return Parameters(open_names[0], labels, roles["mode"], roles["params"], roles["config"], given & set(names))
 
 
-def find_model(project: Project, file: ParsedFile, place: cst.CSTNode, reference: cst.BaseExpression) -> ModelReference:
-    """The model_fn that `reference` means in the call `place`. Raises Blocked (TFM104, TFM105)."""
-    found = _Finder(project).expression(file, _around(file, place), reference, 0)
-    return found.reference(reference)
+def find_models(
+    project: Project, mentioning: Mentioning, file: ParsedFile, place: cst.CSTNode, reference: cst.BaseExpression
+) -> list[ModelReference]:
+    """The model_fns that `reference` may mean in the call `place`. Raises Blocked (TFM104, TFM105).
+
+    There are several where a condition or a key chooses, or where the function around is called with several.
+    """
+    pending: list[dict[cst.CSTNode, int]] = [{}]
+    found: list[ModelReference] = []
+    while pending:
+        finder = _Finder(project, mentioning, pending.pop(0))
+        one = finder.expression(file, _around(file, place), reference, 0).reference(reference)
+        known = dict(finder.chosen)
+        for key, count in finder.met.items():
+            pending += [{**known, key: index} for index in range(1, count)]
+            known[key] = 0
+        same = next((other for other in found if other.function is one.function), None)
+        if same is None:
+            found.append(one)
+        else:
+            found[found.index(same)] = _merged(same, one, reference)
+        if len(found) + len(pending) > _MOST:
+            raise Blocked("TFM104", reference, "the model_fn is one of too many")
+    return found
+
+
+def _merged(one: ModelReference, other: ModelReference, reference: cst.BaseExpression) -> ModelReference:
+    """The same function, come to in two ways."""
+    if one.parameters != other.parameters or (one.template is None) is not (other.template is None):
+        raise Blocked("TFM105", reference, "the same model_fn is given with different arguments")
+    return replace(
+        one,
+        explained=one.explained | other.explained,
+        aliases=(*one.aliases, *other.aliases),
+        builders=tuple(dict.fromkeys((*one.builders, *other.builders))),
+        methods=tuple(dict.fromkeys((*one.methods, *other.methods))),
+        lambdas={**one.lambdas, **other.lambdas},
+    )
 
 
 def _around(file: ParsedFile, node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -118,8 +154,20 @@ class _Found:
 
 
 class _Finder:
-    def __init__(self, project: Project) -> None:
+    """Looks for a model_fn; `chosen` says which of several values to take, `met` counts those of other places."""
+
+    def __init__(self, project: Project, mentioning: Mentioning, chosen: dict[cst.CSTNode, int]) -> None:
         self.project = project
+        self.parents = Parents()
+        self.calls = Calls(project, mentioning, self.parents)
+        self.chosen = chosen
+        self.met: dict[cst.CSTNode, int] = {}
+
+    def _choose(self, place: cst.CSTNode, count: int) -> int:
+        """Which of several values to take at a place."""
+        if count > 1 and place not in self.chosen:
+            self.met[place] = count
+        return self.chosen.get(place, 0)
 
     def expression(
         self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.BaseExpression, depth: int
@@ -136,9 +184,58 @@ class _Finder:
             return self._built(file, around, node, depth)
         if isinstance(node, cst.Lambda):
             return self._lambda(file, around, node, depth)
+        if isinstance(node, cst.IfExp):
+            value = (node.body, node.orelse)[self._choose(node, 2)]
+            return self._one_of(file, around, node, value, depth)
+        if isinstance(node, cst.Subscript):
+            return self._registered(file, around, node, depth)
         raise Blocked(
             "TFM104", node, "the model_fn is not given as a function, a partial, a lambda or a builder's call"
         )
+
+    def _one_of(
+        self,
+        file: ParsedFile,
+        around: Sequence[cst.CSTNode],
+        node: cst.BaseExpression,
+        value: cst.BaseExpression,
+        depth: int,
+    ) -> _Found:
+        """What `node` means when its value is `value`."""
+        found = self.expression(file, around, value, depth + 1)
+        if isinstance(value, cst.Lambda):
+            found = self._lambda_stays(file, found, value)
+        callee = node
+        if isinstance(node, cst.IfExp) and not node.lpar:
+            callee = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return replace(found.kept(callee), explained=found.explained | {value, node})
+
+    def _registered(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Subscript, depth: int) -> _Found:
+        """`MODELS[name]`: any value of the dict."""
+        table = node.value
+        where = file
+        if isinstance(table, cst.Name):
+            scopes = [*reversed([n for n in around if isinstance(n, cst.FunctionDef)]), file.module]
+            values = [v for scope in scopes for v in _dicts(scope, table.value)]
+            given = [b for scope in scopes for b in bindings(scope) if b[0] == table.value]
+            if len(values) == 1 and len(given) == 1:
+                table = values[0]
+        elif isinstance(table, cst.Attribute):
+            module, _, name = (file.imports.resolve(table) or "").rpartition(".")
+            other = self.project.sibling(file, module) if module else None
+            if other is not None and isinstance(other.constants.get(name), cst.Dict):
+                where, table, around = other, other.constants[name], ()
+        if isinstance(table, cst.Name):
+            module, _, name = (file.imports.resolve(table) or "").rpartition(".")
+            other = self.project.sibling(file, module) if module else None
+            if other is not None and isinstance(other.constants.get(name), cst.Dict):
+                where, table, around = other, other.constants[name], ()
+        if not isinstance(table, cst.Dict) or not table.elements:
+            raise Blocked("TFM104", node, "the model_fn is looked up in something that is not a dict of functions")
+        if any(isinstance(e, cst.StarredDictElement) for e in table.elements):
+            raise Blocked("TFM104", node, "the dict that the model_fn is looked up in is put together from others")
+        value = table.elements[self._choose(table, len(table.elements))].value
+        return self._one_of(where, around, node, value, depth)
 
     # -- names -----------------------------------------------------------------------------------------------------
 
@@ -169,8 +266,12 @@ class _Finder:
         depth: int,
     ) -> _Found:
         if len(bound) != 1:
-            raise Blocked("TFM104", node, f"`{node.value}` is given more than one value: which is the model_fn?")
-        by = bound[0][1]
+            every = [_value_given(scope, by) for _, by in bound]
+            if any(v is None or node.value in names_in(v) for v in every) or not isinstance(bound[0][1], cst.Name):
+                raise Blocked("TFM104", node, f"`{node.value}` is given more than one value: which is the model_fn?")
+        by = bound[self._choose(bound[0][1], len(bound))][1]
+        if isinstance(by, cst.Param) and isinstance(scope, cst.FunctionDef):
+            return self._parameter(file, around, scope, node, depth)
         if isinstance(by, cst.FunctionDef):
             at_top = file.functions.get(node.value) is by
             return _Found(file, by, aliases=() if at_top else ((file, scope, node.value),))
@@ -184,6 +285,70 @@ class _Finder:
         explained = found.explained | {value.found}
         return replace(found.kept(node), explained=explained, aliases=(*found.aliases, (file, scope, node.value)))
 
+    def _parameter(
+        self,
+        file: ParsedFile,
+        around: Sequence[cst.CSTNode],
+        function: cst.FunctionDef,
+        node: cst.Name,
+        depth: int,
+    ) -> _Found:
+        """A parameter: what the calls of its function give for it."""
+        try:
+            given = [
+                (where, call, self.calls.argument(file, function, call, node.value))
+                for where, call in self.calls.of(file, function)
+                if isinstance(call, cst.Call)
+            ]
+        except Blocked as problem:
+            message = f"what `{node.value}` is cannot be followed: {problem.message}"
+            raise Blocked("TFM104", node, message) from problem
+        values: list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]
+        values = [(where, call, value) for where, call, value in given if value is not None]
+        default = next((p.default for p in _parameters(function) if p.name.value == node.value), None)
+        if len(values) != len(given) and default is not None:
+            values.append((file, function, default))
+        if not values:
+            name = function.name.value
+            message = f"`{node.value}` is what `{name}` is called with, and no call of it is in the given files"
+            raise Blocked("TFM104", node, message)
+        key = next(p for p in _parameters(function) if p.name.value == node.value)
+        where, place, value = values[self._choose(key, len(values))]
+        found = self.expression(where, _around(where, place), value, depth + 1)
+        if isinstance(value, cst.Lambda):
+            found = self._lambda_stays(where, found, value)
+        return replace(
+            found.kept(node),
+            explained=found.explained | {value},
+            aliases=(*found.aliases, (file, function, node.value)),
+        )
+
+    def _kept_in_object(self, file: ParsedFile, owner: cst.ClassDef, node: cst.Attribute, depth: int) -> _Found | None:
+        """`self.model_fn`, where the methods of the class give it a value."""
+        finder = _Kept(node.attr.value)
+        owner.visit(finder)
+        values = [(where, value) for where, value in finder.found if self.parents.own_class(file, where) is owner]
+        if not values:
+            return None
+        where, value = values[self._choose(owner, len(values))]
+        found = self.expression(file, _around(file, where), value, depth + 1)
+        if isinstance(value, cst.Lambda):
+            found = self._lambda_stays(file, found, value)
+        return replace(found.kept(node), explained=found.explained | {value})
+
+    def _callable(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Call) -> _Found | None:
+        """An object that can be called: its `__call__` is the model_fn."""
+        made = class_of(self.project, file, node.func)
+        if made is None:
+            return None
+        method = method_of(self.project, made[1], "__call__")
+        if method is None:
+            message = f"an object of `{made[1].name.value}` is given as the model_fn, but the class has no `__call__`"
+            raise Blocked("TFM104", node, message)
+        if method.decorators:
+            raise Blocked("TFM104", method, "the model_fn is a method with a decorator of its own")
+        return _Found(made[0], method, is_method=True).kept(node)
+
     def _attribute(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Attribute, depth: int) -> _Found:
         found = self.project.function(file, node)
         if found is not None:
@@ -193,6 +358,10 @@ class _Finder:
             raise Blocked("TFM104", node, "the model_fn is not a function of the given files")
         where, of, through_instance = owner
         method = method_of(self.project, of, node.attr.value)
+        if method is None and through_instance:
+            kept = self._kept_in_object(where, of, node, depth)
+            if kept is not None:
+                return kept
         if method is None:
             message = (
                 f"`{of.name.value}` has no method `{node.attr.value}` of its own, or a class derived from it another"
@@ -262,6 +431,9 @@ class _Finder:
         )
 
     def _built(self, file: ParsedFile, around: Sequence[cst.CSTNode], node: cst.Call, depth: int) -> _Found:
+        made = self._callable(file, around, node)
+        if made is not None:
+            return made
         maker = self.expression(file, around, node.func, depth + 1)
         if maker.callee is not None or not isinstance(maker.function.body, cst.IndentedBlock):
             raise Blocked("TFM104", node, "what this call returns cannot be followed to a model_fn")
@@ -369,6 +541,41 @@ def _imported(bound: cst.CSTNode, file: ParsedFile, name: str) -> bool:
         and isinstance(bound, cst.Name | cst.Attribute)
         and (name not in file.functions and name not in file.constants)
     )
+
+
+def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
+    params = function.params
+    return [*params.posonly_params, *params.params, *params.kwonly_params]
+
+
+def _value_given(scope: cst.CSTNode, target: cst.CSTNode) -> cst.BaseExpression | None:
+    finder = _Assigned(target)
+    scope.visit(finder)
+    return finder.found
+
+
+def _dicts(scope: cst.CSTNode, name: str) -> list[cst.Dict]:
+    """The dict displays that a name is given in a scope."""
+    found = []
+    for bound, node in bindings(scope):
+        value = _value_given(scope, node) if bound == name else None
+        if isinstance(value, cst.Dict):
+            found.append(value)
+    return found
+
+
+class _Kept(cst.CSTVisitor):
+    """`self.name = value` in the methods of a class: the target and the value."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target.target, cst.Attribute) and target.target.attr.value == self.name:
+                self.found.append((target.target.value, node.value))
 
 
 class _Assigned(cst.CSTVisitor):

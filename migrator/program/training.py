@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from migrator.program import tpu
 from migrator.program.calls import bind, is_none, is_true, string
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
+from migrator.program.flow import Mentioning
 from migrator.program.leftovers import emptied_by, leftovers
-from migrator.program.model_reference import ModelReference, find_model
+from migrator.program.model_reference import ModelReference, find_models
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.run_config import ReadConfig, read_run_config
 from migrator.program.scopes import (
@@ -26,6 +28,9 @@ from migrator.program.scopes import (
 )
 from migrator.program.session_config import Session, read_session
 from migrator.rules.hooks import Hooks, Tensors, read_hooks
+
+if TYPE_CHECKING:
+    from migrator.program.handed import Handed
 
 _ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS)
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
@@ -106,7 +111,8 @@ class TrainingProgram:
     it, `folders` are the places where the `model_dir` is asked of the Estimator, `lent` the functions that it is given
     to. `batch_sizes` are those that a TPUEstimator puts into the params of an input function, by mode. `session` is
     what becomes of the session's settings. `hooks` are those of all calls, each with what it is a hook of ("train",
-    "test", "predict"); where some stay, the argument "callbacks" of the call is what was its `hooks`.
+    "test", "predict"); where some stay, the argument "callbacks" of the call is what was its `hooks`. `handed` says
+    where an Estimator goes that does not stay in the function that makes it.
     """
 
     file: ParsedFile
@@ -128,6 +134,7 @@ class TrainingProgram:
     session: Session = field(default_factory=Session)
     hooks: tuple[tuple[str, Hooks], ...] = ()
     tensors: Tensors = lambda name: None
+    handed: Handed | None = None
 
     @property
     def model_file(self) -> ParsedFile:
@@ -161,7 +168,8 @@ class TrainingProgram:
         return sorted(found, key=self.file.position)
 
 
-def _parameters(place: Place) -> Sequence[str]:
+def estimator_parameters(place: Place) -> Sequence[str]:
+    """The parameters of the symbol that makes an Estimator."""
     return tpu.PARAMETERS if place.name in tpu.ESTIMATORS else _ESTIMATOR
 
 
@@ -177,14 +185,24 @@ def find_places(file: ParsedFile) -> list[Place]:
     return finder.places
 
 
-def read_program(project: Project, file: ParsedFile, place: Place, places: Sequence[Place]) -> TrainingProgram:
-    """Reads the program around an Estimator. Raises Blocked for the first construct that cannot be carried over."""
-    return _ProgramReader(project, file, place, places).read()
+def read_programs(
+    project: Project, mentioning: Mentioning, file: ParsedFile, place: Place, places: Sequence[Place]
+) -> list[TrainingProgram]:
+    """Reads the program around an Estimator: one for each model_fn that it may have, all driven by the same lines.
+
+    Raises Blocked for the first construct that cannot be carried over.
+    """
+    return ProgramReader(project, mentioning, file, place, places).read()
 
 
-class _ProgramReader:
-    def __init__(self, project: Project, file: ParsedFile, place: Place, places: Sequence[Place]) -> None:
+class ProgramReader:
+    """Reads what one function (or the module) does with an Estimator, and what only served that."""
+
+    def __init__(
+        self, project: Project, mentioning: Mentioning, file: ParsedFile, place: Place, places: Sequence[Place]
+    ) -> None:
         self.project = project
+        self.mentioning = mentioning
         self.file = file
         self.place = place
         self.places = places
@@ -200,10 +218,11 @@ class _ProgramReader:
         self.session = Session()
         self.hooks: list[tuple[str, Hooks]] = []
         self.tensors: Tensors = lambda name: None
+        self.read_uses: list[Use] = []
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
-    def read(self) -> TrainingProgram:
-        bound = bind(self.place.call, _parameters(self.place), self.place.name, "TFM104")
+    def read(self) -> list[TrainingProgram]:
+        bound = bind(self.place.call, estimator_parameters(self.place), self.place.name, "TFM104")
         sizes: dict[str, cst.BaseExpression] = {}
         if self.place.name in tpu.ESTIMATORS:
             given = tpu.read_tpu(bound, self.place.call)
@@ -217,8 +236,9 @@ class _ProgramReader:
         reference = bound.get("model_fn")
         if reference is None:
             raise Blocked("TFM104", self.place.call, "the Estimator is made without a model_fn")
-        model = find_model(self.project, self.file, self.place.call, reference)
-        config = self._config(bound.get("config"))
+        models = find_models(self.project, self.mentioning, self.file, self.place.call, reference)
+        model = models[0]
+        config = self.read_config(bound.get("config"))
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
             model_dir = config.get("model_dir")
@@ -250,14 +270,17 @@ class _ProgramReader:
             hooks=tuple(self.hooks),
             tensors=self.tensors,
         )
-        if sizes and "batch_size" in model.file.code(model.function.body):
-            message = "the model_fn reads `batch_size`, which a TPUEstimator gives it for each mode"
-            raise Blocked("TFM145", self.place.call, message)
+        programs = [replace(program, model=one) for one in models]
+        for one in programs:
+            if sizes and "batch_size" in one.model_file.code(one.model_fn.body):
+                message = "the model_fn reads `batch_size`, which a TPUEstimator gives it for each mode"
+                raise Blocked("TFM145", self.place.call, message)
         if self.folders and program.model_dir is None:
             raise Blocked("TFM103", self.folders[0], "the Estimator is asked for its model_dir, but was not given one")
-        self._check_steady(program)
-        self._check_surroundings(program)
-        return program
+        for one in programs:
+            self._check_steady(one)
+            self._check_surroundings(one)
+        return programs
 
     def _unused_classes(self) -> list[cst.ClassDef]:
         """The hook classes that nothing names any more."""
@@ -309,10 +332,11 @@ class _ProgramReader:
     def _check_surroundings(self, program: TrainingProgram) -> None:
         for call in (self.place.call, *program.calls):
             for node in path_to(self.scope, call):
-                if isinstance(node, cst.With) and self._is_tensorflow(node):
+                if isinstance(node, cst.With) and self.is_tensorflow(node):
                     raise Blocked("TFM103", node, "the Estimator stands inside a `with` on a TensorFlow object")
 
-    def _is_tensorflow(self, node: cst.With) -> bool:
+    def is_tensorflow(self, node: cst.With) -> bool:
+        """Whether a `with` is on something of TensorFlow's, beside files."""
         finder = _TensorFlowNames(self.file)
         for item in node.items:
             item.item.visit(finder)
@@ -336,7 +360,7 @@ class _ProgramReader:
             message = "this stands on the line of its `if` (or `for`, `with`, `def`): give it a line of its own"
             raise Blocked(code, place.call, message)
 
-    def _config(self, node: cst.BaseExpression | None) -> Arguments:
+    def read_config(self, node: cst.BaseExpression | None) -> Arguments:
         """The arguments of the RunConfig that count; remarks say what is left out."""
         given = [arg.value for place in self.places if place.name in _ESTIMATORS for arg in place.call.args]
         around = path_to(self.scope, self.place.call)
@@ -425,7 +449,7 @@ class _ProgramReader:
         for call, receiver, method, statement in finder.found:
             if method not in _METHODS:
                 raise Blocked("TFM103", call, f"`{variable}.{method}` is not carried over yet")
-            arguments = self._arguments(call, method, variable, self.scope)
+            arguments = self.arguments(call, method, variable, self.scope)
             place = Place(method, call, statement, self.place.function)
             if method == "train" and not _is_whole(place):
                 self._check_line(place, "TFM103")
@@ -440,7 +464,7 @@ class _ProgramReader:
                     if both is not None:
                         raise Blocked("TFM103", place.call, "train_and_evaluate is called twice for one Estimator")
                     explained.add(given)
-                    both = self._train_and_evaluate(place, arguments)
+                    both = self.read_both(place, arguments)
         assert self.place.statement is not None
         asked = _Folders(variable)
         self.scope.visit(asked)
@@ -459,13 +483,18 @@ class _ProgramReader:
             raise Blocked("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
         return tuple(uses), both
 
-    def _arguments(self, call: cst.Call, method: str, variable: str, scope: cst.CSTNode) -> Arguments:
-        """The arguments of a method call on the Estimator, without what is left out."""
+    def arguments(self, call: cst.Call, method: str, variable: str | None, scope: cst.CSTNode) -> Arguments:
+        """The arguments of a method call on the Estimator, without what is left out.
+
+        An Estimator that is handed around has no `variable`, and its successor takes a `checkpoint_path`.
+        """
         arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
         if method in EXPORTS:
             check_export(arguments, call)
         self._hooks(arguments, _PHASES.get(method, "predict"), scope)
         for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
+            if key == "checkpoint_path" and variable is None:
+                continue
             if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
                 self.dropped.append(arguments[key])
             elif not is_none(arguments.get(key)) and not (key.startswith("yield") and is_true(arguments[key])):
@@ -504,11 +533,11 @@ class _ProgramReader:
             return None
         uses = []
         for inner, _, method, statement in methods.found:
-            arguments = self._arguments(inner, method, parameter, function)
+            arguments = self.arguments(inner, method, parameter, function)
             uses.append(Use(method, Place(method, inner, statement, function), arguments))
         return Lent(call, name, function, parameter, tuple(uses))
 
-    def _is_latest(self, node: cst.BaseExpression | None, variable: str) -> bool:
+    def _is_latest(self, node: cst.BaseExpression | None, variable: str | None) -> bool:
         """Whether a checkpoint is the one that the Estimator takes anyway: the latest of its model_dir."""
         if not isinstance(node, cst.Call) or len(node.args) != 1:
             return False
@@ -518,10 +547,11 @@ class _ProgramReader:
         if isinstance(folder, cst.Attribute) and isinstance(folder.value, cst.Name):
             if folder.value.value == variable and folder.attr.value == "model_dir":
                 return True
-        given = bind(self.place.call, _parameters(self.place), self.place.name, "TFM104").get("model_dir")
+        given = bind(self.place.call, estimator_parameters(self.place), self.place.name, "TFM104").get("model_dir")
         return given is not None and self.file.code(given) == self.file.code(folder)
 
-    def _train_and_evaluate(self, place: Place, arguments: Arguments) -> TrainAndEvaluate:
+    def read_both(self, place: Place, arguments: Arguments) -> TrainAndEvaluate:
+        """A call of train_and_evaluate with the arguments of its specs."""
         if not _is_whole(place):
             self._check_line(place, "TFM103")
             message = "the result of train_and_evaluate is used, or the line holds another statement"
@@ -708,7 +738,7 @@ __all__ = [
     "mentions_of",
     "names_behind",
     "path_to",
-    "read_program",
+    "read_programs",
     "rebound",
 ]
 

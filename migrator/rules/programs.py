@@ -29,11 +29,11 @@ model_fn of their own. Canned estimators and `model_to_estimator` are not carrie
         Severity.MANUAL,
         """
 Understood: `estimator = tf.estimator.Estimator(...)`, and in the same function `estimator.train`, `evaluate`, `predict`
-or `tf.estimator.train_and_evaluate(estimator, ...)`, each on a line of its own and outside of `with tf.Graph()...`.
-Data that is made after the Estimator must be there before its first use, in the same block, since a Keras model is made
-for the shapes of its data. An Estimator may be given to a function of the same file, which is called once and only
-evaluates, or only predicts and exports. One that is returned, given away otherwise or asked for its variables is left,
-and with it the whole program.
+or `tf.estimator.train_and_evaluate(estimator, ...)`, outside of `with tf.Graph()...`. An Estimator that a function
+returns, an object keeps, a list or dict holds or functions are given is followed to all that is done with it, in all
+the given files (TFM180). The named line is where it is lost sight of: it is handed to code that is not among the given
+files (give them all together), kept in an attribute of another object, asked for its variables, exported far from where
+it is made, or something that is not an Estimator comes to the same place.
 """,
     ),
     Rule(
@@ -43,10 +43,11 @@ and with it the whole program.
         """
 The model_fn is looked for in the files given to tf-migrate: give the folder instead of the file when it lives in
 another module. It may be a function, also one inside another function; a method (`self.model_fn`, `Net(3).model_fn`, a
-static method); what a call of a builder returns, `model_fn_builder(config)`, where the builder ends in one `return` of
-it; `functools.partial(model_fn, units=3)` with keywords; a lambda that calls one of these with what it is given; or
-another name, given once, for any of them. The new driver calls it in the same way: `model_fn_builder(config)(inputs)`.
-What is chosen by a condition, or handed on as a parameter, cannot be followed.
+static method); an object with `__call__`; what a call of a builder returns, `model_fn_builder(config)`, where the
+builder ends in one `return` of it; `functools.partial(model_fn, units=3)` with keywords; a lambda that calls one of
+these with what it is given; or another name, attribute or parameter for any of them. The new driver calls it in the
+same way: `model_fn_builder(config)(inputs)`. Where a condition, the key of a dict (`MODELS[name]`) or the calls of the
+function around choose between several model_fns, all of them are migrated; they have to take and predict alike.
 """,
     ),
     Rule(
@@ -165,6 +166,32 @@ A function that builds a part of the network stays a function. A parameter that 
 `mode`: passed as `training=` to layers, asked by `if is_training: net = tf.nn.dropout(net, 0.5)`, passed on to
 functions that do the same) goes, and with it the argument in every call. All calls must say the same, and no other
 code may call the function: make two functions of it.
+""",
+    ),
+    Rule(
+        "TFM180",
+        "an Estimator that is handed around",
+        Severity.REVIEW,
+        """
+An Estimator that leaves the function that makes it (`return tf.estimator.Estimator(...)`, `self.estimator = ...`,
+`run(estimator, hooks)`, a list of several) is an object that the rest of the program relies on. A class with the same
+methods takes its place: `Trainer`, in the file that makes the Estimator, or the base of a class that was derived from
+Estimator. It makes the Keras model from the model_fn for the first data it gets, goes on from the newest checkpoint of
+its `model_dir` before every training, evaluation and prediction, and saves one after every training, as an Estimator
+did. It copies its params when it is made, as an Estimator did. The rest of the program stays as it is, without hooks
+and RunConfigs. It runs on one device: where you want a cluster, make the model under the scope of a
+`tf.distribute.Strategy` in `prepare`. `train_and_evaluate` becomes a training and an evaluation behind it.
+""",
+    ),
+    Rule(
+        "TFM181",
+        "a class derived from an Estimator that cannot be carried over",
+        Severity.MANUAL,
+        """
+A class derived from `tf.estimator.Estimator` keeps its constructor and methods, with the new base (TFM180). For that
+its `__init__` calls `super().__init__(model_fn=..., ...)` once, and it does not override what an Estimator does. A
+class derived from a canned Estimator, or from a class derived from Estimator, is not carried over: make an Estimator
+with a model_fn of your own of it first.
 """,
     ),
     Rule(

@@ -263,8 +263,13 @@ def test_predict_only_takes_features_alone() -> None:
     assert "features = spec[0] if isinstance(spec, tuple) else spec" in new
 
 
+def test_a_graph_around_the_driver_blocks() -> None:
+    text = program(driver="with tf.Graph().as_default():\n    estimator.train(input_fn)")
+    new, findings = run(text)
+    assert new == text and manual(findings)[0] == "TFM103"
+
+
 SURROUNDINGS = {
-    "graph": "with tf.Graph().as_default():\n    estimator.train(input_fn)",
     "one line": "if go: estimator.train(input_fn)",
     "two statements": "estimator.train(input_fn); go()",
     "result": "print(estimator.train(input_fn))",
@@ -272,12 +277,9 @@ SURROUNDINGS = {
 
 
 @pytest.mark.parametrize("name", SURROUNDINGS)
-def test_surroundings_that_block(name: str) -> None:
-    text = program(driver=SURROUNDINGS[name])
-    new, findings = run(text)
-    assert new == text and manual(findings)[0] == "TFM103"
-    if name == "one line":
-        assert "on the line of its `if`" in findings[0].message
+def test_a_driver_that_stays_as_it_is(name: str) -> None:
+    new = migrated(program(driver=SURROUNDINGS[name]))
+    assert new.endswith(f'\nestimator = Trainer(model_fn, params={{"rate": 0.1}})\n{SURROUNDINGS[name]}\n')
 
 
 def test_comments_inside_the_driver_survive() -> None:
@@ -333,9 +335,7 @@ def test_an_estimator_given_to_a_function_that_evaluates() -> None:
 
 
 KEPT = {
-    "called twice": ("model.predict(make_data)", "show(estimator, input_fn, 1)\nshow(None, input_fn, 2)"),
-    "both kinds": ("[model.predict(make_data), model.evaluate(make_data)]", "show(estimator, input_fn, 1)"),
-    "trains": ("[model.train(make_data)]", "show(estimator, input_fn, 1)"),
+    "another object": ("model.predict(make_data)", "show(estimator, input_fn, 1)\nshow(other, input_fn, 2)"),
     "goes on": ("[other(model), model.predict(make_data)]", "show(estimator, input_fn, 1)"),
     "of another file": ("[]", "foreign.show(estimator)"),
 }
@@ -347,6 +347,21 @@ def test_an_estimator_given_away_blocks(name: str) -> None:
     text = lending(body, "estimator.train(input_fn, steps=3)\n" + call)
     new, findings = run(text)
     assert new == text and manual(findings) == ["TFM103"]
+
+
+LENT_TO = {
+    "called twice": ("model.predict(make_data)", "show(estimator, input_fn, 1)\nshow(None, input_fn, 2)"),
+    "both kinds": ("[model.predict(make_data), model.evaluate(make_data)]", "show(estimator, input_fn, 1)"),
+    "trains": ("[model.train(make_data)]", "show(estimator, input_fn, 1)"),
+}
+
+
+@pytest.mark.parametrize("name", LENT_TO)
+def test_an_estimator_given_away_to_train(name: str) -> None:
+    body, call = LENT_TO[name]
+    new = migrated(lending(body, "estimator.train(input_fn, steps=3)\n" + call))
+    assert "class Trainer:" in new
+    assert f"for one in {body}:" in new and call.replace("\n", "\n    ") in new
 
 
 def test_a_program_without_data_is_blocked() -> None:

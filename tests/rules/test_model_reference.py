@@ -127,6 +127,47 @@ FORMS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 
+FORMS.update(
+    {
+        "a parameter": (
+            f"{PLAIN}\n\ndef train(fn):\n    estimator = tf.estimator.Estimator(fn)\n    {TRAIN}\n\ntrain(my_model)\n",
+            ("def train(fn):\n    model = fn(make_inputs(input_fn()), {})\n", "\ntrain(my_model)\n"),
+            (),
+        ),
+        "one of a dict": (
+            f"{PLAIN}\n\n{PLAIN.replace('my_model', 'other')}\n\nMODELS = {{'a': my_model, 'b': other}}\n"
+            f"estimator = tf.estimator.Estimator(MODELS[name], params=dict(units=3))\n{TRAIN}",
+            ("model = MODELS[name](make_inputs(input_fn()), dict(units=3))\n", "def other(features, params):"),
+            (),
+        ),
+        "one of two": (
+            f"{PLAIN}\n\n{PLAIN.replace('my_model', 'other')}\n\nif deep:\n    fn = my_model\nelse:\n    fn = other\n"
+            f"estimator = tf.estimator.Estimator(fn, params=dict(units=3))\n{TRAIN}",
+            ("model = fn(make_inputs(input_fn()), dict(units=3))\n", "def other(features, params):"),
+            (),
+        ),
+        "one of two in place": (
+            f"{PLAIN}\n\n{PLAIN.replace('my_model', 'other')}\n\n"
+            f"estimator = tf.estimator.Estimator(my_model if deep else other, params=dict(units=3))\n{TRAIN}",
+            ("model = (my_model if deep else other)(make_inputs(input_fn()), dict(units=3))\n",),
+            (),
+        ),
+        "an object that can be called": (
+            f"{CLASS.replace('def model_fn', 'def __call__')}\n\n"
+            f"net = Net(3)\nestimator = tf.estimator.Estimator(net)\n{TRAIN}",
+            ("    def __call__(self, features):", "model = net(make_inputs(input_fn()))\n"),
+            (),
+        ),
+        "an attribute": (
+            f"{PLAIN}\n\nclass Runner:\n    def __init__(self, fn):\n        self.fn = fn\n\n"
+            f"    def run(self):\n        estimator = tf.estimator.Estimator(self.fn)\n        {TRAIN}\n\n"
+            "Runner(my_model).run()\n",
+            ("        model = self.fn(make_inputs(input_fn()), {})\n", "\nRunner(my_model).run()\n"),
+            (),
+        ),
+    }
+)
+
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_model_fn_is_found_however_it_is_given(form: str) -> None:
@@ -152,12 +193,28 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "a name with two values": (
         f"{PLAIN}\n\nfn = my_model\nfn = print\nestimator = tf.estimator.Estimator(fn)\n{TRAIN}",
         "TFM104",
-        "Estimator(fn)",
+        "fn = print",
     ),
-    "a parameter": (
-        f"{PLAIN}\n\ndef train(fn):\n    estimator = tf.estimator.Estimator(fn)\n    {TRAIN}\n\ntrain(my_model)\n",
+    "a parameter that nothing is given for": (
+        f"{PLAIN}\n\ndef train(fn):\n    estimator = tf.estimator.Estimator(fn)\n    {TRAIN}\n",
         "TFM104",
         "Estimator(fn)",
+    ),
+    "a parameter of a function that is handed on": (
+        f"{PLAIN}\n\ndef train(fn):\n    estimator = tf.estimator.Estimator(fn)\n    {TRAIN}\n\nrun(train)\n",
+        "TFM104",
+        "Estimator(fn)",
+    ),
+    "a dict that is changed": (
+        f"{PLAIN}\n\nMODELS = {{'a': my_model}}\nMODELS['b'] = other\n"
+        f"estimator = tf.estimator.Estimator(MODELS[name])\n{TRAIN}",
+        "TFM104",
+        "MODELS[name]",
+    ),
+    "an object that cannot be called": (
+        f"{CLASS}\n\nestimator = tf.estimator.Estimator(Net(3))\n{TRAIN}",
+        "TFM104",
+        "Estimator(Net(3))",
     ),
     "a partial by position": (
         f"{WITH_UNITS}\n\nestimator = tf.estimator.Estimator(functools.partial(my_model, 3))\n{TRAIN}",
