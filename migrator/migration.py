@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -1041,10 +1042,17 @@ class _MappedMigration(_GroupMigration):
         return rewriter
 
     def _read(self, program: TrainingProgram, functions: dict[cst.FunctionDef, MappedFunction]) -> None:
-        if program.model_fn not in functions:
-            functions[program.model_fn] = read_mapped_function(
-                self.project, program.model_file, program.model_fn, program.model.parameters
-            )
+        if program.model_fn in functions:
+            return
+        inlined = Inlined(program.model_fn, (), frozenset())
+        with suppress(Blocked):  # then the model_fn has to say itself how it trains
+            inlined = inline_helpers(self.project, program.model)
+        function = read_mapped_function(
+            self.project, program.model_file, program.model_fn, program.model.parameters, inlined.node
+        )
+        functions[program.model_fn] = function
+        gone = tuple((file, helper) for file, helper in inlined.helpers if helper not in function.region)
+        self.read[program.model_fn] = replace(inlined, helpers=gone)
 
     def _emit(
         self,

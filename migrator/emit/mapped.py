@@ -510,11 +510,11 @@ class _Emitter:
         train = self._train_op()
         self._check_updates()
         self.native = Rewriter(self.file.imports, self.file.code, None, True, self.file.constants.get)
-        optimizer_of.prepare(self.native, self.training, train, self.file.code)
+        rate_class = optimizer_of.prepare(self.native, self.training, train, self.file.code)
         dataset = free("dataset", self.taken)
         model = free("model", self.taken)
         name = free("forward", self.taken)
-        before, optimizer = self._optimizer(train)
+        before, optimizer = self._optimizer(train, rate_class)
         forward = self._forward(name, model)
         modes = ', modes=("train", "eval")' if self.function.metrics else ""
         lines = [
@@ -543,7 +543,8 @@ class _Emitter:
 
     def _check_updates(self) -> None:
         """In a Keras model batch normalization always updates its averages."""
-        if any(runs_updates(node, file.imports) for node, file in self.function.region.items()):
+        places = [*self.function.region.items(), (self.function.inlined, self.file)]
+        if any(runs_updates(node, file.imports) for node, file in places):
             return
         for node, file in self.function.region.items():
             finder = _Normalizations(file)
@@ -580,7 +581,7 @@ class _Emitter:
             raise Blocked("TFM105", function.node.params, "the model_fn reads its `config`")
         self.rewriter.dead |= function.dead
         self.rewriter.model = model
-        self.rewriter.mode_names = function.train.names
+        self.rewriter.mode_names = function.names
         new = function.node.visit(self.rewriter)
         self.rewriter.model, self.rewriter.mode_names = None, None
         assert isinstance(new, cst.FunctionDef)
@@ -608,11 +609,7 @@ class _Emitter:
         statements = function.train.statements
         last = {name: index for index, s in enumerate(statements) for name in names_given((s,))}
         body = TrainBody(self.file, function.node, statements, frozenset(self._from_data()), lambda n: last.get(n, -1))
-        train = read_train_op(function.train_op, function.loss, body)
-        if train.rate.value is not None:
-            message = "a learning rate that the program computes itself is not carried over in the mapped form"
-            raise Blocked("TFM402", train.rate.value, message)
-        return train
+        return read_train_op(function.train_op, function.loss, body)
 
     def _from_data(self) -> set[str]:
         """The features, the labels, and every name that is computed from them."""
@@ -627,7 +624,7 @@ class _Emitter:
                 return found
             found |= new
 
-    def _optimizer(self, train: TrainOp) -> tuple[list[cst.BaseStatement], str]:
+    def _optimizer(self, train: TrainOp, rate_class: str | None) -> tuple[list[cst.BaseStatement], str]:
         """The statements that make the optimizer, outside the network, and the expression that gives it."""
         function, roles = self.function, self.function.parameters
         forbidden = {roles.features, roles.labels, roles.mode} - {None}
@@ -642,10 +639,18 @@ class _Emitter:
             assert isinstance(train.optimizer, cst.Name)
             expression = train.optimizer.value
             wanted = {expression}
+        schedule = self._schedule(train, rate_class)
+        own = train.rate.names | {train.rate.step}
+        read_by_schedule = {name for line in schedule for name in names_in(line)} - own
+        if train.index is None:
+            kept += schedule
+            wanted |= read_by_schedule
         start = train.index if train.index is not None else len(function.train.statements) - 1
         for index in range(start, -1, -1):
             statement = function.train.statements[index]
             if TRAIN not in statement.modes or not names_given((statement,)) & wanted:
+                continue
+            if index in train.rate.moved:
                 continue
             new_statement = self._natively(statement.node)
             assert isinstance(new_statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
@@ -656,7 +661,20 @@ class _Emitter:
             if bad:
                 message = f"the optimizer is computed from `{sorted(str(b) for b in bad)[0]}`"
                 raise Blocked("TFM152", statement.node, message)
+            if index == train.index and schedule:
+                kept = [*schedule, *_set_off(kept)]
+                wanted |= read_by_schedule
         return kept, expression
+
+    def _schedule(self, train: TrainOp, name: str | None) -> list[cst.BaseStatement]:
+        """The class of a schedule that the program computes itself."""
+        if name is None:
+            return []
+        known = len(self.native.problems)
+        moved = [self.function.train.statements[index].node for index in train.rate.moved]
+        lines = optimizer_of.schedule_class(name, train, moved, self.native, self.file.code, self.indent)
+        self.problems += self.native.problems[known:]
+        return list(statements("\n".join(lines).rstrip("\n") + "\n", self.file.module))
 
     def _natively(self, node: cst.CSTNode) -> cst.CSTNode:
         known = len(self.native.problems)

@@ -14,7 +14,7 @@ import libcst as cst
 from migrator.program.body import Parameters
 from migrator.program.calls import bind, is_none
 from migrator.program.exports import signature_names
-from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, Modes, StraightBody, straighten
+from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, ModeNames, Modes, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import Region, reach
 from migrator.program.variable_order import check_order
@@ -31,7 +31,8 @@ class MappedFunction:
 
     `specs` are its EstimatorSpec calls. `dead` are the statements that only served dropped arguments of specs (the
     training, what is exported) or summaries, and the names among the targets of others that are not read any more.
-    `train` is its straight list of statements in TRAIN mode, `train_op` and `loss` are what the spec of that mode
+    `inlined` is the model_fn with helpers read through and `train` the straight list of its statements, `names` what is
+    known of the mode in the model_fn's own; `train_op` and `loss` are what the spec of that mode
     says, `metrics` tells whether there are any. `region` are the functions and classes that it reaches, itself
     included, each with its file. `exported` are the export_outputs of specs, each with the predictions beside them.
     """
@@ -42,7 +43,9 @@ class MappedFunction:
     specs: tuple[cst.Call, ...]
     dead: frozenset[cst.CSTNode]
     summaries: tuple[tuple[ParsedFile, cst.CSTNode], ...]
+    inlined: cst.FunctionDef
     train: StraightBody
+    names: ModeNames
     train_op: cst.BaseExpression
     loss: cst.BaseExpression
     metrics: bool
@@ -77,12 +80,18 @@ class MappedFunction:
 
 
 def read_mapped_function(
-    project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters
+    project: Project,
+    file: ParsedFile,
+    node: cst.FunctionDef,
+    parameters: Parameters,
+    inlined: cst.FunctionDef | None = None,
 ) -> MappedFunction:
-    """Reads a model_fn for the mapped form. Raises Blocked for what cannot stay and cannot be rewritten."""
+    """Reads a model_fn for the mapped form. Raises Blocked for what cannot stay and cannot be rewritten.
+
+    `inlined` is the model_fn with the helpers read through, where that is possible: it says how the program trains.
+    """
     if not isinstance(node.body, cst.IndentedBlock):
         raise Blocked("TFM105", node, "the model_fn is written on one line")
-    region = reach(project, file, node)
     specs = _Specs(file)
     node.body.visit(specs)
     if not specs.found:
@@ -92,8 +101,12 @@ def read_mapped_function(
         for key in _HOOKS:
             if not is_none(arguments.get(key)):
                 raise Blocked("TFM110", arguments[key], f"`{key}` of the EstimatorSpec is not carried over yet")
-    train = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
-    training = [bound[s.call] for s in train.specs if TRAIN in s.modes and not is_none(bound[s.call].get("loss"))]
+    own_statements = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
+    train = own_statements
+    if inlined is not None and inlined is not node and isinstance(inlined.body, cst.IndentedBlock):
+        train = straighten(inlined.body.body, file.imports, parameters.mode, lenient=True)
+    of_train = [bind(s.call, SPEC, "tf.estimator.EstimatorSpec", "TFM105") for s in train.specs if TRAIN in s.modes]
+    training = [arguments for arguments in of_train if not is_none(arguments.get("loss"))]
     train_ops = [arguments["train_op"] for arguments in training if not is_none(arguments.get("train_op"))]
     if not training:
         raise Blocked("TFM105", node.name, "no EstimatorSpec of the TRAIN mode has a loss")
@@ -102,11 +115,13 @@ def read_mapped_function(
     if len({file.code(one) for one in train_ops}) > 1:
         raise Blocked("TFM105", train_ops[1], "two EstimatorSpecs of one mode give different `train_op`")
     dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in KEPT]
-    summaries = [(f, s) for function, f in region.items() for s in _summaries(f, function)]
-    own = [statement for f, statement in summaries if f is file]
+    own = _summaries(file, node)
     dead = frozenset(_dead(node, file, dropped, own))
+    region = reach(project, file, node, dead)
+    summaries = [(f, s) for function, f in region.items() for s in _summaries(f, function)]
     for mode in (TRAIN, EVAL):
-        check_order(project, file, [s.node for s in train.statements if mode in s.modes and s.node not in dead])
+        here = [s.node for s in own_statements.statements if mode in s.modes and s.node not in dead]
+        check_order(project, file, here)
     return MappedFunction(
         file=file,
         node=node,
@@ -114,7 +129,9 @@ def read_mapped_function(
         specs=tuple(specs.found),
         dead=dead,
         summaries=tuple(summaries),
+        inlined=inlined or node,
         train=train,
+        names=own_statements.names,
         train_op=train_ops[0],
         loss=training[0]["loss"],
         metrics=_check_metrics(node, region, {*dead, *(s for _, s in summaries)}),

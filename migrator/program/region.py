@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import libcst as cst
 
@@ -12,8 +12,13 @@ from migrator.program.scopes import bindings, path_to
 Region = Mapping[cst.CSTNode, ParsedFile]
 
 
-def reach(project: Project, file: ParsedFile, node: cst.CSTNode) -> dict[cst.CSTNode, ParsedFile]:
-    """A function, and the functions and classes of the project that it mentions, directly or not."""
+def reach(
+    project: Project, file: ParsedFile, node: cst.CSTNode, without: Collection[cst.CSTNode] = ()
+) -> dict[cst.CSTNode, ParsedFile]:
+    """A function, and the functions and classes of the project that it mentions, directly or not.
+
+    What only the nodes `without` mention is left out.
+    """
     found: dict[cst.CSTNode, ParsedFile] = {}
     queue: list[tuple[ParsedFile, cst.CSTNode]] = [(file, node)]
     around = _around(file, node)
@@ -22,7 +27,7 @@ def reach(project: Project, file: ParsedFile, node: cst.CSTNode) -> dict[cst.CST
         if current in found:
             continue
         found[current] = where
-        mentions = References()
+        mentions = References(without)
         current.visit(mentions)
         for reference in mentions.found:
             if where is file:
@@ -72,11 +77,15 @@ def _class(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tupl
 
 
 class References(cst.CSTVisitor):
-    """Names and dotted names that are read."""
+    """Names and dotted names that are read, those in the nodes `without` left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, without: Collection[cst.CSTNode] = ()) -> None:
         super().__init__()
+        self.without = without
         self.found: list[cst.BaseExpression] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self.without and super().on_visit(node)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         self.found.append(node)

@@ -146,6 +146,31 @@ def test_metrics_may_have_any_key_and_names_for_their_parts() -> None:
     assert "        error = (lambda: tf.keras" in new and 'metrics = {"error": error}' in new
 
 
+def test_a_helper_that_trains_is_read_through_and_goes() -> None:
+    text = program(network=SCOPED, loss="loss = tf.losses.mean_squared_error(labels, logits)")
+    start, end = text.index("    optimizer = tf.train"), text.index("    return tf.estimator.EstimatorSpec")
+    text = text[:start] + "    train_op = training(loss, params)\n" + text[end:]
+    text = text.replace(
+        "def model_fn",
+        "def training(loss, params):\n"
+        '    with tf.variable_scope("training"):\n'
+        "        step = tf.train.get_global_step()\n"
+        '        rate = params["rate"] * tf.minimum(1.0, tf.to_float(step) / 10.0)\n'
+        "        optimizer = tf.train.GradientDescentOptimizer(rate)\n"
+        "        return optimizer.minimize(loss, global_step=step)\n\n\ndef model_fn",
+    )
+    new = run(text, style="mapped")[0]
+    assert "def training" not in new
+    assert (
+        '        return {"loss": loss}\n\n'
+        "    class LearningRate(tf.keras.optimizers.schedules.LearningRateSchedule):\n"
+        "        def __call__(self, step):\n"
+        '            rate = params["rate"] * tf.minimum(1.0, tf.cast(step, tf.float32) / 10.0)\n'
+        "            return rate\n\n"
+        "    optimizer = tf.keras.optimizers.SGD(learning_rate=LearningRate())\n"
+    ) in new
+
+
 def test_predictions_are_read_as_tensorflow_1_reads_them() -> None:
     text = METRICS.replace("tf.metrics.mean_absolute_error(labels, logits)", "tf.metrics.precision(labels, logits)")
     assert "(tf.keras.metrics.Precision, labels, tf.cast(logits, tf.bool))" in run(text, style="mapped")[0]
