@@ -21,7 +21,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
 from migrator.program.beside import unused
 from migrator.program.canned import remarks_of, write_out
-from migrator.program.exports import read_serving, signature_names
+from migrator.program.exports import Signatures, read_serving, signature_names
 from migrator.program.flow import InFile
 from migrator.program.handed import estimator_subclasses, read_handed_programs
 from migrator.program.helpers import HelperPlan, Scope, Stays
@@ -435,7 +435,7 @@ class _GroupMigration:
         self.strategies: list[Strategy] = []
         self.drivers: list[TrainingProgram] = []
         self.driven: dict[cst.Call, tuple[bool, bool, bool]] = {}
-        self.signatures: dict[cst.FunctionDef, tuple[str, ...]] = {}
+        self.signatures: dict[cst.FunctionDef, Signatures] = {}
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
         self.training = {
             path: TrainingContext(sparse=sparse, taken=set(file.names)) for path, file in group.files.items()
@@ -719,8 +719,9 @@ class _GroupMigration:
             if made in file.module.body and not left:
                 self.changes[file.path].moved.add(made)  # comments and all
         if any(p.servings for p in sharing):
-            names = signature_names(file, function.export_outputs, function.predictions, function.define)
-            self.signatures[program.model_fn] = names
+            signatures = signature_names(file, function.export_outputs, function.predictions, function.define)
+            self.signatures[program.model_fn] = signatures
+            self.remarks[file.path] += signatures.remarks
         self.changes[file.path].statements[program.model_fn] = [emitted.node]
         self.problems[file.path] += emitted.problems
         self.remarks[file.path] += emitted.remarks
@@ -840,6 +841,7 @@ class _GroupMigration:
                 node,
                 not models[program.model_fn][1],
                 lambda file: (self.rewriters[file.path], self.changes[file.path].expressions),
+                self.signatures.get(program.model_fn, Signatures()),
             )
             self.changes[serving.file.path].statements[serving.node] = [serving.new]
 
@@ -872,7 +874,7 @@ class _GroupMigration:
             emitted.has_predictor,
             of_dicts,
             self.names[file.path],
-            self.signatures.get(program.model_fn, ()),
+            self.signatures.get(program.model_fn, Signatures()).names,
             self.mapped,
             emitted.stop,
         )

@@ -441,6 +441,21 @@ def _insert_before_tensorflow(body: list[cst.BaseStatement], wanted: str) -> Non
             assert isinstance(line, cst.SimpleStatementLine)
             body.insert(index, line.with_changes(leading_lines=gap))
             return
+    _insert_among_imports(body, wanted)
+
+
+def _insert_among_imports(body: list[cst.BaseStatement], wanted: str) -> None:
+    """Adds an import to a file that has TensorFlow from an `import *`: before the first import that is not standard."""
+    for index, statement in enumerate(body):
+        if isinstance(statement, cst.SimpleStatementLine) and _is_import(statement):
+            first = statement.body[0]
+            earlier = isinstance(first, cst.Import) and (dotted(first.names[0].name) or "") < wanted
+            if _root(first) not in (*_STANDARD, "__future__") and not earlier:
+                line = cst.parse_module(f"import {wanted}\n").body[0]
+                assert isinstance(line, cst.SimpleStatementLine)
+                body[index] = statement.with_changes(leading_lines=[])
+                body.insert(index, line.with_changes(leading_lines=_leading(statement)))
+                return
 
 
 def _is_import(statement: cst.SimpleStatementLine) -> bool:

@@ -102,44 +102,124 @@ def _elements(scope: cst.CSTNode, node: cst.BaseExpression) -> Iterator[cst.Base
         yield node
 
 
+@dataclass(frozen=True)
+class Signatures:
+    """What a program serves: under which names, and which of the predictions under which key.
+
+    Without `outputs` the predictions are served as they are. `examples` says that the input is called `inputs` and must
+    be serialized examples, as in the signatures of a RegressionOutput and a ClassificationOutput.
+    """
+
+    names: tuple[str, ...] = (_DEFAULT,)
+    outputs: tuple[tuple[str, str | None], ...] | None = None
+    examples: bool = False
+    remarks: tuple[Blocked, ...] = ()
+
+
+_PREDICT = "tf.estimator.export.PredictOutput"
+_REGRESSION = "tf.estimator.export.RegressionOutput"
+_CLASSIFICATION = "tf.estimator.export.ClassificationOutput"
+
+
 def signature_names(
     file: ParsedFile,
     outputs: cst.BaseExpression | None,
     predictions: cst.BaseExpression | None,
     define: Callable[[str], cst.BaseExpression | None],
-) -> tuple[str, ...]:
-    """The names under which an EstimatorSpec serves its predictions. Raises Blocked (TFM142) for other outputs.
+) -> Signatures:
+    """What an EstimatorSpec serves. Raises Blocked (TFM142) for several different outputs, and for other tensors.
 
     `define` tells what a name of the model_fn stands for. Source: get_export_outputs of TensorFlow 1.15 serves a single
-    output of another name as `serving_default` too.
+    output of another name as `serving_default` too; export_output.py names the tensors of each kind.
     """
     if outputs is None or is_none(outputs):
-        return (_DEFAULT,)
+        return Signatures()
+    return _OutputReader(file, predictions, define).read(outputs)
 
-    def value(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
-        return (define(node.value) or node) if isinstance(node, cst.Name) else node
 
-    node = value(outputs)
-    if not isinstance(node, cst.Dict):
-        raise Blocked("TFM142", outputs, "`export_outputs` is not a dict written out in the model_fn")
-    names: list[str] = []
-    for element in node.elements:
-        given = value(element.value)
-        is_predict = isinstance(given, cst.Call) and (
-            file.imports.resolve(given.func) == "tf.estimator.export.PredictOutput" and len(given.args) == 1
-        )
-        served = value(given.args[0].value) if is_predict else None  # type: ignore[union-attr]
-        if served is None or predictions is None or file.code(served) != file.code(value(predictions) or predictions):
-            message = "an export output is something else than a PredictOutput of the predictions"
-            raise Blocked("TFM142", element, message)
-        key = element.key if isinstance(element, cst.DictElement) else None
-        name = string(key)
-        if name is None and (file.imports.resolve(key) or "").endswith(".DEFAULT_SERVING_SIGNATURE_DEF_KEY"):
-            name = _DEFAULT
-        if name is None:
-            raise Blocked("TFM142", element, "the name of an export output is not written out")
-        names.append(name)
-    return tuple(dict.fromkeys((_DEFAULT, *names)))
+class _OutputReader:
+    def __init__(
+        self,
+        file: ParsedFile,
+        predictions: cst.BaseExpression | None,
+        define: Callable[[str], cst.BaseExpression | None],
+    ) -> None:
+        self.file = file
+        self.predictions = predictions
+        self.define = define
+
+    def _value(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        return (self.define(node.value) or node) if isinstance(node, cst.Name) else node
+
+    def read(self, outputs: cst.BaseExpression) -> Signatures:
+        node = self._value(outputs)
+        if not isinstance(node, cst.Dict):
+            raise Blocked("TFM142", outputs, "`export_outputs` is not a dict written out in the model_fn")
+        names: list[str] = []
+        kinds: list[tuple[tuple[tuple[str, str | None], ...] | None, bool]] = []
+        remarks: list[Blocked] = []
+        for element in node.elements:
+            key = element.key if isinstance(element, cst.DictElement) else None
+            name = string(key)
+            if name is None and (self.file.imports.resolve(key) or "").endswith(".DEFAULT_SERVING_SIGNATURE_DEF_KEY"):
+                name = _DEFAULT
+            if name is None:
+                raise Blocked("TFM142", element, "the name of an export output is not written out")
+            kinds.append(self._output(element))
+            names.append(name)
+            if kinds[-1][1]:
+                message = "this is a predict signature now: TensorFlow Serving's Regress and Classify do not know it"
+                remarks.append(Blocked("TFM174", element, message))
+        if len(set(kinds)) != 1:
+            raise Blocked("TFM142", outputs, "several different export outputs are not carried over")
+        return Signatures(tuple(dict.fromkeys((_DEFAULT, *names))), *kinds[0], tuple(remarks))
+
+    def _output(self, element: cst.BaseDictElement) -> tuple[tuple[tuple[str, str | None], ...] | None, bool]:
+        given = self._value(element.value)
+        if not isinstance(given, cst.Call):
+            raise Blocked("TFM142", element, "this export output is not made in the model_fn, of its predictions")
+        kind = self.file.imports.resolve(given.func)
+        if kind == _PREDICT and len(given.args) == 1:
+            served = self._value(given.args[0].value)
+            if self._is_predictions(served):
+                return None, False
+            if isinstance(served, cst.Dict):
+                entries = [
+                    (string(e.key) if isinstance(e, cst.DictElement) else None, e.value) for e in served.elements
+                ]
+                if all(name is not None for name, _ in entries):
+                    return tuple((str(name), self._key(element, value)) for name, value in entries), False
+            return (("output", self._key(element, served)),), False
+        if kind == _REGRESSION and len(given.args) == 1:
+            return (("outputs", self._key(element, given.args[0].value)),), True
+        if kind == _CLASSIFICATION:
+            bound = bind(given, ("scores", "classes"), kind, "TFM142")
+            found = [(key, self._key(element, value)) for key, value in bound.items() if not is_none(value)]
+            return tuple(sorted(found)), True
+        raise Blocked("TFM142", element, "this export output is not made in the model_fn, of its predictions")
+
+    def _is_predictions(self, node: cst.BaseExpression) -> bool:
+        given = self.predictions
+        texts = [self.file.code(one) for one in (given, given and self._value(given)) if one is not None]
+        return self.file.code(node) in texts
+
+    def _key(self, element: cst.BaseDictElement, node: cst.BaseExpression) -> str | None:
+        """The key of the predictions that a tensor is (None: it is the predictions)."""
+        if self._is_predictions(node) or self._is_predictions(self._value(node)):
+            return None
+        if isinstance(node, cst.Subscript) and len(node.slice) == 1 and self._is_predictions(node.value):
+            index = node.slice[0].slice
+            key = string(index.value) if isinstance(index, cst.Index) else None
+            if key is not None:
+                return key
+        predictions = self._value(self.predictions) if self.predictions is not None else None
+        if isinstance(predictions, cst.Dict):
+            for entry in predictions.elements:
+                key = string(entry.key) if isinstance(entry, cst.DictElement) else None
+                if key is not None and self.file.code(entry.value) == self.file.code(node):
+                    return key
+        message = "an export output is something else than one of the predictions"
+        raise Blocked("TFM142", element, message)
 
 
 def read_serving(
@@ -149,19 +229,21 @@ def read_serving(
     node: cst.BaseExpression,
     single: bool,
     rewriting: Rewriting,
+    signatures: Signatures,
 ) -> Serving:
     """The serving function that a name means, in its new form. Raises Blocked (TFM142).
 
     `single` says that a prediction is one tensor, which an Estimator serves as `output`.
     """
-    return _Reader(project, rewriting, single).read(file, scope, node)
+    return _Reader(project, rewriting, single, signatures).read(file, scope, node)
 
 
 class _Reader:
-    def __init__(self, project: Project, rewriting: Rewriting, single: bool) -> None:
+    def __init__(self, project: Project, rewriting: Rewriting, single: bool, signatures: Signatures) -> None:
         self.project = project
         self.rewriting = rewriting
         self.single = single
+        self.signatures = signatures
 
     def read(self, file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression) -> Serving:
         if isinstance(node, cst.Name):
@@ -301,16 +383,24 @@ class _Reader:
     ) -> cst.FunctionDef:
         """`def name(predictor)` that returns the `tf.function` to serve."""
         indent = file.module.default_indent
+        if self.signatures.examples:
+            if len(entries) != 1 or not entries[0][2].endswith("tf.string"):
+                node = file.functions.get(name)
+                message = "the signature of this export output wants one input, serialized examples"
+                raise Blocked("TFM142", node.name if node is not None else None, message)
+            entries = [("inputs", *entries[0][1:])]
         specs = [f'tf.TensorSpec({shape}, {dtype}, name="{key}")' for key, _, dtype, shape in entries]
         listed = ", ".join(specs)
         if len(listed) > 66:
             listed = "".join(f"\n{indent * 2}{spec}," for spec in specs) + f"\n{indent}"
-        answer = f'{{"output": predictor({features})}}' if self.single else f"predictor({features})"
+        parameters = {parameter for _, parameter, _, _ in entries}
+        taken = parameters.union({"predictor", "serve"}, *(names_in(statement) for statement in statements))
+        before, answer = self._answer(f"predictor({features})", free("predictions", taken))
         source = (
             f"def {name}(predictor):\n"
             f"{indent}@tf.function(input_signature=[{listed}])\n"
             f"{indent}def serve({', '.join(parameter for _, parameter, _, _ in entries)}):\n"
-            f"{indent * 2}return {answer}\n\n"
+            f"{''.join(indent * 2 + line for line in before)}{indent * 2}return {answer}\n\n"
             f"{indent}return serve\n"
         )
         made = cst.parse_module(source, config=file.module.config_for_parsing).body[0]
@@ -323,6 +413,16 @@ class _Reader:
             doc, rest = [], statements
         inner = inner.with_changes(body=inner.body.with_changes(body=[*rest, *inner.body.body]))
         return made.with_changes(body=made.body.with_changes(body=[*doc, inner, last]))
+
+    def _answer(self, predictions: str, name: str) -> tuple[list[str], str]:
+        """A line that a function to serve needs, and what it returns."""
+        outputs = self.signatures.outputs
+        if outputs is None:
+            return [], f'{{"output": {predictions}}}' if self.single else predictions
+        before = [] if len(outputs) == 1 else [f"{name} = {predictions}\n"]
+        source = name if before else predictions
+        items = [f'"{key}": {source}' + ("" if entry is None else f'["{entry}"]') for key, entry in outputs]
+        return before, f"{{{', '.join(items)}}}"
 
 
 Entry = tuple[str, str, str, str]  # the key of the signature, the parameter, its dtype, its shape

@@ -15,9 +15,20 @@ RULES = (
 that predicts, with a `tf.function` for each signature: the same names of inputs and outputs, the same folder.
 Understood are a `serving_input_receiver_fn` that is a function without arguments whose placeholders are its served
 inputs, `build_parsing_serving_input_receiver_fn` and `build_raw_serving_input_receiver_fn` behind a name, and
-`export_outputs` that are missing, or a `PredictOutput` of the predictions. ClassificationOutput, RegressionOutput,
-several different outputs, assets, `checkpoint_path` and exporters without a `model_dir` are not carried over: write
+`export_outputs` that are missing, or a PredictOutput, RegressionOutput or ClassificationOutput of predictions. Several
+different outputs, assets, `checkpoint_path` and exporters without a `model_dir` are not carried over: write
 the signature by hand, as `tf.saved_model.save(model, folder, signatures=...)`.
+""",
+    ),
+    Rule(
+        "TFM174",
+        "regression and classification signatures become predict signatures",
+        Severity.REVIEW,
+        """
+The signature of a RegressionOutput or a ClassificationOutput keeps its names: the input `inputs` (serialized examples),
+the outputs `outputs`, or `scores` and `classes`. `tf.saved_model.save` of TensorFlow 2 marks every signature as a
+*predict* signature. Clients that call TensorFlow Serving's Predict API, or `signatures[...]` of a loaded model, get the
+same numbers; Regress and Classify calls are answered with an error: let them call Predict.
 """,
     ),
     Rule(
