@@ -1068,7 +1068,9 @@ class _MappedMigration(_GroupMigration):
         changes = self.changes[file.path]
         sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
         if any(p.servings for p in sharing):
-            self.signatures[program.model_fn] = function.signature_names()
+            signatures = function.signature_names()
+            self.signatures[program.model_fn] = signatures
+            self.remarks[file.path] += signatures.remarks
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         emitted = emit_mapped(function, self._rewriter(file), wants, self._training(program))
         changes.statements[program.model_fn] = [emitted.node]

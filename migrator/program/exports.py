@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -113,7 +113,7 @@ class Signatures:
     names: tuple[str, ...] = (_DEFAULT,)
     outputs: tuple[tuple[str, str | None], ...] | None = None
     examples: bool = False
-    remarks: tuple[Blocked, ...] = ()
+    remarks: tuple[Blocked, ...] = field(default=(), compare=False)
 
 
 _PREDICT = "tf.estimator.export.PredictOutput"

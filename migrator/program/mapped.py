@@ -13,7 +13,7 @@ import libcst as cst
 
 from migrator.program.body import Parameters
 from migrator.program.calls import bind, is_none
-from migrator.program.exports import signature_names
+from migrator.program.exports import Signatures, signature_names
 from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, ModeNames, Modes, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import Region, reach
@@ -53,7 +53,7 @@ class MappedFunction:
     predictions: tuple[cst.BaseExpression, ...]
     exported: tuple[tuple[cst.BaseExpression, cst.BaseExpression | None], ...] = ()
 
-    def signature_names(self) -> tuple[str, ...]:
+    def signature_names(self) -> Signatures:
         """The names under which the predictions are served. Raises Blocked (TFM142)."""
         found = {signature_names(self.file, outputs, given, self._define) for outputs, given in self.exported}
         if len(found) > 1:
