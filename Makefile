@@ -6,6 +6,8 @@ PYTHON ?= $(shell for python in python3.11 python3.10 python3; do \
 	2>/dev/null && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# Two tests at a time: one of them mostly waits for processes to start. A file's tests stay together.
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 STAMP := $(VENV)/.installed
 step = @printf '\n== %s\n' '$(1)'
 
@@ -38,11 +40,11 @@ types: venv ## mypy --strict
 
 test-fast: lint types ## lint, types and all tests that need no TensorFlow
 	$(call step,fast tests)
-	@$(BIN)/pytest -q -m 'not tensorflow'
+	@$(PYTEST) -q -m 'not tensorflow'
 
 test: test-fast environments ## everything, the training matrix last
 	$(call step,training matrix)
-	@$(BIN)/pytest -v -m tensorflow
+	@$(PYTEST) -v -m tensorflow
 
 demo: environments ## migrate the multi-worker guide's program and verify it on a local cluster
 	@tools/demo $(BIN)
