@@ -48,7 +48,7 @@ from migrator.program.variable_order import check_order
 from migrator.rules import hparams
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.callbacks import as_callback
-from migrator.rules.hooks import Hooks, find_class
+from migrator.rules.hooks import Hooks, SpecHooks, find_class
 from migrator.rules.inputs import rewrite_returns
 from migrator.rules.layers import runs_updates
 from migrator.rules.optimizers import may_be_sparse
@@ -699,7 +699,7 @@ class _GroupMigration:
         try:
             read = inline_helpers(self.project, program.model)
             self.read[program.model_fn] = read
-            function = read_model_function(file, read.node, program.model.parameters)
+            function = read_model_function(self.project, file, read.node, program.model.parameters)
             for mode in (TRAIN, EVAL):
                 # The variables of a Keras model are all of them, whenever they are asked for.
                 check_order(self.project, file, [s.node for s in function.statements if mode in s.modes])
@@ -718,6 +718,7 @@ class _GroupMigration:
             left = [n for n in name_nodes(file.module) if n.value == made.name.value and id(n) not in own]
             if made in file.module.body and not left:
                 self.changes[file.path].moved.add(made)  # comments and all
+        self._hooks_of_specs(file, program, function.hooks)
         if any(p.servings for p in sharing):
             signatures = signature_names(file, function.export_outputs, function.predictions, function.define)
             self.signatures[program.model_fn] = signatures
@@ -728,6 +729,13 @@ class _GroupMigration:
         self.changes[file.path].needs |= emitted.needs
         self.changes[file.path].classes.update(emitted.classes)
         models[program.model_fn] = emitted, function.predicts_dicts
+
+    def _hooks_of_specs(self, file: ParsedFile, program: TrainingProgram, hooks: SpecHooks) -> None:
+        """Classes of hooks that only EstimatorSpecs named go with these."""
+        for node in hooks.classes:
+            own = {id(name) for part in (node, program.model_fn) for name in name_nodes(part)}
+            if not any(n.value == node.name.value and id(n) not in own for n in name_nodes(file.module)):
+                self.changes[file.path].moved.add(node)
 
     def _training(self, program: TrainingProgram) -> TrainingContext:
         """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
@@ -876,7 +884,7 @@ class _GroupMigration:
             self.names[file.path],
             self.signatures.get(program.model_fn, Signatures()).names,
             self.mapped,
-            emitted.stop,
+            emitted.hooks.stop,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -1073,6 +1081,9 @@ class _MappedMigration(_GroupMigration):
             self.remarks[file.path] += signatures.remarks
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         emitted = emit_mapped(function, self._rewriter(file), wants, self._training(program))
+        emitted = replace(emitted, hooks=function.hooks)
+        self.remarks[file.path] += function.hooks.remarks
+        self._hooks_of_specs(file, program, function.hooks)
         changes.statements[program.model_fn] = [emitted.node]
         changes.classes.update(emitted.classes)
         changes.needs |= emitted.needs

@@ -89,7 +89,7 @@ def choose_strategy(program: TrainingProgram, asked: Strategy) -> Strategy:
             use = program.uses[0]
             message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"
             raise Blocked("TFM704", use.place.call, message)
-    if any(hooks.stops for _, hooks in program.hooks):
+    if any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
         if asked not in (Strategy.AUTO, Strategy.ONE_DEVICE) or mirrored:
             message = "a hook ends the training: on a cluster every worker would have to stop after the same step"
             raise Blocked("TFM704", program.place.call, message)
@@ -184,7 +184,8 @@ class _Emitter:
             self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
         if has_predictor and uses_of(program, "predict"):
             watched = any("callbacks" in use.arguments for use in program.all_uses if use.method == "predict")
-            self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent, watched))
+            ends = any(phase == "predict" and hooks.stops for phase, hooks in program.hooks)
+            self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent, watched, ends))
         if program.servings:
             self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
         self.model = self._model_name()

@@ -21,6 +21,7 @@ from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.dropout import training_dropout
+from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks
 from migrator.rules.layers import runs_updates
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import TrainingContext
@@ -37,7 +38,7 @@ class EmittedModel:
     has_predictor: bool
     needs: frozenset[str]
     classes: Mapping[str, str]  # that the file needs: name and text
-    stop: tuple[str, cst.BaseExpression] | None = None  # a hook of the model_fn ends the training: see ModelFunction
+    hooks: SpecHooks = NO_SPEC_HOOKS
 
 
 def emit_model_function(
@@ -214,7 +215,7 @@ class _Emitter:
             self.predictions is not None,
             frozenset(self.rewriter.needs),
             dict(self.rewriter.classes),
-            function.stop,
+            function.hooks,
         )
 
     # -- optimizer -------------------------------------------------------------------------------------------------
@@ -474,7 +475,7 @@ class _Emitter:
         )
 
     def _remarks(self) -> None:
-        self.remarks += self.function.hooks
+        self.remarks += self.function.hooks.remarks
         self.remarks += self.rewriter.remarks
         for node in self.function.summaries:
             self.remarks.append(

@@ -18,11 +18,11 @@ from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, ModeNames,
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import Region, reach
 from migrator.program.variable_order import check_order
+from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.metrics import is_metric
 
 #: The arguments of an EstimatorSpec that the mapped form keeps, and what they are called there.
 KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics"}
-_HOOKS = ("training_chief_hooks", "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class MappedFunction:
     known of the mode in the model_fn's own; `train_op` and `loss` are what the spec of that mode
     says, `metrics` tells whether there are any. `region` are the functions and classes that it reaches, itself
     included, each with its file. `exported` are the export_outputs of specs, each with the predictions beside them.
+    `hooks` are those of the specs.
     """
 
     file: ParsedFile
@@ -52,6 +53,7 @@ class MappedFunction:
     region: Region
     predictions: tuple[cst.BaseExpression, ...]
     exported: tuple[tuple[cst.BaseExpression, cst.BaseExpression | None], ...] = ()
+    hooks: SpecHooks = NO_SPEC_HOOKS
 
     def signature_names(self) -> Signatures:
         """The names under which the predictions are served. Raises Blocked (TFM142)."""
@@ -98,9 +100,9 @@ def read_mapped_function(
         raise Blocked("TFM105", node.name, "the model_fn makes no EstimatorSpec itself")
     bound = {call: bind(call, SPEC, "tf.estimator.EstimatorSpec", "TFM105") for call in specs.found}
     for arguments in bound.values():
-        for key in _HOOKS:
-            if not is_none(arguments.get(key)):
-                raise Blocked("TFM110", arguments[key], f"`{key}` of the EstimatorSpec is not carried over yet")
+        if not is_none(arguments.get("scaffold")):
+            raise Blocked("TFM110", arguments["scaffold"], "`scaffold` of the EstimatorSpec is not carried over yet")
+    hooks = read_spec_hooks(project, file, node, bound.values())
     own_statements = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
     train = own_statements
     if inlined is not None and inlined is not node and isinstance(inlined.body, cst.IndentedBlock):
@@ -140,6 +142,7 @@ def read_mapped_function(
         exported=tuple(
             (a["export_outputs"], a.get("predictions")) for a in bound.values() if not is_none(a.get("export_outputs"))
         ),
+        hooks=hooks,
     )
 
 

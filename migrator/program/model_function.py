@@ -25,14 +25,11 @@ from migrator.program.loss import (
 )
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
-from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
-from migrator.rules.hooks import read_hooks
+from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
-
-_HOOKS = ("training_chief_hooks", "training_hooks", "evaluation_hooks", "prediction_hooks")
-_PHASES = {"evaluation_hooks": "test", "prediction_hooks": "predict"}
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,7 @@ class ModelFunction:
 
     `output` is the tensor that the loss reads, or a dict of those that a GeneralLoss reads. `general` is the same
     function in the general form, where its own loss is a stock one, and `refusal` why there is none.
-    `hooks` are remarks about those of the EstimatorSpecs that are left out, `stop` is what one of them ends the
-    training after ("steps" or "max_steps", and their number), `export_outputs` those of PREDICT mode,
+    `hooks` are those of the EstimatorSpecs, `export_outputs` those of PREDICT mode,
     `inlined` the functions that made its metrics and are read as part of it.
     """
 
@@ -64,8 +60,7 @@ class ModelFunction:
     summaries: tuple[cst.CSTNode, ...]
     label_names: frozenset[str]
     unclear: frozenset[str]
-    hooks: tuple[Blocked, ...] = ()
-    stop: tuple[str, cst.BaseExpression] | None = None
+    hooks: SpecHooks = NO_SPEC_HOOKS
     export_outputs: cst.BaseExpression | None = None
     inlined: tuple[cst.FunctionDef, ...] = ()
     general: ModelFunction | None = None
@@ -92,13 +87,16 @@ class ModelFunction:
         return found[0].value if len(found) == 1 and name not in self.unclear else None
 
 
-def read_model_function(file: ParsedFile, node: cst.FunctionDef, parameters: Parameters) -> ModelFunction:
+def read_model_function(
+    project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters
+) -> ModelFunction:
     """Reads a model_fn. Raises Blocked for the first construct that cannot be carried over."""
-    return _Reader(file, node, parameters).read()
+    return _Reader(project, file, node, parameters).read()
 
 
 class _Reader:
-    def __init__(self, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters) -> None:
+    def __init__(self, project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters) -> None:
+        self.project = project
         self.file = file
         self.node = node
         self.imports = file.imports
@@ -113,7 +111,6 @@ class _Reader:
         self.judged: frozenset[int] = frozenset()  # statements of metrics, which are not the training's
         self.unclear = assigned_in_blocks(self.statements)
         self.inlined: list[cst.FunctionDef] = []
-        self.stop: tuple[str, cst.BaseExpression] | None = None
         self.specs = [(spec, self._bound(spec.call)) for spec in self.body.specs]
         self.read_body = Body(
             file,
@@ -171,7 +168,6 @@ class _Reader:
             label_names=frozenset(),
             unclear=frozenset(self.unclear),
             hooks=hooks,
-            stop=self.stop,
             inlined=tuple(self.inlined),
             export_outputs=self._piece("export_outputs", PREDICT),
             general=None,
@@ -232,27 +228,19 @@ class _Reader:
             label_names=of_labels(self.read_body),
         )
 
-    def _hooks(self) -> tuple[Blocked, ...]:
-        """Remarks about the hooks of the specs, which are left out with the lines that made them."""
-        remarks: dict[cst.CSTNode | None, Blocked] = {}
-        nodes: list[cst.CSTNode] = []
+    def _hooks(self) -> SpecHooks:
+        """The hooks of the specs, which are left out with the lines that made them."""
         for _, bound in self.specs:
             if not is_none(bound.get("scaffold")):
                 raise Blocked("TFM110", bound["scaffold"], "`scaffold` of the EstimatorSpec is not carried over yet")
-            for key in _HOOKS:
-                found = read_hooks(self.file, self.node, bound.get(key), _PHASES.get(key, "train"), inside=True)
-                remarks.update((remark.node, remark) for remark in found.remarks)
-                nodes += found.nodes
-                stop = [(n, v) for n, v in (("steps", found.steps), ("max_steps", found.max_steps)) if v is not None]
-                if stop and self.stop is not None and self.file.code(self.stop[1]) != self.file.code(stop[0][1]):
-                    raise Blocked("TFM110", stop[0][1], "two hooks of the EstimatorSpecs end the training")
-                self.stop = stop[0] if stop else self.stop
+        found = read_spec_hooks(self.project, self.file, self.node, [bound for _, bound in self.specs])
+        nodes = found.nodes
         lines = leftovers(self.file, self.node, nodes, may_go=lambda symbol: symbol.endswith("Hook"))
         gone = {id(line) for line in lines}
         for index, statement in enumerate(self.statements):
             if id(statement.node) in gone or self._only_names(statement.node):
                 self.consumed.add(index)
-        return tuple(remarks.values())
+        return found
 
     def _only_names(self, node: cst.BaseStatement) -> bool:
         """Whether a statement is `tf.identity(x, name="x")` alone, which gave a tensor a name for hooks to find."""

@@ -96,6 +96,40 @@ def stops_training(node: cst.ClassDef) -> bool:
     return finder.found
 
 
+def counts_steps(file: ParsedFile, node: cst.ClassDef) -> bool:
+    """Whether all that a hook does is to add one to the global step in every run."""
+    methods = {s.name.value: s for s in node.body.body if isinstance(s, cst.FunctionDef)}
+    begin, before = methods.get("begin"), methods.get("before_run")
+    if begin is None or before is None or not set(methods) <= {*_METHODS, "__init__"}:
+        return False
+    if any(_statements(method) for name, method in methods.items() if name not in ("begin", "before_run")):
+        return False
+    assigned = _Assigned()
+    begin.visit(assigned)
+    given = {name: value for name, value in assigned.found if isinstance(value, cst.Call)}
+    steps = {n for n, v in given.items() if is_global_step(file.imports.resolve(v.func))}
+    added = {n for n, v in given.items() if _adds_one(file, v, steps)}
+    if len(added) != 1 or len(assigned.found) != len(steps) + 1:
+        return False
+    returned = _statements(before)
+    code = file.code(before.body)
+    return len(returned) == 1 and "SessionRunArgs(" in code and f"self.{next(iter(added))})" in code
+
+
+def _adds_one(file: ParsedFile, node: cst.BaseExpression, steps: set[str]) -> bool:
+    if not isinstance(node, cst.Call) or len(node.args) < 2:
+        return False
+    name = file.imports.resolve(node.func) or ""
+    first, second = node.args[0].value, node.args[1].value
+    known = _own(first) in steps or (isinstance(first, cst.Call) and is_global_step(file.imports.resolve(first.func)))
+    return name.rpartition(".")[2] == "assign_add" and known and isinstance(second, cst.Integer) and second.value == "1"
+
+
+def _statements(method: cst.FunctionDef) -> list[cst.CSTNode]:
+    """The statements of a method that do something."""
+    return [s for s in method.body.body if not _is_docstring(s) and not _is_pass(s)]
+
+
 class _Stops(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()
@@ -387,8 +421,8 @@ class _Changer(cst.CSTTransformer):
         if _is_super(value):
             return cst.RemoveFromParent()
         if isinstance(value, cst.Call) and self._is_attribute(value.func, self.context, "request_stop"):
-            if self.translator.phases != ["train"]:
-                raise self.translator._blocked(value, "it ends an evaluation or a prediction: limit its dataset")
+            if "test" in self.translator.phases:
+                raise self.translator._blocked(value, "it ends an evaluation: limit its dataset")
             made = cst.parse_statement("self.model.stop_training = True\n")
             assert isinstance(made, cst.SimpleStatementLine)
             return made.body[0]

@@ -61,6 +61,18 @@ class {name}(tf.keras.callbacks.Callback):
             self.model.stop_training = True
 '''
 
+_STOP_PREDICTION = '''\
+class {name}(tf.keras.callbacks.Callback):
+    """Ends a prediction after `num_steps` batches."""
+
+    def __init__(self, num_steps):
+        super().__init__()
+        self.num_steps = num_steps
+
+    def on_predict_batch_end(self, batch, logs=None):
+        self.model.stop_training = batch + 1 >= self.num_steps
+'''
+
 _STOP_WHEN = '''\
 class {name}(tf.keras.callbacks.Callback):
     """Ends the training when `should_stop_fn` says so; it is asked after the first step and {every}."""
@@ -153,6 +165,14 @@ def stop_at_step(node: cst.Call, name: str) -> StockCallback:
     if len(given) != 1:
         raise Blocked("TFM110", node, "StopAtStepHook takes one of `num_steps` and `last_step`")
     return StockCallback("StopAtStep", _STOP_AT_STEP, dict(given), given)
+
+
+def stop_prediction(node: cst.Call, name: str) -> StockCallback | None:
+    """The callback in place of a StopAtStepHook of a prediction, beside a hook that counts its batches as steps."""
+    made = stop_at_step(node, name)
+    if "num_steps" not in made.given:
+        return None
+    return StockCallback("StopAfterBatches", _STOP_PREDICTION, made.arguments, made.given)
 
 
 def read_early_stopping(node: cst.Call, name: str) -> StockCallback | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -12,9 +12,9 @@ from migrator.names.symbols import home
 from migrator.program.calls import is_none
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.scopes import path_to, returns_in
-from migrator.rules.callbacks import as_callback, is_hook_base, stops_training
+from migrator.rules.callbacks import as_callback, counts_steps, is_hook_base, stops_training
 from migrator.rules.catalogue import call_rules
-from migrator.rules.early_stopping import StockCallback, read_early_stopping, stop_at_step
+from migrator.rules.early_stopping import StockCallback, read_early_stopping, stop_at_step, stop_prediction
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -101,7 +101,8 @@ class Hooks:
     stays: `own` hooks as callbacks, and `made` stock hooks with the new call of each. `shorter` are list displays with
     the elements that stay, `instead` sums of lists with the one that stays, and `gone` statements that only added a
     hook that is left out, to a list that stays. `makers` are functions that made nothing but hooks that are left out,
-    and `tables` the names of dicts of such functions.
+    and `tables` the names of dicts of such functions. `counts` says that a hook counts the batches of a prediction as
+    steps.
     """
 
     remarks: list[Blocked] = field(default_factory=list)
@@ -117,6 +118,7 @@ class Hooks:
     gone: list[tuple[ParsedFile, cst.BaseStatement]] = field(default_factory=list)
     makers: list[tuple[ParsedFile, cst.FunctionDef]] = field(default_factory=list)
     tables: list[tuple[ParsedFile, str]] = field(default_factory=list)
+    counts: bool = False
 
     @property
     def stops(self) -> bool:
@@ -148,6 +150,9 @@ def read_hooks(
     judge = _Judge(phase, project or Project.of([file]), tensors, file, inside)
     stays = judge.value(file, scope, node, frozenset())
     found = judge.found
+    if phase != "train" and found.made and (not found.counts or phase == "test"):
+        message = "this hook ends an evaluation or a prediction: limit its dataset instead"
+        raise Blocked("TFM110", found.made[0][1] if found.made[0][0] is file else node, message)
     if not stays:
         found.nodes[:] = [node]
         found.shorter.clear()
@@ -169,6 +174,53 @@ def read_hooks(
         raise Blocked("TFM110", place, message)
     found.callbacks = node
     return found
+
+
+_SPEC = {
+    "training_chief_hooks": "train",
+    "training_hooks": "train",
+    "evaluation_hooks": "test",
+    "prediction_hooks": "predict",
+}
+
+
+@dataclass(frozen=True)
+class SpecHooks:
+    """What becomes of the hooks of a model_fn's EstimatorSpecs: remarks, the expressions and classes that are left out,
+    and what one of them ends the training after ("steps" or "max_steps", and their number).
+    """
+
+    remarks: tuple[Blocked, ...] = ()
+    nodes: tuple[cst.BaseExpression, ...] = ()
+    classes: tuple[cst.ClassDef, ...] = ()
+    stop: tuple[str, cst.BaseExpression] | None = None
+
+
+NO_SPEC_HOOKS = SpecHooks()
+
+
+def read_spec_hooks(
+    project: Project,
+    file: ParsedFile,
+    function: cst.FunctionDef,
+    specs: Iterable[Mapping[str, cst.BaseExpression]],
+) -> SpecHooks:
+    """Judges the hooks of EstimatorSpecs, given by their arguments. Raises Blocked (TFM110, ...)."""
+    remarks: dict[cst.CSTNode | None, Blocked] = {}
+    nodes: list[cst.BaseExpression] = []
+    classes: list[cst.ClassDef] = []
+    stop: tuple[str, cst.BaseExpression] | None = None
+    for bound in specs:
+        for key, phase in _SPEC.items():
+            found = read_hooks(file, function, bound.get(key), phase, project, inside=True)
+            remarks.update((remark.node, remark) for remark in found.remarks)
+            nodes += found.nodes
+            classes += found.classes
+            for name, value in (("steps", found.steps), ("max_steps", found.max_steps)):
+                if value is not None and stop is not None and file.code(stop[1]) != file.code(value):
+                    raise Blocked("TFM110", value, "two hooks of the EstimatorSpecs end the training")
+                stop = (name, value) if value is not None else stop
+    return SpecHooks(tuple(remarks.values()), tuple(nodes), tuple(dict.fromkeys(classes)), stop)
 
 
 class _Judge:
@@ -309,11 +361,12 @@ class _Judge:
             return False
         if last in _REFUSED:
             raise Blocked("TFM110", node, f"`{last}` is not carried over: {_REFUSED[last]}")
-        made = stop_at_step(node, name) if last == "StopAtStepHook" else read_early_stopping(node, name)
+        if last == "StopAtStepHook":
+            made = stop_at_step(node, name) if self.phase == "train" else stop_prediction(node, name)
+        else:
+            made = read_early_stopping(node, name) if self.phase == "train" else None
         if made is None:
             raise Blocked("TFM110", node, f"`{last}` is not carried over: write a Keras callback in its place")
-        if self.phase != "train":
-            raise Blocked("TFM110", node, f"`{last}` ends an evaluation or a prediction: limit its dataset instead")
         self.found.made.append((file, node, made))
         if made.remark is not None:
             self._remark(file, node, "TFM163", made.remark)
@@ -333,6 +386,13 @@ class _Judge:
         return found if known else None
 
     def _own(self, file: ParsedFile, call: cst.Call, where: ParsedFile, node: cst.ClassDef) -> bool:
+        if self.phase == "predict" and counts_steps(where, node):
+            self.found.counts = True
+            message = f"`{node.name.value}` is left out: a callback counts the batches of a prediction by itself"
+            self._remark(file, call, "TFM141", message)
+            if where is self.home:
+                self.found.classes.append(node)
+            return False
         try:
             if not is_hook_base(where.imports.tensorflow(node.bases[0].value)):
                 raise Blocked("TFM162", node.name, "it changes how a stock hook reports")
@@ -495,7 +555,8 @@ _SYMBOLS = (
 
 def _check_observes(file: ParsedFile, node: cst.ClassDef) -> None:
     """Refuses a hook class that may do more than look at values and report them."""
-    finder = _Deeds(file)
+    derived = not is_hook_base(file.imports.tensorflow(node.bases[0].value))
+    finder = _Deeds(file, derived)
     node.body.visit(finder)
     if finder.found:
         text = file.code(finder.found[0])
@@ -503,12 +564,23 @@ def _check_observes(file: ParsedFile, node: cst.ClassDef) -> None:
         raise Blocked("TFM110", node.name, message)
 
 
-class _Deeds(cst.CSTVisitor):
-    """What a hook does beside looking at values, keeping some of its own, and reporting them."""
+def _is_logger(name: str, node: cst.Call) -> bool:
+    """Whether a call tells a logger of another package something, or is one of `super()`."""
+    func = node.func
+    if isinstance(func, cst.Attribute) and isinstance(func.value, cst.Call):
+        return isinstance(func.value.func, cst.Name) and func.value.func.value == "super"
+    return "log" in name.rpartition(".")[2] and not name.startswith("tf.")
 
-    def __init__(self, file: ParsedFile) -> None:
+
+class _Deeds(cst.CSTVisitor):
+    """What a hook does beside looking at values, keeping some of its own, and reporting them; what it does more may be
+    `derived` from a stock hook that only reports.
+    """
+
+    def __init__(self, file: ParsedFile, derived: bool) -> None:
         super().__init__()
         self.file = file
+        self.derived = derived
         self.found: list[cst.CSTNode] = []
 
     def visit_Call(self, node: cst.Call) -> None:
@@ -516,6 +588,7 @@ class _Deeds(cst.CSTVisitor):
         tells = isinstance(node.func, cst.Name) and node.func.value in _TELLS
         method = isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS
         symbol = name.startswith(_SYMBOLS) or name.startswith(("time.", "datetime.", "logging."))
+        symbol |= self.derived and _is_logger(name, node)
         if not (tells or symbol or (method and not name.startswith("tf."))):
             self.found.append(node)
 

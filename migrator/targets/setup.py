@@ -92,10 +92,10 @@ def make_inputs(name: str, indent: str, labelled: bool = True) -> str:
     )
 
 
-def predict(name: str, of_dicts: bool, indent: str, callbacks: bool = False) -> str:
+def predict(name: str, of_dicts: bool, indent: str, callbacks: bool = False, stops: bool = False) -> str:
     """The generator that answers example by example, as Estimator.predict does, as source text.
 
-    With `callbacks` it takes some, and tells them of every batch.
+    With `callbacks` it takes some, and tells them of every batch; one may end it where `stops` says so.
     """
     lines = [
         f"def {name}(predictor, dataset):",
@@ -120,6 +120,9 @@ def predict(name: str, of_dicts: bool, indent: str, callbacks: bool = False) -> 
         ]
     else:
         lines.append(f"{indent * 2}yield from predictions")
+    if stops:
+        lines[3:3] = [f"{indent}predictor.stop_training = False  # what a callback sets to end a prediction, too"]
+        lines += [f"{indent * 2}if predictor.stop_training:", f"{indent * 3}break"]
     if callbacks:
         lines.append(f"{indent}callbacks.on_predict_end()")
     return "\n".join(lines) + "\n"

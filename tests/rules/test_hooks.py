@@ -236,3 +236,70 @@ def test_horovod() -> None:
     text = program(driver="estimator.train(input_fn, steps=3, hooks=[hvd.BroadcastGlobalVariablesHook(0)])")
     found = refused(text.replace("import tensor", "import horovod.tensorflow as hvd\nimport tensor", 1))
     assert [f.code for f in found] == ["TFM160"]
+
+
+COUNTS = """\
+class Counts(tf.train.SessionRunHook):
+    def begin(self):
+        self.step = tf.train.get_global_step()
+        self.more = tf.assign_add(self.step, 1, use_locking=True)
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self.more)
+
+    def after_run(self, run_context, run_values):
+        pass
+
+
+estimator.train(input_fn, steps=3)
+hooks = []
+if now():
+    hooks = [Counts(), tf.train.StopAtStepHook(4)]
+for one in estimator.predict(input_fn, hooks=hooks):
+    print(one)
+"""
+
+
+def test_predictions_that_a_hook_ends() -> None:
+    text = program(spec=", predictions=logits", driver=COUNTS)
+    new, codes = migrated(text)
+    assert "hooks = [StopAfterBatches(num_steps=4)]" in new and "Counts" not in new
+    assert "        if predictor.stop_training:\n            break\n" in new and "TFM141" in codes
+    assert refused(text.replace("Counts(), ", ""))[0].code == "TFM110"
+    assert refused(text.replace("steps=3)", "steps=3, hooks=[Counts()])"))[0].code == "TFM162"
+
+
+SAVES = """\
+class Saves(tf.train.CheckpointSaverHook):
+    def __init__(self, last, *args, **kwargs):
+        super(Saves, self).__init__(*args, **kwargs)
+        self.last = last
+
+    def _save(self, session, step):
+        mllog.mllog_start(key="checkpoint", metadata={"step": step})
+        return super(Saves, self)._save(session, step)
+
+
+estimator.train(input_fn, steps=3, hooks=[Saves(checkpoint_dir="m", save_steps=4, last=8)])
+"""
+
+
+def test_own_hooks_derived_from_stock_hooks() -> None:
+    text = program(driver=SAVES).replace("import tensor", "from mlperf_logging import mllog\nimport tensor", 1)
+    new, codes = migrated(text)
+    assert "Saves" not in new and codes == ["TFM141"]
+    assert refused(text.replace("mllog.mllog_start(", "session.run("))[0].code == "TFM162"
+
+
+def test_hooks_of_the_specification_from_a_function() -> None:
+    text = program(
+        loss="loss = tf.losses.mean_squared_error(labels, logits)\nlog = show(loss, 3)",
+        spec=", training_hooks=[log]",
+    ).replace(
+        "def model_fn", "def show(loss, n):\n    return tf.train.LoggingTensorHook({'l': loss}, n)\n\n\ndef model_fn"
+    )
+    new, _ = migrated(text)
+    assert "show" not in new and "Hook" not in new
+    text = program(spec=", training_hooks=[tf.train.StopAtStepHook(2), tf.train.StepCounterHook()]")
+    new, findings = run(text, style="mapped")
+    assert not manual(findings) and "take(min(3, 2))" in new and "Hook" not in new
