@@ -866,9 +866,9 @@ class _GroupMigration:
             return  # the same lines drive another model_fn too
         self.drivers.append(program)
         if program.handed is not None:
-            if emitted.stop is not None:
+            if emitted.hooks.stop is not None:
                 message = "a StopAtStepHook in the model_fn of an Estimator that is handed around: give it to `train`"
-                raise Blocked("TFM110", emitted.stop[1], message)
+                raise Blocked("TFM110", emitted.hooks.stop[1], message)
             self._trainer(program, emitted.has_predictor, of_dicts)
             self.strategies.append(strategy)
             return

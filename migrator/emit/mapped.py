@@ -165,7 +165,8 @@ def _safe_calls() -> dict[str, CallRule]:
 class MappedRewriter(FileRewriter):
     """A FileRewriter that leaves TensorFlow 1 code, spelled for TensorFlow 2, in the functions of `region`.
 
-    `dead` are statements to leave out. `model` is the name of the Keras model inside the functions of `model_fns`.
+    `dead` are statements to leave out, `skipped` expressions that go with what holds them. `model` is the name of the
+    Keras model inside the functions of `model_fns`.
     `kept_partitioners` are the partitioners that were taken out of variable scopes.
     """
 
@@ -174,6 +175,7 @@ class MappedRewriter(FileRewriter):
         self.region = region
         self.file = file
         self.dead: set[cst.CSTNode] = set()
+        self.skipped: set[cst.CSTNode] = set()
         self.model: str | None = None
         self.mode_names: ModeNames | None = None
         self.dropped_partitioners: list[cst.CSTNode] = []
@@ -187,7 +189,7 @@ class MappedRewriter(FileRewriter):
     # -- where we are --
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if node in self.dead:
+        if node in self.dead or node in self.skipped:
             return False
         if node in self.region:
             self._inside += 1
@@ -196,6 +198,8 @@ class MappedRewriter(FileRewriter):
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         if original_node in self.dead:
             return cst.RemoveFromParent()
+        if original_node in self.skipped:
+            return updated_node
         new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
         if original_node in self.region:
             self._inside -= 1
@@ -580,6 +584,7 @@ class _Emitter:
         if roles.config is not None and roles.config in names_in(function.node.body):
             raise Blocked("TFM105", function.node.params, "the model_fn reads its `config`")
         self.rewriter.dead |= function.dead
+        self.rewriter.skipped |= set(function.hooks.nodes)
         self.rewriter.model = model
         self.rewriter.mode_names = function.names
         new = function.node.visit(self.rewriter)
