@@ -14,6 +14,7 @@ from migrator.program.calls import is_none
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.starts import VARIABLES, asks_global_step
 from migrator.program.training import (
     Lent,
     TrainAndEvaluate,
@@ -255,6 +256,8 @@ class _Emitter:
                 self._train(use, plan, replaced)
             elif use.method in EXPORTS:
                 expressions[use.place.call] = self._export(use)
+            elif use.method in VARIABLES:
+                expressions[use.place.call] = self._variables(use)
             else:
                 expressions[use.place.call] = self._evaluate_or_predict(use)
         for lent in program.lent:
@@ -271,10 +274,15 @@ class _Emitter:
             expressions,
             before,
             tuple(self.helpers),
-            frozenset(("os", "time") if program.servings else ("os",) if plan.model_dir is not None else ()),
+            self._needs(plan),
             tuple(self.remarks),
             self.strategy,
         )
+
+    def _needs(self, plan: TrainingPlan) -> frozenset[str]:
+        """Modules that the new lines import."""
+        needs = {"os", "time"} if self.program.servings else {"os"} if plan.model_dir is not None else set()
+        return frozenset(needs | ({"re"} if self.program.warm_start is not None else set()))
 
     def _keep_comments(self, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
         """Puts the comments inside replaced statements over what comes in their place.
@@ -653,6 +661,7 @@ class _Emitter:
             program.params,
             program.model_dir,
             program.model.callee,
+            None if program.warm_start is None else program.warm_start.node,
             *self._given_to_model(),
             *program.config.values(),
         ]
@@ -686,10 +695,50 @@ class _Emitter:
                 f"with {plan.strategy_name}.scope():",
                 self.indent + call(head, arguments, self.indent, 1),
             ]
+        lines += self._warm_start()
         after: list[str] = []
         if program.train_and_evaluate is None and plan.model_dir is not None:
             after = restore(plan)
         return lines, after
+
+    def _warm_start(self) -> list[str]:
+        """Lines that give the weights values of another checkpoint, before one in the model_dir is loaded."""
+        warm = self.program.warm_start
+        if warm is None:
+            return []
+        if not self.mapped:
+            message = "the checkpoint goes by names that weights have in the mapped form only (--style mapped)"
+            raise Blocked("TFM146", warm.node, message)
+        self._helper("warm_start", lambda name: setup.warm_start(name, self.indent))
+        message = "trained weights start with the checkpoint's values, by their names"
+        self.remarks.append(Blocked("TFM851", warm.node, message))
+        given = self._text(warm.node)
+        if warm.settings and isinstance(warm.node, cst.Call):
+            given = given.removeprefix("dict(").removesuffix(")")
+        elif warm.settings:
+            given = f"**{given}"
+        line = f"{self.names['warm_start']}({self.model}, {given})"
+        return [line] if warm.sure else [f"if {self._text(warm.node)}:", self.indent + line]
+
+    def _variables(self, use: Use) -> cst.BaseExpression:
+        """What the Estimator's newest checkpoint has, asked of the model."""
+        call_node, name = use.place.call, use.arguments.get("name")
+        if use.method == "get_variable_value" and asks_global_step(self.file, name):
+            return cst.parse_expression(f"{self.model}.optimizer.iterations.numpy()")
+        if not self.mapped:
+            message = "the weights have these names in the mapped form only (--style mapped)"
+            raise Blocked("TFM853", call_node, message)
+        if use.method == "get_variable_value":
+            if name is None or isinstance(name, cst.List | cst.Tuple):
+                raise Blocked("TFM853", call_node, "give one name")
+            self._helper("variable_value", lambda given: setup.variable_value(given, self.indent))
+            text = f"{self.names['variable_value']}({self.model}, {self._text(name)})"
+        else:
+            self._helper("variable_names", lambda given: setup.variable_names(given, self.indent))
+            text = f"{self.names['variable_names']}({self.model})"
+        message = f"`{use.method}` asks the model, which has no names for slots of the optimizer"
+        self.remarks.append(Blocked("TFM852", call_node, message))
+        return cst.parse_expression(text)
 
     def _given_to_model(self) -> list[cst.BaseExpression]:
         """What a partial or a lambda in the Estimator's own call gives the model_fn."""

@@ -27,6 +27,7 @@ from migrator.program.scopes import (
     rebound,
 )
 from migrator.program.session_config import Session, read_session
+from migrator.program.starts import VARIABLES, WarmStart, read_warm_start
 from migrator.rules.hooks import Hooks, Tensors, read_hooks
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_se
 _TRAIN = ("input_fn", "hooks", "steps", "max_steps", "saving_listeners")
 _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
-_METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS}
+_METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS, **VARIABLES}
 
 _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 
@@ -110,9 +111,10 @@ class TrainingProgram:
     those that only served what is left out. `reads_global_step` says that the results of an evaluation are asked for
     it, `folders` are the places where the `model_dir` is asked of the Estimator, `lent` the functions that it is given
     to. `batch_sizes` are those that a TPUEstimator puts into the params of an input function, by mode. `session` is
-    what becomes of the session's settings. `hooks` are those of all calls, each with what it is a hook of ("train",
-    "test", "predict"); where some stay, the argument "callbacks" of the call is what was its `hooks`. `handed` says
-    where an Estimator goes that does not stay in the function that makes it.
+    what becomes of the session's settings, `warm_start` the checkpoint that the Estimator starts from. `hooks` are
+    those of all calls, each with what it is a hook of ("train", "test", "predict"); where some stay, the argument
+    "callbacks" of the call is what was its `hooks`. `handed` says where an Estimator goes that does not stay in the
+    function that makes it.
     """
 
     file: ParsedFile
@@ -135,6 +137,7 @@ class TrainingProgram:
     hooks: tuple[tuple[str, Hooks], ...] = ()
     tensors: Tensors = lambda name: None
     handed: Handed | None = None
+    warm_start: WarmStart | None = None
 
     @property
     def model_file(self) -> ParsedFile:
@@ -230,8 +233,6 @@ class ProgramReader:
             self.remarks += given.remarks
             if not is_none(bound.get("use_tpu")):
                 self.dropped.append(bound["use_tpu"])
-        if not is_none(bound.get("warm_start_from")):
-            raise Blocked("TFM146", bound["warm_start_from"], "`warm_start_from` is not carried over")
         variable = self._assigned_name(self.place, "TFM103")
         reference = bound.get("model_fn")
         if reference is None:
@@ -242,7 +243,9 @@ class ProgramReader:
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
             model_dir = config.get("model_dir")
+        warm_start = self._warm_start(bound.get("warm_start_from"), model_dir)
         uses, both = self._uses(variable)
+        self._check_asked(uses, both)
         params = bound.get("params")
         own = {node.name.value for node in self.classes}
         kept = self.kept | self.session.kept
@@ -269,6 +272,7 @@ class ProgramReader:
             session=self.session,
             hooks=tuple(self.hooks),
             tensors=self.tensors,
+            warm_start=warm_start,
         )
         programs = [replace(program, model=one) for one in models]
         for one in programs:
@@ -281,6 +285,27 @@ class ProgramReader:
             self._check_steady(one)
             self._check_surroundings(one)
         return programs
+
+    def _warm_start(self, node: cst.BaseExpression | None, model_dir: cst.BaseExpression | None) -> WarmStart | None:
+        if is_none(node):
+            return None
+        assert node is not None
+        found = read_warm_start(self.file, self.scope, node, None if is_none(model_dir) else model_dir)
+        if found is None:
+            self.dropped.append(node)
+            message = "`warm_start_from` is left out: the newest checkpoint of the model_dir is loaded anyway"
+            self.remarks.append(Blocked("TFM851", node, message))
+        return found
+
+    def _check_asked(self, uses: Sequence[Use], both: TrainAndEvaluate | None) -> None:
+        """Variables are those of the newest checkpoint: the model has these values behind the training only."""
+        for use in uses:
+            if use.method in VARIABLES and both is not None:
+                if self.file.position(use.place.call) < self.file.position(both.place.call):
+                    message = (
+                        f"`{use.method}` before train_and_evaluate: the model has the checkpoint's values behind it"
+                    )
+                    raise Blocked("TFM853", use.place.call, message)
 
     def _unused_classes(self) -> list[cst.ClassDef]:
         """The hook classes that nothing names any more."""
@@ -311,6 +336,11 @@ class ProgramReader:
                 raise Blocked(
                     "TFM103", changed[1], f"`{changed[0]}`, which the model_dir reads, changes before its use"
                 )
+        if program.warm_start is not None:
+            changed = rebound(self.file, self.scope, program.warm_start.node, self.place.call, last)
+            if changed is not None:
+                message = f"`{changed[0]}`, which `warm_start_from` reads, changes before its use"
+                raise Blocked("TFM146", changed[1], message)
 
         self._check_model_reads(program, last)
 

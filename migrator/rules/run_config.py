@@ -70,16 +70,6 @@ DISTRIBUTE = ("train_distribute", "eval_distribute", "remote_cluster")
 
 RULES = (
     Rule(
-        "TFM146",
-        "warm_start_from",
-        Severity.MANUAL,
-        """
-An Estimator with `warm_start_from` starts with variables of a TensorFlow 1 checkpoint, found by name. The weights of
-the Keras model have other names, and a start from other weights would be another training. Remove the argument,
-migrate, and load the weights into the model before it is trained.
-""",
-    ),
-    Rule(
         "TFM173",
         "eval_distribute is left out",
         Severity.REVIEW,

@@ -80,7 +80,7 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
     "hooks in the spec": (program(spec=", training_hooks=[hook]"), "TFM110", "training_hooks"),
     "labels in the network": (program(network="net = tf.concat([net, labels], 1)"), "TFM304", "concat"),
     "mode passed on": (program(network="net = helper(net, mode)"), "TFM106", "helper"),
-    "unknown method": (program(driver="print(estimator.get_variable_names())"), "TFM103", "get_variable_names"),
+    "unknown method": (program(driver="print(estimator.latest_checkpoint())"), "TFM103", "latest_checkpoint"),
     "estimator passed on": (program(driver="estimator.train(input_fn)\nkeep(estimator)"), "TFM103", "keep"),
     "hooks": (program(driver="estimator.train(input_fn, hooks=[h])"), "TFM110", "hooks"),
     "input with parameters": (program(driver="estimator.train(lambda n: input_fn())"), "TFM602", "lambda n"),

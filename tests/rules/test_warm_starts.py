@@ -1,0 +1,119 @@
+"""warm_start_from and the variables that an Estimator is asked for: what is written for them, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import run
+
+PROGRAM = """\
+import os
+
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[1.0]])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    outputs = tf.layers.dense(features, 1)
+    loss = tf.losses.mean_squared_error(labels, outputs)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def main(path, folder):
+    {before}
+    estimator = tf.estimator.Estimator(model_fn{given})
+    estimator.train(input_fn, steps=5)
+    {after}
+"""
+SETTINGS = "tf.estimator.WarmStartSettings"
+
+
+def migrated(before: str = "pass", given: str = "", after: str = "pass", style: str = "auto") -> tuple[str, list[str]]:
+    new, findings = run(PROGRAM.format(before=before, given=given, after=after), style=style)
+    return new, [finding.code for finding in findings if finding.severity is not Severity.MIGRATED]
+
+
+def manual(before: str = "pass", given: str = "", after: str = "pass", style: str = "auto") -> list[Finding]:
+    text = PROGRAM.format(before=before, given=given, after=after)
+    new, findings = run(text, style=style)
+    assert new == text
+    return [finding for finding in findings if finding.severity is Severity.MANUAL]
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "lines"),
+    [
+        ("pass", "'before'", ["warm_start(model, 'before')"]),
+        ("pass", "path", ["if path:", "    warm_start(model, path)"]),
+        ("pass", "os.path.join(path, 'before')", ["warm_start(model, os.path.join(path, 'before'))"]),
+        (
+            "pass",
+            f"{SETTINGS}(path, 'dense/', var_name_to_prev_var_name={{'a': 'b'}})",
+            ["warm_start(model, checkpoint=path, pattern='dense/', previous={'a': 'b'})"],
+        ),
+        (f"start = {SETTINGS}(path, '.*')", "start", ["warm_start(model, **start)"]),
+        (
+            f"start = None\n    if path:\n        start = {SETTINGS}(path)",
+            "start",
+            ["if start:", "    warm_start(model, **start)"],
+        ),
+    ],
+)
+def test_a_warm_start_goes_by_names_in_the_mapped_form(before: str, given: str, lines: list[str]) -> None:
+    new, codes = migrated(before, f", warm_start_from={given}")
+    assert "".join(f"    {line}\n" for line in ["model = model_fn(input_fn())", *lines]) in new
+    assert "import re\n" in new and "def warm_start(model, checkpoint" in new
+    assert {"TFM150", "TFM851"} <= set(codes)
+    assert manual(before, f", warm_start_from={given}", style="native")[0].code == "TFM146"
+
+
+def test_the_own_model_dir_is_no_other_start() -> None:
+    new, codes = migrated(given=", model_dir=folder, warm_start_from=folder")
+    assert "warm_start" not in new and "TF1Model" not in new
+    assert "TFM851" in codes
+
+
+@pytest.mark.parametrize(
+    ("before", "given"),
+    [
+        ("pass", f"{SETTINGS}(path, ['a', 'b'])"),
+        ("pass", f"{SETTINGS}(path, None)"),
+        ("pass", f"{SETTINGS}(path, var_name_to_vocab_info={{}})"),
+        (f"start = path\n    if path:\n        start = {SETTINGS}(path)", "start"),
+        ("pass", "lambda: path"),
+    ],
+)
+def test_other_warm_starts_are_refused(before: str, given: str) -> None:
+    assert "TFM146" in {finding.code for finding in manual(before, f", warm_start_from={given}")}
+
+
+@pytest.mark.parametrize("name", ["'global_step'", "tf.GraphKeys.GLOBAL_STEP"])
+def test_the_global_step_is_the_optimizers(name: str) -> None:
+    new, _ = migrated(after=f"print(estimator.get_variable_value({name}))", style="native")
+    assert "print(model.optimizer.iterations.numpy())" in new
+
+
+def test_variables_by_name_take_the_mapped_form() -> None:
+    after = "print(estimator.get_variable_value('dense/kernel'), estimator.get_variable_names())"
+    new, codes = migrated(after=after)
+    assert "print(variable_value(model, 'dense/kernel'), variable_names(model))" in new
+    assert {"TFM150", "TFM852"} <= set(codes)
+    assert manual(after=after, style="native")[0].code == "TFM853"
+    assert manual(after="print(estimator.get_variable_value(['a', 'b']))")[0].code == "TFM853"
+
+
+def test_variables_are_asked_for_behind_the_training() -> None:
+    text = PROGRAM.format(before="pass", given="", after="pass").replace(
+        "    estimator.train(input_fn, steps=5)\n",
+        "    print(estimator.get_variable_value('global_step'))\n"
+        "    tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=5), "
+        "tf.estimator.EvalSpec(input_fn))\n",
+    )
+    new, findings = run(text)
+    assert new == text
+    assert [finding.code for finding in findings if finding.severity is Severity.MANUAL] == ["TFM853"]
