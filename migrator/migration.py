@@ -15,7 +15,7 @@ from migrator.emit.driver import FileNames, choose_strategy, emit_driver, uses_o
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.helper import emit_helper
 from migrator.emit.mapped import MappedRewriter, Style, both_blocked, emit_mapped
-from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems
+from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
 from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
@@ -692,6 +692,9 @@ class _GroupMigration:
     def _model(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         if program.model_fn in models:
             return
+        if program.model.ready:
+            models[program.model_fn] = ready_model(program.model_fn), False
+            return
         file = program.model_file
         sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
@@ -1033,10 +1036,15 @@ class _MappedMigration(_GroupMigration):
     def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         functions: dict[cst.FunctionDef, MappedFunction] = {}
         for program in self.group.programs:
-            self._guarded(program.model_file, partial(self._read, program, functions))
+            if program.model.ready:
+                models[program.model_fn] = ready_model(program.model_fn), False
+            else:
+                self._guarded(program.model_file, partial(self._read, program, functions))
         region = {node: file for function in functions.values() for node, file in function.region.items()}
         for program in self.group.programs:
-            if program.model_fn not in functions:  # what would stay, so that only the rest is reported
+            if (
+                program.model_fn not in functions and not program.model.ready
+            ):  # what would stay, so that only the rest is reported
                 region.update(reach(self.project, program.model_file, program.model_fn))
         for path, file in self.group.files.items():
             self._rewriter(file).map(frozenset(n for n, where in region.items() if where.path == path), file)

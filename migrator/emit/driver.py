@@ -95,6 +95,10 @@ def choose_strategy(program: TrainingProgram, asked: Strategy) -> Strategy:
             message = "a hook ends the training: on a cluster every worker would have to stop after the same step"
             raise Blocked("TFM704", program.place.call, message)
         return Strategy.ONE_DEVICE
+    if program.model.ready:
+        if asked not in (Strategy.AUTO, Strategy.ONE_DEVICE) or mirrored:
+            raise Blocked("TFM704", program.place.call, "a model that is there already is trained on one device only")
+        return Strategy.ONE_DEVICE
     if asked is not Strategy.AUTO:
         return asked
     if mirrored:
@@ -181,7 +185,7 @@ class _Emitter:
         labelled = program.train_and_evaluate is not None or any(
             use.method in ("train", "evaluate") for use in program.all_uses
         )
-        if not mapped:
+        if not mapped and not program.model.ready:
             self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
         if has_predictor and uses_of(program, "predict"):
             watched = any("callbacks" in use.arguments for use in program.all_uses if use.method == "predict")
@@ -205,7 +209,9 @@ class _Emitter:
         self.helpers.append(build(self.names[wanted]))
 
     def _model_name(self) -> str:
-        """The user's own name for the Estimator, unless that name says Estimator."""
+        """The user's own name for the Estimator, unless that name says Estimator, or that of a model that is ready."""
+        if self.program.model.ready:
+            return self.file.code(self.program.model.callee)
         if "estimator" in self.program.variable.lower():
             return self._free("model")
         return self.program.variable
@@ -592,6 +598,8 @@ class _Emitter:
         the set-up goes before the statement, in the Estimator's own block, that uses the Estimator first.
         """
         program = self.program
+        if program.model.ready:
+            return "", None
         candidates: list[tuple[cst.BaseExpression | None, cst.Call, str]] = []
         if program.train_and_evaluate is not None:
             both = program.train_and_evaluate
@@ -682,6 +690,8 @@ class _Emitter:
         seed = program.config.get("tf_random_seed")
         if seed is not None:
             lines.append(f"tf.random.set_seed({self._text(seed)})")
+        if program.model.ready:
+            return lines, restore(plan) if program.train_and_evaluate is None and plan.model_dir is not None else []
         arguments = [dataset if self.mapped else f"{self.names['make_inputs']}({dataset})"]
         arguments = self._model_arguments(arguments[0])
         target = f"{self.model}, {self.names['predictor']}" if self.has_predictor and not self.mapped else self.model

@@ -41,6 +41,11 @@ class EmittedModel:
     hooks: SpecHooks = NO_SPEC_HOOKS
 
 
+def ready_model(node: cst.FunctionDef) -> EmittedModel:
+    """What stands for a model that the driver has already."""
+    return EmittedModel(node, (), (), (), False, frozenset(), {})
+
+
 def emit_model_function(
     function: ModelFunction,
     wants_predictor: bool,

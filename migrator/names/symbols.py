@@ -28,6 +28,7 @@ class Home:
 
 _CHECKED = {
     **{old: Home(new, signature) for old, (new, signature) in SIGNATURES.items()},
+    "tf.keras.layers.DenseFeatures": Home("tf.keras.layers.DenseFeatures"),  # of tf_keras
     "tf.data.Dataset": Home("tf.data.Dataset"),
     "tf.data.TextLineDataset": Home("tf.data.TextLineDataset"),
     "tf.data.TFRecordDataset": Home("tf.data.TFRecordDataset"),

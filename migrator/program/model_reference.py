@@ -29,7 +29,8 @@ class ModelReference:
     made in place, as (keyword, value), where "features" and "params" stand for what Estimator gives; None for the
     usual ones, followed by `more`, the arguments of a partial in place. `explained` are mentions that the new program
     keeps correct, `aliases` the other names of the function with their scopes, `builders` the functions it is made by,
-    `methods` the names of methods among these. `lambdas` is what lambdas that stay become, with their files.
+    `methods` the names of methods among these. `lambdas` is what lambdas that stay become, with their files. A `ready`
+    one is no function but a Keras model that the driver has already, which `callee` names.
     """
 
     file: ParsedFile
@@ -43,6 +44,7 @@ class ModelReference:
     builders: tuple[tuple[ParsedFile, cst.FunctionDef], ...] = ()
     methods: tuple[str, ...] = ()
     lambdas: dict[cst.CSTNode, tuple[ParsedFile, cst.BaseExpression]] = field(default_factory=dict)
+    ready: bool = False
 
 
 def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), is_method: bool = False) -> Parameters:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from migrator.program import tpu
+from migrator.program import ready, tpu
 from migrator.program.calls import bind, is_none, is_true, string
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.flow import Mentioning
@@ -33,7 +33,7 @@ from migrator.rules.hooks import Hooks, Tensors, read_hooks
 if TYPE_CHECKING:
     from migrator.program.handed import Handed
 
-_ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS)
+_ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS, *ready.ESTIMATORS)
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
 _TRAIN_SPEC = ("input_fn", "max_steps", "hooks", "saving_listeners")
 _EVAL_SPEC = ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs")
@@ -173,6 +173,8 @@ class TrainingProgram:
 
 def estimator_parameters(place: Place) -> Sequence[str]:
     """The parameters of the symbol that makes an Estimator."""
+    if place.name in ready.ESTIMATORS:
+        return ready.PARAMETERS
     return tpu.PARAMETERS if place.name in tpu.ESTIMATORS else _ESTIMATOR
 
 
@@ -234,10 +236,7 @@ class ProgramReader:
             if not is_none(bound.get("use_tpu")):
                 self.dropped.append(bound["use_tpu"])
         variable = self._assigned_name(self.place, "TFM103")
-        reference = bound.get("model_fn")
-        if reference is None:
-            raise Blocked("TFM104", self.place.call, "the Estimator is made without a model_fn")
-        models = find_models(self.project, self.mentioning, self.file, self.place.call, reference)
+        models = self._models(bound)
         model = models[0]
         config = self.read_config(bound.get("config"))
         model_dir = bound.get("model_dir")
@@ -281,6 +280,8 @@ class ProgramReader:
                 raise Blocked("TFM145", self.place.call, message)
         if self.folders and program.model_dir is None:
             raise Blocked("TFM103", self.folders[0], "the Estimator is asked for its model_dir, but was not given one")
+        if model.ready:
+            ready.check_uses(program.place.call, [use.method for use in program.all_uses])
         for one in programs:
             self._check_steady(one)
             self._check_surroundings(one)
@@ -306,6 +307,14 @@ class ProgramReader:
                         f"`{use.method}` before train_and_evaluate: the model has the checkpoint's values behind it"
                     )
                     raise Blocked("TFM853", use.place.call, message)
+
+    def _models(self, bound: Arguments) -> Sequence[ModelReference]:
+        if self.place.name in ready.ESTIMATORS:
+            return [ready.ready_model(self.file, self.scope, self.place.call, bound)]
+        reference = bound.get("model_fn")
+        if reference is None:
+            raise Blocked("TFM104", self.place.call, "the Estimator is made without a model_fn")
+        return find_models(self.project, self.mentioning, self.file, self.place.call, reference)
 
     def _unused_classes(self) -> list[cst.ClassDef]:
         """The hook classes that nothing names any more."""

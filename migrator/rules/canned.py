@@ -46,6 +46,17 @@ one of TensorFlow 1, and `verify` runs it as that. If it ran on TensorFlow 2, gi
 `loss_reduction` and its optimizer, and migrate again.
 """,
     ),
+    Rule(
+        "TFM194",
+        "an Estimator made of a Keras model is that model",
+        Severity.MANUAL,
+        """
+`tf.keras.estimator.model_to_estimator(keras_model=model)` goes, and the compiled model itself is trained and evaluated.
+The Estimator trained a copy of the model. So the program is refused where the model is used after that call, trained
+before it, or anything else than the name of a model that is compiled there. Predictions and exports of such an
+Estimator, which have the names of the model's outputs, and clusters are not carried over: call `model.predict`.
+""",
+    ),
 )
 
 # What a program can only mean TensorFlow 1 with, when it does not say compat.v1.

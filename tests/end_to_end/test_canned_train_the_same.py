@@ -68,3 +68,23 @@ def test_canned_estimator(name: str, servers: Servers, tmp_path: Path) -> None:
     drive = f"estimator.train(lambda: input_fn({labels}), steps=5)\nestimator.evaluate(lambda: input_fn({labels}))\n"
     new = prove(f"{DATA}estimator = {estimator}\n{drive}", servers, tmp_path)
     assert "estimator." not in new.replace("estimator.fit", "").replace("estimator.evaluate", "")
+
+
+KERAS = """\
+model = tf.keras.Sequential([tf.keras.layers.Dense(4, activation="relu", input_shape=(3,)), tf.keras.layers.Dense(1)])
+model.compile(optimizer=tf1.train.AdamOptimizer(0.01), loss="mse", metrics=["mae"])
+
+
+def arrays():
+    return tf.data.Dataset.from_tensor_slices((X, AGE[:, None] / 80.0)).batch(8)
+
+
+estimator = tf1.keras.estimator.model_to_estimator(keras_model=model)
+estimator.train(arrays, steps=5)
+estimator.evaluate(arrays)
+"""
+
+
+def test_an_estimator_of_a_keras_model(servers: Servers, tmp_path: Path) -> None:
+    new = prove(DATA + KERAS, servers, tmp_path)
+    assert "model.fit(arrays().take(5))" in new

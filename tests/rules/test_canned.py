@@ -200,3 +200,43 @@ def test_a_head_in_another_file() -> None:
     )
     results = run_project({"train.py": driver, "model.py": model})
     assert "create_estimator_spec" not in results["model.py"][0] and "tf.keras.Model" in results["model.py"][0]
+
+
+KERAS = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0], [2.0]], [[0.0], [1.0]])).batch(2)
+
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])
+model.compile(loss="mse", optimizer=tf.train.AdamOptimizer(0.1))
+estimator = tf.keras.estimator.model_to_estimator(keras_model=model)
+estimator.train(input_fn, steps=3)
+print(estimator.evaluate(input_fn))
+"""
+
+
+def test_an_estimator_of_a_keras_model() -> None:
+    new = migrated(KERAS)
+    assert "model_to_estimator" not in new and "model.fit(input_fn().take(3))" in new
+    assert "print(model.evaluate(input_fn(), return_dict=True))" in new and "make_inputs" not in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("print(", "model.predict([[1.0]])\nprint(", "is used after"),
+        ("estimator = ", "model.fit([[1.0]], [[1.0]])\nestimator = ", "model.fit"),
+        ("keras_model=model", "keras_model=build()", "by a name"),
+        ("keras_model=model", 'keras_model_path="m"', "keras_model_path"),
+        ("model.compile(", "print(", "not compiled"),
+        ("print(", "list(estimator.predict(input_fn))\nprint(", "predict"),
+    ],
+)
+def test_keras_models_that_are_refused(old: str, new: str, word: str) -> None:
+    text = KERAS.replace(old, new)
+    result, findings = run(text)
+    assert result == text
+    assert [f.code for f in findings if f.severity is Severity.MANUAL and word in f.message] == ["TFM194"]

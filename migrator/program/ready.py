@@ -1,0 +1,71 @@
+"""`tf.keras.estimator.model_to_estimator`: the compiled Keras model in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from migrator.program.body import Parameters
+from migrator.program.calls import is_none
+from migrator.program.model_reference import ModelReference
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.scopes import bindings, path_to
+
+ESTIMATORS = ("tf.keras.estimator.model_to_estimator",)
+PARAMETERS = (
+    *("keras_model", "keras_model_path", "custom_objects", "model_dir", "config", "checkpoint_format"),
+    *("use_v2_estimator", "metric_names_map", "export_outputs"),
+)
+_OPEN = ("keras_model_path", "custom_objects", "metric_names_map", "export_outputs")
+_TRAINING = ("fit", "fit_generator", "train_on_batch", "load_weights", "set_weights", "evaluate", "predict")
+
+
+def ready_model(
+    file: ParsedFile, scope: cst.CSTNode, call: cst.Call, bound: dict[str, cst.BaseExpression]
+) -> ModelReference:
+    """The model that an Estimator is made of. Raises Blocked (TFM194)."""
+    for key in _OPEN:
+        if not is_none(bound.get(key)):
+            raise Blocked("TFM194", bound[key], f"`{key}` of model_to_estimator is not carried over")
+    model = bound.get("keras_model")
+    if not isinstance(model, cst.Name):
+        raise Blocked("TFM194", model or call, "give model_to_estimator its Keras model by a name")
+    compiled = False
+    at = file.position(call)
+    # The name may stand for other models before and after.
+    given = [
+        file.position(node) for name, node in bindings(scope) if name == model.value and isinstance(node, cst.Name)
+    ]
+    first = max((place for place in given if place < at), default=None)
+    last = min((place for place in given if place > at), default=None)
+    for name in [n for n in name_nodes(scope) if n.value == model.value and n is not model]:
+        place = file.position(name)
+        if (first is not None and place <= first) or (last is not None and place >= last):
+            continue
+        if place > at:
+            raise Blocked(
+                "TFM194", name, f"`{model.value}` is used after an Estimator was made of it, which had a copy"
+            )
+        around = path_to(scope, name)
+        method = around[-2].attr.value if isinstance(around[-2], cst.Attribute) else None
+        compiled = compiled or method == "compile"
+        if method in _TRAINING:
+            raise Blocked("TFM194", name, f"`{model.value}.{method}` before an Estimator is made of it")
+    if not compiled:
+        raise Blocked("TFM194", model, f"`{model.value}` is not compiled here, so that it cannot be trained")
+    if first is None:
+        raise Blocked("TFM194", model, f"`{model.value}` is not made beside the Estimator")
+    function = cst.parse_module(f"def {model.value}(features):\n    pass\n").body[0]
+    assert isinstance(function, cst.FunctionDef)
+    parameters = Parameters("features", None, None, None, None, frozenset())
+    return ModelReference(file, function, parameters, model, ready=True)
+
+
+def check_uses(call: cst.Call, methods: Sequence[str]) -> None:
+    """Refuses what the model itself does otherwise than its Estimator (TFM194)."""
+    for method in methods:
+        if method not in ("train", "evaluate"):
+            raise Blocked(
+                "TFM194", call, f"`{method}` of an Estimator that is made of a Keras model is not carried over"
+            )
