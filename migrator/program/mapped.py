@@ -99,9 +99,6 @@ def read_mapped_function(
     if not specs.found:
         raise Blocked("TFM105", node.name, "the model_fn makes no EstimatorSpec itself")
     bound = {call: bind(call, SPEC, "tf.estimator.EstimatorSpec", "TFM105") for call in specs.found}
-    for arguments in bound.values():
-        if not is_none(arguments.get("scaffold")):
-            raise Blocked("TFM110", arguments["scaffold"], "`scaffold` of the EstimatorSpec is not carried over yet")
     hooks = read_spec_hooks(project, file, node, bound.values())
     own_statements = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
     train = own_statements

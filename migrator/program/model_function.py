@@ -27,6 +27,7 @@ from migrator.program.metrics import read_metrics
 from migrator.program.modes import PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
+from migrator.rules import scaffolds
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.losses import DataLoss
 from migrator.rules.metrics import Metric
@@ -230,12 +231,9 @@ class _Reader:
 
     def _hooks(self) -> SpecHooks:
         """The hooks of the specs, which are left out with the lines that made them."""
-        for _, bound in self.specs:
-            if not is_none(bound.get("scaffold")):
-                raise Blocked("TFM110", bound["scaffold"], "`scaffold` of the EstimatorSpec is not carried over yet")
         found = read_spec_hooks(self.project, self.file, self.node, [bound for _, bound in self.specs])
         nodes = found.nodes
-        lines = leftovers(self.file, self.node, nodes, may_go=lambda symbol: symbol.endswith("Hook"))
+        lines = leftovers(self.file, self.node, nodes, may_go=lambda s: s.endswith("Hook") or scaffolds.may_go(s))
         gone = {id(line) for line in lines}
         for index, statement in enumerate(self.statements):
             if id(statement.node) in gone or self._only_names(statement.node):

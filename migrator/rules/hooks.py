@@ -16,6 +16,7 @@ from migrator.rules.callbacks import as_callback, counts_steps, is_hook_base, st
 from migrator.rules.catalogue import call_rules
 from migrator.rules.early_stopping import StockCallback, read_early_stopping, stop_at_step, stop_prediction
 from migrator.rules.rule import Rule
+from migrator.rules.scaffolds import read_scaffolds
 
 RULES = (
     Rule(
@@ -210,6 +211,10 @@ def read_spec_hooks(
     nodes: list[cst.BaseExpression] = []
     classes: list[cst.ClassDef] = []
     stop: tuple[str, cst.BaseExpression] | None = None
+    specs = list(specs)
+    scaffolds, told = read_scaffolds(file, function, specs)
+    nodes += scaffolds
+    remarks.update((remark.node, remark) for remark in told)
     for bound in specs:
         for key, phase in _SPEC.items():
             found = read_hooks(file, function, bound.get(key), phase, project, inside=True)

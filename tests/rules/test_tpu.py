@@ -93,7 +93,7 @@ REFUSED = {
         "TFM145",
     ),
     "host call": (tpu(spec=", host_call=(f, [loss])"), "TFM110"),
-    "scaffold": (tpu(spec=", scaffold_fn=f"), "TFM110"),
+    "scaffold": (tpu(spec=", scaffold_fn=f"), "TFM855"),
     "tensors that do not fit": (tpu(tensors="[labels]"), "TFM501"),
 }
 

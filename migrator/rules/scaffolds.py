@@ -1,0 +1,123 @@
+"""Scaffolds of EstimatorSpecs: those that only say how checkpoints are kept are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.program.calls import bind, is_none
+from migrator.program.parsed import Blocked, ParsedFile
+from migrator.rules.rule import Rule
+
+SCAFFOLDS = ("tf.train.Scaffold", "tf.compat.v1.train.Scaffold")
+SAVERS = ("tf.train.Saver", "tf.compat.v1.train.Saver")
+
+RULES = (
+    Rule(
+        "TFM854",
+        "a scaffold that only keeps checkpoints",
+        Severity.REVIEW,
+        """
+`tf.train.Scaffold(saver=tf.train.Saver(max_to_keep=...))` says how many checkpoints an Estimator keeps, and
+`summary_op` what it reports: no number of the training depends on it, so that it is left out. The migrated program
+keeps the newest checkpoint, or one for each period of `save_checkpoints_steps`; delete old ones where that is too many.
+""",
+    ),
+    Rule(
+        "TFM855",
+        "a scaffold that may change the training",
+        Severity.MANUAL,
+        """
+An `init_fn` restores or changes variables before the training, initial and ready operations may do that too, and a
+saver of some variables (or of a `tf.train.Checkpoint`) leaves others out of the checkpoints, or gives them other names
+there for programs that read them. None of that is carried over. Where `init_fn` restores pretrained weights, give the
+Estimator `warm_start_from=tf.estimator.WarmStartSettings(checkpoint, vars_to_warm_start="scope/")` in its place, or
+call `tf.train.init_from_checkpoint` in the model_fn. Where the saver only picks what is saved, leave the scaffold out.
+""",
+    ),
+)
+
+_SCAFFOLD = (
+    *("init_op", "init_feed_dict", "init_fn", "ready_op", "ready_for_local_init_op", "local_init_op", "summary_op"),
+    *("saver", "copy_from_scaffold", "local_init_feed_dict"),
+)
+_SAVER = (
+    *("var_list", "reshape", "sharded", "max_to_keep", "keep_checkpoint_every_n_hours", "name", "restore_sequentially"),
+    *("saver_def", "builder", "defer_build", "allow_empty", "write_version", "pad_step_number"),
+    *("save_relative_paths", "filename"),
+)
+_KEEPING = frozenset(_SAVER) - {"var_list", "reshape", "saver_def", "builder"}
+
+
+def may_go(symbol: str) -> bool:
+    """Whether a call may be left out with the scaffold that it was made for."""
+    return symbol in (*SCAFFOLDS, *SAVERS, "tf.summary.merge_all")
+
+
+def read_scaffolds(
+    file: ParsedFile, function: cst.FunctionDef, specs: Iterable[Mapping[str, cst.BaseExpression]]
+) -> tuple[list[cst.BaseExpression], list[Blocked]]:
+    """The scaffolds of EstimatorSpecs, to be left out, and remarks. Raises Blocked (TFM855)."""
+    nodes: list[cst.BaseExpression] = []
+    remarks: list[Blocked] = []
+    for bound in specs:
+        given = bound.get("scaffold")
+        if given is None or is_none(given):
+            continue
+        nodes.append(given)
+        for value in _values(file, function, given):
+            if not is_none(value):
+                _check_scaffold(file, function, value)
+        remarks.append(Blocked("TFM854", given, "the scaffold is left out: it says how checkpoints are kept"))
+    return nodes, remarks
+
+
+def _check_scaffold(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> None:
+    if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SCAFFOLDS:
+        raise Blocked("TFM855", node, "this is not a `tf.train.Scaffold` made in the model_fn")
+    bound = bind(node, _SCAFFOLD, "tf.train.Scaffold", "TFM855")
+    for key, value in bound.items():
+        if is_none(value) or key == "summary_op":
+            continue
+        if key == "init_fn":
+            message = "the scaffold's `init_fn` may change where the training starts: `warm_start_from` is carried over"
+            raise Blocked("TFM855", value, message)
+        if key != "saver":
+            raise Blocked("TFM855", value, f"the scaffold's `{key}` may change the training: it is not carried over")
+        for saver in _values(file, function, value):
+            _check_saver(file, saver)
+
+
+def _check_saver(file: ParsedFile, node: cst.BaseExpression) -> None:
+    if is_none(node):
+        return
+    if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SAVERS:
+        message = "this saver is no `tf.train.Saver`: its checkpoints have other names, which other code may read"
+        raise Blocked("TFM855", node, message)
+    for key, value in bind(node, _SAVER, "tf.train.Saver", "TFM855").items():
+        if key not in _KEEPING and not is_none(value):
+            raise Blocked("TFM855", value, f"`{key}` of the saver: checkpoints of the new program hold everything")
+
+
+def _values(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What an expression may be: names are followed to what the model_fn gives them."""
+    if isinstance(node, cst.IfExp):
+        return [*_values(file, function, node.body), *_values(file, function, node.orelse)]
+    if not isinstance(node, cst.Name) or is_none(node):
+        return [node]
+    finder = _Given(node.value)
+    function.body.visit(finder)
+    return [one for value in finder.found for one in _values(file, function, value)] if finder.found else [node]
+
+
+class _Given(cst.CSTVisitor):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if any(isinstance(t.target, cst.Name) and t.target.value == self.name for t in node.targets):
+            self.found.append(node.value)
