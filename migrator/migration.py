@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from migrator.program.exports import Signatures, read_serving, signature_names
 from migrator.program.flow import InFile
 from migrator.program.handed import estimator_subclasses, read_handed_programs
 from migrator.program.helpers import HelperPlan, Scope, Stays
-from migrator.program.inlining import Inlined, inline_helpers
+from migrator.program.inlining import Inlined, inline_helpers, inline_training
 from migrator.program.layer_names import check_layer_names
 from migrator.program.mapped import MappedFunction, read_mapped_function
 from migrator.program.model_function import read_model_function
@@ -1032,6 +1031,7 @@ class _MappedMigration(_GroupMigration):
     ) -> None:
         super().__init__(project, group, asked, blocked_files, references, everything)
         self.reasons = reasons
+        self.unread: dict[cst.FunctionDef, tuple[Blocked, ...]] = {}
 
     def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         functions: dict[cst.FunctionDef, MappedFunction] = {}
@@ -1062,9 +1062,7 @@ class _MappedMigration(_GroupMigration):
     def _read(self, program: TrainingProgram, functions: dict[cst.FunctionDef, MappedFunction]) -> None:
         if program.model_fn in functions:
             return
-        inlined = Inlined(program.model_fn, (), frozenset())
-        with suppress(Blocked):  # then the model_fn has to say itself how it trains
-            inlined = inline_helpers(self.project, program.model)
+        inlined, self.unread[program.model_fn] = inline_training(self.project, program.model)
         function = read_mapped_function(
             self.project, program.model_file, program.model_fn, program.model.parameters, inlined.node
         )
@@ -1088,7 +1086,13 @@ class _MappedMigration(_GroupMigration):
             self.signatures[program.model_fn] = signatures
             self.remarks[file.path] += signatures.remarks
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
-        emitted = emit_mapped(function, self._rewriter(file), wants, self._training(program))
+        try:
+            emitted = emit_mapped(function, self._rewriter(file), wants, self._training(program))
+        except Blocked as problem:
+            unread = self.unread[program.model_fn]
+            if problem.code != "TFM403" or not unread:
+                raise
+            raise Blocked(problem.code, problem.node, f"{problem.message}: {unread[0].message}") from problem
         emitted = replace(emitted, hooks=function.hooks)
         self.remarks[file.path] += function.hooks.remarks
         self._hooks_of_specs(file, program, function.hooks)

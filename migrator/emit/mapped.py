@@ -28,6 +28,7 @@ from migrator.rules import catalogue, mapped
 from migrator.rules.layers import runs_updates
 from migrator.rules.metrics import is_metric
 from migrator.rules.rewriter import Rewriter
+from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.rules.site import CallRule, TrainingContext
 
 CLASS = "TF1Model"
@@ -183,6 +184,7 @@ class MappedRewriter(FileRewriter):
         self.pairs = {k: v for node in region for k, v in metric_pairs(file, node).items()}
         self._inside = 0
         self._shared: set[cst.CSTNode] = set()
+        self._left_out: set[cst.CSTNode] = set()
         self._negative: set[cst.CSTNode] = set()
         return self
 
@@ -232,7 +234,12 @@ class MappedRewriter(FileRewriter):
             self._consumed.add(node.func)
             if name == "tf.logging.set_verbosity":
                 self._consumed.update(arg.value for arg in node.args)
+            if name == "tf.estimator.EstimatorSpec":
+                self._left_out |= {arg for index, arg in enumerate(node.args) if _key(arg, index) not in KEPT}
         return True
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        return node not in self._left_out and super().visit_Arg(node)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         if not self._inside:
@@ -243,7 +250,7 @@ class MappedRewriter(FileRewriter):
         if name is None:
             return updated_node
         try:
-            return self._call(mapped.known_as(name), original_node, updated_node)
+            return self._call(name, original_node, updated_node)
         except Blocked as problem:
             self.problems.append(Blocked(problem.code, original_node, problem.message))
             return updated_node
@@ -324,7 +331,7 @@ class MappedRewriter(FileRewriter):
                 return cst.parse_expression(
                     f"tf.add_n(tf.compat.v1.losses.get_losses()) + sum({self.model}.losses)"
                 ).with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-        if name in ("tf.train.get_global_step", "tf.train.get_or_create_global_step") and not call_node.args:
+        if name in GLOBAL_STEPS and not call_node.args:
             return cst.parse_expression(f"{self.model}.optimizer.iterations")
         if name == "tf.get_collection":
             bound = bind(call_node, ("key", "scope"), name, "TFM151")
@@ -347,7 +354,6 @@ class MappedRewriter(FileRewriter):
         return updated.with_changes(args=kept)
 
     def _reference(self, name: str, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
-        name = mapped.known_as(name)
         if not self._inside and home(name) is None and mapped.may_stay_outside(name) and name not in MODE_KEYS:
             return cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}")
         if not self._inside or name in MODE_KEYS or name.startswith(("tf.flags", "tf.app.flags")):
@@ -465,11 +471,16 @@ def _negated(test: cst.BaseExpression) -> cst.BaseExpression:
     return cst.UnaryOperation(cst.Not(), inner)
 
 
+def _key(arg: cst.Arg, index: int) -> str:
+    """The parameter of an EstimatorSpec that an argument is for."""
+    return arg.keyword.value if arg.keyword is not None else SPEC[index]
+
+
 def _spec(original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
     """An EstimatorSpec as a dict of what is kept of it, laid out as the call was."""
     kept: list[tuple[str, cst.Arg]] = []
     for index, (old, new) in enumerate(zip(original.args, updated.args, strict=True)):
-        key = old.keyword.value if old.keyword is not None else SPEC[index]
+        key = _key(old, index)
         if key in KEPT:
             kept.append((KEPT[key], new))
     elements = [cst.DictElement(cst.SimpleString(f'"{key}"'), arg.value, comma=arg.comma) for key, arg in kept]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from migrator.names.bindings import Binding, dotted, read_bindings
+from migrator.names.private import PUBLIC
 from migrator.names.symbols import MODE_KEYS, home
 
 __all__ = ["SWITCHES", "ImportMap", "canonical", "dotted", "imports_tensorflow", "read_imports"]
@@ -37,7 +38,7 @@ _STAR_NAMES = ("estimator", "contrib", "layers", "losses", "train")
 
 
 def canonical(name: str) -> str:
-    """`tf.X` for whatever way `name` spells the TensorFlow module; other names as they are."""
+    """`tf.X` for whatever way `name` spells the TensorFlow module, or a symbol of it; other names as they are."""
     changed = True
     while changed:
         changed = False
@@ -45,7 +46,7 @@ def canonical(name: str) -> str:
             if name == prefix or name.startswith(prefix + "."):
                 name, changed = short + name[len(prefix) :], True
                 break
-    return name
+    return PUBLIC.get(name, name)
 
 
 def _is_tensorflow(name: str | None) -> bool:

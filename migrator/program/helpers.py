@@ -16,6 +16,11 @@ from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, method_of, path_to
 
+_STEPPING = (
+    *("tf.train.", "tf.gradients", "tf.contrib.layers.optimize_loss", "tf.contrib.training.", "tf.contrib.opt."),
+    "tf.contrib.slim.learning.",
+)
+_ENTROPY = "cross_entropy"
 _TRAINING = (
     "tf.losses.",
     "tf.metrics.",
@@ -117,8 +122,18 @@ class _References(cst.CSTVisitor):
         self.functions.append(node.func)
 
 
-def touches_training(project: Project, file: ParsedFile, helper: cst.FunctionDef) -> bool:
-    """Whether a function, or one that it calls, makes losses, metrics, summaries, training or EstimatorSpecs."""
+def trains(project: Project, file: ParsedFile, helper: cst.FunctionDef) -> bool:
+    """Whether a function, or one that it calls, applies gradients or reads the global step."""
+    return touches_training(project, file, helper, _STEPPING)
+
+
+def touches_training(
+    project: Project, file: ParsedFile, helper: cst.FunctionDef, prefixes: tuple[str, ...] = ()
+) -> bool:
+    """Whether a function, or one that it calls, makes losses, metrics, summaries, training or EstimatorSpecs.
+
+    With `prefixes`: whether one has symbols that start so, or applies gradients.
+    """
     seen: set[cst.FunctionDef] = set()
     queue = [(file, helper)]
     while queue:
@@ -128,7 +143,7 @@ def touches_training(project: Project, file: ParsedFile, helper: cst.FunctionDef
         seen.add(function)
         finder = _References(where)
         function.body.visit(finder)
-        told = [name for name in finder.symbols if name.startswith(_TRAINING) or "cross_entropy" in name]
+        told = [n for n in finder.symbols if n.startswith(prefixes or _TRAINING) or (not prefixes and _ENTROPY in n)]
         applied = {f.attr.value for f in finder.functions if isinstance(f, cst.Attribute)} & _APPLYING
         if applied or any(not name.endswith("Optimizer") for name in told):
             return True  # a function that only makes an optimizer may stay

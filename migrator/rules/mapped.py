@@ -186,35 +186,6 @@ _KEPT = (
 )
 
 
-_CELLS = (
-    *("BasicRNNCell", "BasicLSTMCell", "LSTMCell", "GRUCell", "MultiRNNCell", "DropoutWrapper", "ResidualWrapper"),
-    *("DeviceWrapper", "RNNCell", "LSTMStateTuple"),
-)
-# The same objects of TensorFlow 1.15 under another name.
-_SAME = {
-    **{f"tf.contrib.rnn.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
-    **{f"tf.python.ops.rnn_cell.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
-    **{f"tf.python.ops.rnn_cell_impl.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
-    "tf.contrib.rnn.static_rnn": "tf.nn.static_rnn",
-    "tf.contrib.rnn.static_bidirectional_rnn": "tf.nn.static_bidirectional_rnn",
-    "tf.python.layers.core.Dense": "tf.layers.Dense",
-    "tf.python.layers.core.dense": "tf.layers.dense",
-    "tf.contrib.framework.get_or_create_global_step": "tf.train.get_or_create_global_step",
-    "tf.contrib.framework.get_global_step": "tf.train.get_global_step",
-    "tf.contrib.feature_column.shared_embedding_columns": "tf.feature_column.shared_embedding_columns",
-    **{
-        f"{module}.{name}": f"tf.nest.{name}"
-        for module in ("tf.python.util.nest", "tf.contrib.framework.nest")
-        for name in ("map_structure", "flatten", "pack_sequence_as", "assert_same_structure")
-    },
-}
-
-
-def known_as(name: str) -> str:
-    """The public name of a symbol that TensorFlow 1 has under two names."""
-    return _SAME.get(name, name)
-
-
 @lru_cache(maxsize=1)
 def _compat() -> frozenset[str]:
     data = json.loads(Path(migrator.names.__file__).with_name("compat.json").read_text(encoding="utf-8"))

@@ -39,7 +39,9 @@ def model_fn(features, labels, mode):
     update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
     with tf.control_dependencies(update_ops):
         train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+    hook = tf.train.LoggingTensorHook({{"loss": loss}}, 5)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=train_op, eval_metric_ops=metrics, training_hooks=[hook])
 
 
 estimator = tf.estimator.Estimator(model_fn)

@@ -171,6 +171,23 @@ def test_a_helper_that_trains_is_read_through_and_goes() -> None:
     ) in new
 
 
+def test_hooks_of_a_spec_that_only_tell_are_left_out() -> None:
+    hook = "tf.train.LoggingTensorHook({'loss': loss}, 10)"
+    new, findings = run(program(network=SCOPED, spec=f", training_hooks=[{hook}]"), style="mapped")
+    assert "Hook" not in new
+    assert any(f.severity is Severity.REVIEW and "LoggingTensorHook" in f.message for f in findings)
+    assert codes(program(network=SCOPED, spec=", training_hooks=[tf.train.StopAtStepHook(last_step=3)]")) == ["TFM110"]
+
+
+def test_private_names_of_public_symbols() -> None:
+    text = program(network="cell = rnn.GRUCell(3)\nnest.flatten(net)").replace(
+        "import tensorflow as tf\n",
+        "import tensorflow as tf\nfrom tensorflow.contrib import rnn\nfrom tensorflow.python.util import nest\n",
+    )
+    new = run(text, style="mapped")[0]
+    assert "cell = tf.compat.v1.nn.rnn_cell.GRUCell(3)\n        tf.nest.flatten(net)\n" in new
+
+
 def test_predictions_are_read_as_tensorflow_1_reads_them() -> None:
     text = METRICS.replace("tf.metrics.mean_absolute_error(labels, logits)", "tf.metrics.precision(labels, logits)")
     assert "(tf.keras.metrics.Precision, labels, tf.cast(logits, tf.bool))" in run(text, style="mapped")[0]

@@ -1,0 +1,39 @@
+"""Private names that are read as public ones mean the same objects in a true TensorFlow 1.15.5."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from migrator.names.private import PUBLIC
+
+PYTHON = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON", "")
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.skipif(not PYTHON, reason="no TensorFlow 1.15.5: TF_MIGRATE_TENSORFLOW1_PYTHON is not set"),
+]
+COMPARE = """
+import functools, importlib, json, sys
+import tensorflow as tf
+
+def found(name):
+    first, *parts, last = name.split(".")
+    if parts[:1] == ["python"]:
+        return getattr(importlib.import_module(".".join(["tensorflow", *parts])), last)
+    return functools.reduce(getattr, [*parts, last], tf)
+
+names = json.load(sys.stdin)
+print(json.dumps([[private, public] for private, public in names.items() if found(private) is not found(public)]))
+"""
+
+
+def test_they_are_the_same_objects() -> None:
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    done = subprocess.run(
+        [PYTHON, "-c", COMPARE], input=json.dumps(PUBLIC), env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == []
