@@ -23,6 +23,7 @@ from migrator.program.model_reference import ModelReference, find_models
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.run_config import read_run_config
 from migrator.program.scopes import bindings, free_names, mentions_of, path_to, rebound, returns_in
+from migrator.program.tensor_names import tensor_names
 from migrator.program.training import (
     Arguments,
     Place,
@@ -31,6 +32,7 @@ from migrator.program.training import (
     Use,
     estimator_parameters,
 )
+from migrator.rules.hooks import Tensors
 from migrator.rules.inputs import check_returns
 
 _KEPT = ("model_dir", "params", "eval_dir", "latest_checkpoint")
@@ -108,6 +110,7 @@ class _HandedReader:
         self.gone_parameters: list[tuple[ParsedFile, cst.FunctionDef, cst.Param]] = []
         self.remarks: list[tuple[ParsedFile, Blocked]] = []
         self.tells = False
+        self.tensors: Tensors = lambda name: None
 
     def read(self) -> list[TrainingProgram]:
         place = self.place
@@ -124,6 +127,7 @@ class _HandedReader:
         self._warm_start(bound.get("warm_start_from"))
         models = find_models(self.project, self.mentioning, self.file, place.call, reference)
         subclass = self._subclass()
+        self.tensors = tensor_names(self.project, models)
         flow = self._flow(subclass)
         reader = self._reader(self.file, place.function)
         config = self._config(reader, bound.get("config"))
@@ -287,6 +291,7 @@ class _HandedReader:
             self.readers[key] = ProgramReader(
                 self.project, self.mentioning, file, place, self.places.get(file.path, ())
             )
+            self.readers[key].tensors = self.tensors
         return self.readers[key]
 
     def _surroundings(self, reader: ProgramReader) -> None:

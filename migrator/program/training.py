@@ -28,6 +28,7 @@ from migrator.program.scopes import (
 )
 from migrator.program.session_config import Session, read_session
 from migrator.program.starts import VARIABLES, WarmStart, read_warm_start
+from migrator.program.tensor_names import tensor_names
 from migrator.rules.hooks import Hooks, Tensors, read_hooks
 
 if TYPE_CHECKING:
@@ -237,6 +238,7 @@ class ProgramReader:
                 self.dropped.append(bound["use_tpu"])
         variable = self._assigned_name(self.place, "TFM103")
         models = self._models(bound)
+        self.tensors = tensor_names(self.project, models)
         model = models[0]
         config = self.read_config(bound.get("config"))
         model_dir = bound.get("model_dir")

@@ -32,8 +32,8 @@ something else in the graph waits for the step: a hook that ends the training by
 one step more. The loss is
 `logs["loss"]`, and the callback calls `self.model.reset_metrics()` before each batch, because Keras reports the mean
 since the start of the epoch otherwise (so the progress bar shows the loss of the last batch, as the Estimator's log
-did). On parameter servers Keras refuses callbacks that act on batches: a program that may run there ends with its
-error message at once.
+did). On parameter servers Keras refuses callbacks that act on batches: there the program trains
+without them.
 """,
     ),
     Rule(

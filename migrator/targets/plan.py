@@ -56,11 +56,19 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
 
     One saves the weights and the optimizer under `name` after every epoch, where the program has a model_dir.
     """
-    found = list(plan.callbacks) + list(more)
+    found = without_servers(plan, [*plan.callbacks, *more])
     if plan.model_dir is not None:
         arguments = [f'os.path.join({plan.model_dir}, "{name}")', "save_weights_only=True"]
         found.insert(0, call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2))
     return as_argument(found, plan.indent, depth)
+
+
+def without_servers(plan: TrainingPlan, callbacks: Sequence[str]) -> list[str]:
+    """Callbacks of a training: none on parameter servers, where Keras refuses those that act on batches."""
+    if not callbacks or not plan.strategy.parameter_servers:
+        return list(callbacks)
+    given = callbacks[0][1:] if len(callbacks) == 1 and callbacks[0].startswith("*") else f"[{', '.join(callbacks)}]"
+    return [f'*([] if "ps" in {plan.resolver}.cluster_spec().jobs else {given})']
 
 
 def as_argument(callbacks: Sequence[str], indent: str, depth: int) -> list[str]:
