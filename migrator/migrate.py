@@ -20,10 +20,12 @@ class Options:
     """What the user chose: the strategy (auto, one-device, parameter-server, multi-worker-mirrored) and the style.
 
     The style is native, mapped (the model_fn stays TensorFlow 1 code) or auto: native, or mapped where that is blocked.
+    `keras` is the generation of Keras that is written for, "2" or "3".
     """
 
     strategy: str = "auto"
     style: str = "auto"
+    keras: str = "2"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     if any("stimator" in source.text for source in relevant):
         from migrator.migration import migrate_project
 
-        texts, findings = migrate_project(everything, options.strategy, options.style)
+        texts, findings = migrate_project(everything, options.strategy, options.style, options.keras)
         estimators = set(around_programs(everything))
     if any(may_be_modern(source.text) for source in relevant if source.path not in estimators):
         from migrator.modern import modernize

@@ -44,9 +44,10 @@ from migrator.program.training import (
     read_programs,
 )
 from migrator.program.variable_order import check_order
-from migrator.rules import hparams
+from migrator.rules import hparams, keras3
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.callbacks import as_callback
+from migrator.rules.generation import GENERATIONS, Keras
 from migrator.rules.hooks import Hooks, SpecHooks, find_class
 from migrator.rules.inputs import rewrite_returns
 from migrator.rules.layers import runs_updates
@@ -73,7 +74,7 @@ class _Group:
 
 
 def migrate_project(
-    texts: Mapping[Path, str], strategy: str, style: str = "auto"
+    texts: Mapping[Path, str], strategy: str, style: str = "auto", keras: str = "2"
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """Returns the new texts of the files that change, and all findings by file."""
     findings: dict[Path, list[Finding]] = {}
@@ -94,7 +95,7 @@ def migrate_project(
     references = _references_to_models(project, everything, programs, places)
     for group in _groups(project, programs):
         texts_of_group, group_findings = _migrate_group(
-            project, group, Strategy(strategy), Style(style), blocked, references, everything
+            project, group, Strategy(strategy), Style(style), blocked, references, everything, GENERATIONS[keras]
         )
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
@@ -348,15 +349,24 @@ def _migrate_group(
     blocked_files: Mapping[Path, Path],
     references: References,
     everything: Everything,
+    keras: Keras,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """New texts of a group's files, or none of them and what stood in the way."""
     native: dict[Path, list[Finding]] = {}
+    if style is Style.MAPPED and not keras.runs_tensorflow1:
+        message = "the mapped style runs TensorFlow 1 code in a model, which only Keras 2 can: leave `--keras 3` out"
+        for program in group.programs:
+            finding = program.file.finding("TFM870", Severity.MANUAL, program.place.call, message)
+            native.setdefault(program.file.path, []).append(finding)
+        return {}, native
     if style is not Style.MAPPED:
-        texts, native = _GroupMigration(project, group, asked, blocked_files, references, everything).run()
-        if texts or style is Style.NATIVE:
+        texts, native = _GroupMigration(project, group, asked, blocked_files, references, everything, keras).run()
+        if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
             return texts, native
     reasons = [finding for findings in native.values() for finding in findings]
-    texts, findings = _MappedMigration(project, group, asked, blocked_files, references, everything, reasons).run()
+    texts, findings = _MappedMigration(
+        project, group, asked, blocked_files, references, everything, keras, reasons
+    ).run()
     if texts or style is Style.MAPPED:
         return texts, findings
     return {}, both_blocked(native, findings)
@@ -368,6 +378,7 @@ class _Rewriter(FileRewriter):
     def prepare(self, module: cst.Module, changes: FileChanges) -> _Rewriter:
         super().prepare(module, changes)
         self.before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        self.network: Collection[cst.CSTNode] = ()  # functions that build networks
         return self
 
     def is_gone(self, node: cst.CSTNode) -> bool:
@@ -376,6 +387,9 @@ class _Rewriter(FileRewriter):
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
+        if original_node in self.network and isinstance(new, cst.FunctionDef):
+            if original_node not in self.changes.statements:
+                new = self.of_network(new, original_node.name)
         if original_node not in self.before:
             return new
         first, *rest = self.before[original_node]
@@ -409,8 +423,10 @@ class _GroupMigration:
         blocked_files: Mapping[Path, Path],
         references: References,
         everything: Everything,
+        keras: Keras,
     ) -> None:
         self.project = project
+        self.keras = keras
         self.group = group
         self.asked = asked
         self.blocked_files = blocked_files
@@ -437,7 +453,8 @@ class _GroupMigration:
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
         self.training = {
-            path: TrainingContext(sparse=sparse, taken=set(file.names)) for path, file in group.files.items()
+            path: TrainingContext(sparse=sparse, taken=set(file.names), keras=keras)
+            for path, file in group.files.items()
         }
         for path, rewriter in self.rewriters.items():
             rewriter.training = self.training[path]
@@ -480,6 +497,8 @@ class _GroupMigration:
             if program.model_fn in models:
                 self._guarded(program.file, partial(self._driver, program, models))
         self._place_helpers()
+        for rewriter in self.rewriters.values():
+            rewriter.network = self.plan.visited.keys()
         texts = {path: self._finish(file) for path, file in self.group.files.items()}
         self._dropped_regularizers()
         foreign = self._blocked_elsewhere()
@@ -710,7 +729,7 @@ class _GroupMigration:
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
             self.plan.add(self.project, scope, function.body.names, calls)
             check_layer_names(self.project, scope, calls)
-            replicas = any(choose_strategy(p, self.asked).mirrored_workers for p in sharing)
+            replicas = any(self._strategy(p).mirrored_workers for p in sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
@@ -741,8 +760,30 @@ class _GroupMigration:
 
     def _training(self, program: TrainingProgram) -> TrainingContext:
         """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
+        strategy = self._strategy(program)
+        return replace(
+            self.training[program.model_file.path],
+            per_replica=strategy is Strategy.MULTI_WORKER_MIRRORED and not self.keras.clips_per_replica,
+        )
+
+    def _strategy(self, program: TrainingProgram) -> Strategy:
+        """The strategy of a program. Raises Blocked (TFM704, TFM872)."""
+        if program.model.ready and self.keras.number == 3:
+            message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
+            raise Blocked("TFM870", program.place.call, message)
         strategy = choose_strategy(program, self.asked)
-        return replace(self.training[program.model_file.path], per_replica=strategy is Strategy.MULTI_WORKER_MIRRORED)
+        if self.keras.fits_on_clusters or not strategy.cluster:
+            return strategy
+        if strategy is not Strategy.AUTO:
+            raise Blocked("TFM872", program.place.call, "Keras 3 fits on no cluster: leave `--keras 3` out")
+        if any("TF_CONFIG" in file.text for file in self.group.files.values()):
+            message = "the program reads or writes TF_CONFIG, and Keras 3 fits on no cluster: leave `--keras 3` out"
+            raise Blocked("TFM872", program.place.call, message)
+        message = "the new program trains in its own process, whatever TF_CONFIG says"
+        remark = Blocked("TFM873", program.place.call, message)
+        if remark not in self.remarks[program.file.path]:
+            self.remarks[program.file.path].append(remark)
+        return Strategy.ONE_DEVICE
 
     def _inputs(self, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
         rewriter = self.rewriters[path]
@@ -858,7 +899,7 @@ class _GroupMigration:
     def _driver(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         emitted, of_dicts = models[program.model_fn]
         file = program.file
-        strategy = choose_strategy(program, self.asked)
+        strategy = self._strategy(program)
         shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None)
         known = self.driven.setdefault(program.place.call, shape)
         if known != shape:
@@ -887,6 +928,7 @@ class _GroupMigration:
             self.signatures.get(program.model_fn, Signatures()).names,
             self.mapped,
             emitted.hooks.stop,
+            self.keras,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -899,7 +941,7 @@ class _GroupMigration:
                 changes.helpers.append(helper)
         changes.needs |= driver.needs
         for changes_of_file in self.changes.values():
-            changes_of_file.legacy_keras = True  # whichever module is imported first must choose
+            changes_of_file.keras = self.keras  # whichever module is imported first must choose
             changes_of_file.on_cluster |= strategy.cluster
         self.remarks[file.path] += driver.remarks
         if strategy.parameter_servers and emitted is not None:
@@ -915,6 +957,9 @@ class _GroupMigration:
     def _trainer(self, program: TrainingProgram, has_predictor: bool, of_dicts: bool) -> None:
         """A class in the place of an Estimator that is handed around."""
         assert program.handed is not None
+        if self.keras.number == 3:
+            message = "an Estimator that is handed around was not tried on Keras 3: leave `--keras 3` out"
+            raise Blocked("TFM870", program.place.call, message)
         group = [p.handed for p in self.group.programs if p.handed is not None]
         seen = {node for handed in group for node in handed.flow.seen}
         stranger = program.handed.flow.stranger(seen)
@@ -936,7 +981,7 @@ class _GroupMigration:
         changes.helpers += [helper for helper in made.helpers if helper not in changes.helpers]
         changes.needs |= made.needs
         for changes_of_file in self.changes.values():
-            changes_of_file.legacy_keras = True
+            changes_of_file.keras = self.keras
         if made.before:
             around = path_to(program.file.module, program.place.call)
             line = next(
@@ -985,11 +1030,28 @@ class _GroupMigration:
         changes.needs |= self.rewriters[file.path].needs | training.needs
         self.remarks[file.path] += [*self.rewriters[file.path].remarks, *training.remarks]
         changes.classes.update(self.rewriters[file.path].classes)
+        if not self.keras.symbolic_tensorflow:
+            self._on_keras3(file, module)
         for name in sorted(changes.classes.keys() & file.names):
             self.problems[file.path].append(Blocked("TFM224", None, f"the file needs a class `{name}`: rename yours"))
         changes.classes.update(training.helpers)
         module = insert_classes(module, changes.classes)
         return finish_imports(module, changes).code
+
+    def _on_keras3(self, file: ParsedFile, module: cst.Module) -> None:
+        """Classes that the file needs in their form for Keras 3, and what of it has none."""
+        changes = self.changes[file.path]
+        place = next((p.place.call for p in self.group.programs if p.file is file), None)
+        for name, text in list(changes.classes.items()):
+            new = keras3.class_text(name, text)
+            if new is None:
+                message = f"`{name}`, which the new file would need, was not tried on Keras 3: leave `--keras 3` out"
+                self.problems[file.path].append(Blocked("TFM870", place, message))
+            else:
+                changes.classes[name] = new
+        for name in keras3.foreign_names(module):
+            message = f"`{name}` does not exist on Keras 3, or was not tried there: leave `--keras 3` out"
+            self.problems[file.path].append(Blocked("TFM870", place, message))
 
     def _findings(self, refused: bool) -> dict[Path, list[Finding]]:
         found: dict[Path, list[Finding]] = {}
@@ -1027,9 +1089,10 @@ class _MappedMigration(_GroupMigration):
         blocked_files: Mapping[Path, Path],
         references: References,
         everything: Everything,
+        keras: Keras,
         reasons: Sequence[Finding],
     ) -> None:
-        super().__init__(project, group, asked, blocked_files, references, everything)
+        super().__init__(project, group, asked, blocked_files, references, everything, keras)
         self.reasons = reasons
         self.unread: dict[cst.FunctionDef, tuple[Blocked, ...]] = {}
 

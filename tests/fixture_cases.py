@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 if sys.version_info >= (3, 11):
@@ -18,8 +18,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "fixtures"
 class FixtureCase:
     """A TensorFlow 1 program, the expected migrated program, and how the two are compared.
 
-    `cluster` is what `--cluster` gets (empty: one process without TF_CONFIG), `style` what `--style` got. `script` is
-    the file that is run, of the same name on both sides, where a side has several files.
+    `cluster` is what `--cluster` gets (empty: one process without TF_CONFIG), `style` and `keras` what these options
+    got. `script` is the file that is run, of the same name on both sides, where a side has several files. What `--keras
+    3` makes of a program is beside what Keras 2 gets, in keras3.py or keras3/.
     """
 
     name: str
@@ -29,6 +30,7 @@ class FixtureCase:
     strategy: str
     style: str
     script: str | None
+    keras: str = "2"
 
     @property
     def original(self) -> Path:
@@ -36,7 +38,12 @@ class FixtureCase:
 
     @property
     def migrated(self) -> Path:
-        return self.folder / "migrated" / self.script if self.script else self.folder / "migrated.py"
+        return self.folder / self.output / self.script if self.script else self.folder / f"{self.output}.py"
+
+    @property
+    def output(self) -> str:
+        """The name of the expected file, or folder of files."""
+        return "migrated" if self.keras == "2" else "keras3"
 
     @property
     def original_files(self) -> list[Path]:
@@ -44,7 +51,7 @@ class FixtureCase:
 
     def migrated_file(self, original: Path) -> Path:
         """The expected counterpart of one original file."""
-        return self.folder / "migrated" / original.name if self.script else self.migrated
+        return self.folder / self.output / original.name if self.script else self.migrated
 
 
 def load_cases() -> list[FixtureCase]:
@@ -52,15 +59,16 @@ def load_cases() -> list[FixtureCase]:
     cases = []
     for path in sorted(FOLDER.glob("*/case.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        cases.append(
-            FixtureCase(
-                name=path.parent.name,
-                folder=path.parent,
-                shows=data["shows"],
-                cluster=data.get("cluster", ""),
-                strategy=data.get("strategy", "auto"),
-                style=data.get("style", "native"),
-                script=data.get("script"),
-            )
+        case = FixtureCase(
+            name=path.parent.name,
+            folder=path.parent,
+            shows=data["shows"],
+            cluster=data.get("cluster", ""),
+            strategy=data.get("strategy", "auto"),
+            style=data.get("style", "native"),
+            script=data.get("script"),
         )
+        cases.append(case)
+        if data.get("keras3", False):
+            cases.append(replace(case, name=f"{case.name}_keras3", keras="3"))
     return cases

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("auto", "one-device", "parameter-server", "multi-worker-mirrored")
 STYLES = ("auto", "native", "mapped")
+KERAS = ("2", "3")
 STDIN = Path("<stdin>")
 
 
@@ -30,6 +31,7 @@ class Settings:
 
     strategy: str = "auto"
     style: str = "auto"
+    keras: str = "2"
     diff: bool = False
     check: bool = False
 
@@ -74,6 +76,13 @@ class _Rewritten:
     "runs); auto takes mapped where native is blocked.",
 )
 @click.option(
+    "--keras",
+    type=click.Choice(KERAS),
+    default="2",
+    show_default=True,
+    help="The generation of Keras that the new programs run on: 2 (tf_keras) for every strategy, or 3 for one device.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -89,6 +98,7 @@ def command(
     check: bool,
     strategy: str,
     style: str,
+    keras: str,
     form: str,
     quiet: bool,
     verbose: bool,
@@ -100,7 +110,7 @@ def command(
     for PATH the program is read from stdin and written to stdout, and the report goes to stderr, as it does
     with --diff.
     """
-    settings = Settings(strategy, style, diff, check)
+    settings = Settings(strategy, style, keras, diff, check)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
     if Path("-") in paths:
@@ -181,7 +191,7 @@ def _migrated(inputs: Sequence[Source | Finding], settings: Settings) -> list[_R
     # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
     unix = [replace(source, text=unified(source.text)) for source in sources]
     try:
-        results = migrate(unix, Options(strategy=settings.strategy, style=settings.style))
+        results = migrate(unix, Options(settings.strategy, settings.style, settings.keras))
     except Exception as error:
         if os.environ.get("TF_MIGRATE_TRACEBACK"):
             traceback.print_exc()

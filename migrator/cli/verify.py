@@ -69,6 +69,13 @@ _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="What the seeds have to exclude: an error like a learning rate off by this share.",
 )
 @click.option(
+    "--keras",
+    type=click.Choice(["2", "3"]),
+    default="2",
+    show_default=True,
+    help="The generation of Keras that MIGRATED was written for.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0.0, min_open=True),
     default=600.0,
@@ -96,6 +103,7 @@ def command(
     full: bool,
     seeds: int | None,
     promised: float,
+    keras: str,
     timeout: float,
     stall_timeout: float,
     outputs: Outputs,
@@ -128,7 +136,8 @@ def command(
             all_mutants=full,
             total_timeout=timeout,
             stall_timeout=stall_timeout,
-            options=_said("full", "seeds", "promised", "timeout", "stall_timeout", "name_map"),
+            keras=int(keras),
+            options=_said("full", "keras", "seeds", "promised", "timeout", "stall_timeout", "name_map"),
         )
         # Made only when there is something to put in: nothing is left behind by a verification that is killed.
         folder = report_dir or Path(tempfile.gettempdir(), f"tf-migrate-report-{uuid.uuid4().hex[:8]}")

@@ -26,6 +26,7 @@ from migrator.program.training import (
     rebound,
 )
 from migrator.rules.arrays import is_array_input
+from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
@@ -118,6 +119,7 @@ def emit_driver(
     signatures: Sequence[str] = (),
     mapped: bool = False,
     stop: tuple[str, cst.BaseExpression] | None = None,
+    keras: Keras = KERAS_2,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -136,6 +138,7 @@ def emit_driver(
         signatures,
         mapped,
         stop,
+        keras,
     ).emit()
 
 
@@ -164,8 +167,10 @@ class _Emitter:
         signatures: Sequence[str],
         mapped: bool,
         stop: tuple[str, cst.BaseExpression] | None,
+        keras: Keras,
     ) -> None:
         self.project = project
+        self.keras = keras
         self.program = program
         self.file = program.file
         self.rewriter = rewriter
@@ -186,7 +191,7 @@ class _Emitter:
             use.method in ("train", "evaluate") for use in program.all_uses
         )
         if not mapped and not program.model.ready:
-            self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
+            self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled, keras.named_inputs))
         if has_predictor and uses_of(program, "predict"):
             watched = any("callbacks" in use.arguments for use in program.all_uses if use.method == "predict")
             ends = any(phase == "predict" and hooks.stops for phase, hooks in program.hooks)
@@ -490,7 +495,7 @@ class _Emitter:
             model=self.model,
             resolver=self.names["resolver"],
             strategy_name=self.names["strategy"],
-            checkpoint=self.names["checkpoint"],
+            checkpoint=self.names["checkpoint"] + ("s" if self.keras.checkpoints_by_manager else ""),
             steps=self.names["steps"],
             indent=self.indent,
             train_dataset="",
@@ -500,6 +505,7 @@ class _Emitter:
             epochs=None,
             model_dir=model_dir,
             again=self._trains_again(),
+            keras=self.keras,
         )
         if both is None:
             return plan

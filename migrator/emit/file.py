@@ -12,6 +12,7 @@ import libcst as cst
 from migrator.names.imports import SWITCHES, canonical, dotted, imports_tensorflow
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
+from migrator.rules.generation import Keras
 from migrator.rules.rewriter import Rewriter
 
 _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
@@ -26,7 +27,8 @@ _SUMMARIES = tuple(f"tf.summary.{kind}" for kind in ("scalar", "histogram", "ima
 class FileChanges:
     """What is to be replaced in one file, by node of its tree.
 
-    `moved` statements stand elsewhere, with their comments.
+    `moved` statements stand elsewhere, with their comments. `keras` is the generation of Keras of the new file,
+    if any.
     """
 
     statements: dict[cst.CSTNode, list[cst.BaseStatement]] = field(default_factory=dict)
@@ -37,7 +39,7 @@ class FileChanges:
     helpers_before: cst.CSTNode | None = None
     needs: set[str] = field(default_factory=set)
     classes: dict[str, str] = field(default_factory=dict)
-    legacy_keras: bool = False
+    keras: Keras | None = None
     on_cluster: bool = False
 
 
@@ -262,7 +264,7 @@ def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
         if is_tensorflow and not placed:
             placed = True
             lines: list[cst.BaseStatement] = []
-            if changes.legacy_keras:
+            if changes.keras is not None and changes.keras.choose:
                 before = list(_leading(statement))
                 for module_name in ("os", "importlib.util"):
                     _insert_import(body, module_name)

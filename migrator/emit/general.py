@@ -38,6 +38,7 @@ from migrator.program.carving import Carved, given
 from migrator.program.loss import GeneralLoss, collection_of, output_of
 from migrator.program.model_function import ModelFunction
 from migrator.program.parsed import Blocked, names_in
+from migrator.rules.generation import Keras
 
 WIDTH = 100
 _STEP = ("tf.train.get_global_step", "tf.train.get_or_create_global_step", "tf.train.create_global_step")
@@ -69,7 +70,7 @@ class ModelClass:
         """What the model answers with."""
         return output_of(self.outputs)
 
-    def lines(self, indent: str) -> list[str]:
+    def lines(self, indent: str, keras: Keras) -> list[str]:
         """The lines of the class."""
         init = ["super().__init__(*args, **kwargs)", *(f"self.{name} = {metric}" for name, metric in self.trackers)]
         methods: list[tuple[str, list[str]]] = []
@@ -79,7 +80,9 @@ class ModelClass:
             listed = [f"return [*super().metrics, *{self.listed}.values()]"]
             methods.append(("@property\ndef metrics(self):", listed))
         if self.loss:
-            methods.append(("def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None):", self.loss))
+            more = ", training=True" if keras.loss_has_phase else ""
+            head = f"def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None{more}):"
+            methods.append((head, self.loss))
         if self.own_metrics:
             body = [*self.metrics, "return self.get_metrics_result()"]
             methods.append(("def compute_metrics(self, x, y, y_pred, sample_weight):", body))

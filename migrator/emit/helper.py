@@ -36,7 +36,7 @@ def emit_helper(
     rewriter.updates = of_file.updates
     rewriter.training = of_file.training
     rewriter.dropped_arguments = settle.calls
-    new = stays.node.with_changes(body=body).visit(rewriter)
+    new = rewriter.of_network(stays.node.with_changes(body=body).visit(rewriter), stays.node.name)  # type: ignore[arg-type]
     assert isinstance(new, cst.FunctionDef)
     left = names_in(new.body) & (stays.gone | settle.names.flags.keys())
     if left:

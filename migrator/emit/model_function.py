@@ -111,6 +111,7 @@ class _Emitter:
     ) -> None:
         self.function = function
         self.replicas = replicas
+        self.keras = training.keras
         self.file = function.file
         self.indent = function.file.module.default_indent
         self.labels = function.parameters.labels or "labels"
@@ -169,6 +170,9 @@ class _Emitter:
             self.replicas,
             metrics.outputs,
         )
+        if loss.lines and not self.keras.loss_sees_labels:
+            message = "Keras 3 gives a loss function floats for labels, and the loss cannot be computed otherwise"
+            raise Blocked("TFM301", function.node.name, message)
         self.moved |= loss.moved
         self.kept |= loss.kept
         self.remarks += loss.remarks
@@ -186,8 +190,8 @@ class _Emitter:
         if metrics.made:
             model = model or ModelClass(class_name(function, self.taken), (self.output_name, *metrics.outputs))
             self._add_metrics(model, metrics)
-        lines = [*given, *metrics.made, *(model.lines(self.indent) if model is not None else ())]
-        output = self._one_line(self._rewritten(function.output))
+        lines = [*given, *metrics.made, *(model.lines(self.indent, self.keras) if model is not None else ())]
+        output = self._one_line(self._built(function.output))
         if general is not None:
             output = self._one_line(self._rewritten(output_of((*outputs, *metrics.outputs))))
         elif metrics.outputs:
@@ -197,10 +201,12 @@ class _Emitter:
         arguments = [f"optimizer={trained_by}", *loss.arguments]
         if metrics.metrics:
             arguments.append(f"metrics={bracket(metrics.metrics, self.indent, 2)}")
+        if self.keras.compiles:
+            arguments.append("jit_compile=False")
         lines.append(call(f"{model_name}.compile", arguments, self.indent, 1).replace("\n" + self.indent, "\n"))
         result = model_name
         if self.predictions is not None:
-            result += f", tf.keras.Model({inputs}, {self._one_line(self._rewritten(self.predictions))})"
+            result += f", tf.keras.Model({inputs}, {self._one_line(self._built(self.predictions))})"
         lines.append(f"return {result}")
         end = statements("\n".join(lines) + "\n", self.file.module)
         node = function.node
@@ -265,7 +271,8 @@ class _Emitter:
         model.metrics += metrics.updated
         model.own_metrics, model.listed = True, metrics.title
         if not model.loss and several:
-            model.loss.append(f'return super().compute_loss(x, y, y_pred["{self.output_name}"], sample_weight)')
+            more = ", training" if self.keras.loss_has_phase else ""
+            model.loss.append(f'return super().compute_loss(x, y, y_pred["{self.output_name}"], sample_weight{more})')
 
     # -- signature -------------------------------------------------------------------------------------------------
 
@@ -343,7 +350,7 @@ class _Emitter:
             if defined and not defined & live and self._may_go(index, defined):
                 continue
             keep.append(index)
-            new[index] = self._rewritten(statement.node)
+            new[index] = self._built(statement.node)
             live |= names_in(new[index])
         kept = set(keep)
         body: list[cst.BaseStatement] = []
@@ -457,6 +464,10 @@ class _Emitter:
 
     def _rewritten(self, node: cst.CSTNode) -> cst.BaseStatement:
         return node.visit(self.rewriter)  # type: ignore[return-value]
+
+    def _built(self, node: cst.CSTNode) -> cst.BaseStatement:
+        """The new form of what builds the network."""
+        return self.rewriter.of_network(self._rewritten(node), node)  # type: ignore[return-value]
 
     def _text(self, node: cst.CSTNode) -> str:
         """The new code of a node of the original."""

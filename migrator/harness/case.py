@@ -29,7 +29,7 @@ class Case:
     known-bad version is tried, not only the sentinels. `names` maps original variable names to migrated ones where
     creation order does not do. Times are seconds for one run of one program. `report_dir` and `options` (further
     words) are only named in the report's command line; writing the report is the caller's. The logs of runs that
-    failed are copied to `log_dir`.
+    failed are copied to `log_dir`. `keras` is the generation of Keras that the migrated program runs on.
     """
 
     original: Path
@@ -45,6 +45,7 @@ class Case:
     options: tuple[str, ...] = ()
     log_dir: Path | None = None
     both_original: bool = False
+    keras: int = 2
     ready_timeout: float = 120.0
     stall_timeout: float = 60.0
     total_timeout: float = 600.0
@@ -82,6 +83,10 @@ def check(case: Case) -> None:
     for name in ("ready_timeout", "stall_timeout", "total_timeout"):
         if not getattr(case, name) > 0.0:
             raise CaseError(f"{name.replace('_', ' ')} must be positive, not {getattr(case, name):g} s")
+    if case.keras == 3 and case.shape.counts:
+        raise CaseError("Keras 3 fits on no cluster: leave --cluster out, or verify with --keras 2")
+    if case.keras == 3 and case.all_mutants:
+        raise CaseError("--full tries known-bad versions that exist for Keras 2 only")
     if case.shape.counts and not case.shape.trainers():
         raise CaseError(f"the cluster {case.shape} has no task that trains")
     if case.report_dir is not None:

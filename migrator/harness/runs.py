@@ -82,9 +82,11 @@ def _count() -> Iterator[int]:
 
 
 @contextmanager
-def open_session(original_python: Path | None = None, migrated_python: Path | None = None) -> Iterator[Session]:
+def open_session(
+    original_python: Path | None = None, migrated_python: Path | None = None, keras: int = 2
+) -> Iterator[Session]:
     """Starts both interpreters at once; ends them, and removes every file of the runs, at the end of the
-    block.
+    block. `keras` is the generation of Keras that the migrated program runs on.
 
     Without arguments the interpreters are those of harness.environments (made if need be).
     """
@@ -97,7 +99,7 @@ def open_session(original_python: Path | None = None, migrated_python: Path | No
     with (
         tempfile.TemporaryDirectory(prefix="tf-migrate-verify-") as folder,
         ForkServer(pythons[0], "original", folder=Path(folder)) as original,
-        ForkServer(pythons[1], "migrated", folder=Path(folder)) as migrated,
+        ForkServer(pythons[1], "migrated", folder=Path(folder), keras=keras) as migrated,
     ):
         yield Session(original, migrated, Path(folder), _count())
 

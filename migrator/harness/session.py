@@ -303,7 +303,7 @@ def verify(
         if evidence is not None:
             raise ValueError("evidence belongs to the session that it was made in")
         progress(Progress("interpreters", 0, 1))
-        with open_session() as opened:
+        with open_session(keras=case.keras) as opened:
             return verify(case, progress, session=opened)
     started = time.time()
     clock = time.monotonic()

@@ -354,6 +354,79 @@ class {name}(%s):
 '''
 
 
+# What an optimizer's own update says otherwise on Keras 3.
+_ON_KERAS_3 = (
+    ("def update_step(self, gradient, variable):", "def update_step(self, gradient, variable, learning_rate):"),
+    ("super().update_step(gradient, variable)", "super().update_step(gradient, variable, learning_rate)"),
+    ("self.learning_rate,", "learning_rate,"),
+    ("self._index_dict[self._var_key(variable)]", "self._get_variable_index(variable)"),
+    ("].scatter_update(", "].value.scatter_update("),
+    ("average.scatter_update(", "average.value.scatter_update("),
+    (
+        "def add_variable_from_reference(self, model_variable, variable_name, shape=None, initial_value=None):",
+        'def add_variable_from_reference(self, reference_variable, name=None, initializer="zeros"):',
+    ),
+    ('if variable_name == "velocity":', 'if name == "velocity":'),
+    ("initial_value = tf.ones(model_variable.shape, model_variable.dtype)", 'initializer = "ones"'),
+    (
+        "super().add_variable_from_reference(model_variable, variable_name, shape, initial_value)",
+        "super().add_variable_from_reference(reference_variable, name, initializer)",
+    ),
+    ('built = getattr(self, "_built", False)', "built = self.built"),
+    ("build(self, var_list)", "build(self, variables)"),
+    ("build(var_list)", "build(variables)"),
+    ("for variable in var_list", "for variable in variables"),
+)
+_TRIED_ON_KERAS_3 = frozenset(
+    (
+        *(_MOMENTUM, _SPARSE_MOMENTUM, _RMSPROP, _SPARSE_RMSPROP, _SPARSE_FTRL, _SPARSE_ADADELTA, _LAZY_ADAM, _NADAM),
+        *(_PROXIMAL_SGD, _PROXIMAL_ADAGRAD, _ADAGRAD_DA),
+    )
+)
+_ADDED_UP = """\
+    def _clip_gradients(self, grads):
+        return [add_up_rows(gradient) for gradient in %s]
+"""
+_PLAIN = '''\
+class {name}(tf.keras.optimizers.%s):
+    """Adds up the gradients of rows of an embedding that a batch uses more than once, as TensorFlow 1 did."""
+
+'''
+ADD_UP_ROWS = '''\
+def add_up_rows(gradient):
+    """One gradient for each row of an embedding, however often a batch uses it."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, places = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+'''
+# Clipping that leaves sparse gradients sparse; norms are those of the gradients before rows are added up.
+_CLIPPED_SPARSE = {
+    "": "grads",
+    "global_clipnorm": "tf.clip_by_global_norm(grads, self.global_clipnorm)[0]",
+    "clipnorm": "[tf.clip_by_norm(one, self.clipnorm) for one in grads]",
+    "clipvalue": "[tf.clip_by_value(one, -self.clipvalue, self.clipvalue) for one in grads]",
+}
+
+
+def _on_keras3(site: Site, keras: str, text: str | None) -> str | None:
+    """The text of a helper class on Keras 3; None where the stock class does it. Raises Blocked (TFM870)."""
+    context = site.training
+    if text is not None:
+        if text not in _TRIED_ON_KERAS_3:
+            raise Blocked("TFM870", site.original, f"`{site.name}` was not tried on Keras 3: leave `--keras 3` out")
+        for old, new in _ON_KERAS_3:
+            text = text.replace(old, new)
+    stock = keras == "SGD" and text is None  # adds rows one by one, to the same sum
+    if not context.sparse or context.keras.adds_rows or stock:
+        return text
+    kind = "".join(argument.partition("=")[0] for argument in context.arguments.get(site.original, ()))
+    added = _ADDED_UP % _CLIPPED_SPARSE[kind]
+    context.helpers["add_up_rows"] = ADD_UP_ROWS
+    return (_PLAIN % keras) + added if text is None else f"{text}\n{added}"
+
+
 @dataclass(frozen=True)
 class _Optimizer:
     """A TensorFlow 1 optimizer: its parameters in order, and what becomes of them.
@@ -501,6 +574,9 @@ def _optimizer(site: Site) -> cst.BaseExpression:
         texts.pop("use_nesterov")
     if is_false(bound.get("centered")):
         texts.pop("centered")
+    rate = bound.get("learning_rate")
+    if context.keras.wants_float_rates and site.original not in context.rates:
+        texts["learning_rate"] = _float_rate(site, rate, texts["learning_rate"])
     arguments = [f"learning_rate={texts['learning_rate']}"]
     arguments += [f"{known.keywords[p]}={texts[p]}" for p in known.keywords if p in texts]
     arguments += [*known.fixed, *context.arguments.get(site.original, ())]
@@ -517,6 +593,9 @@ def _class(site: Site, known: _Optimizer, bound: Mapping[str, cst.BaseExpression
     if text is None and known.scheduled_helper is not None and _changes(site, bound.get("learning_rate")):
         text, why = known.scheduled_helper, "a rate that changes"
     name = f"tf.keras.optimizers.{known.keras}"
+    if context.keras.number == 3:
+        stock, text = text is None, _on_keras3(site, known.keras, text)
+        why = "the sum of the gradients of a row" if stock else why
     if text is not None:
         name = context.helper(site.name.rpartition(".")[2], text)
         message = f"`{name}` keeps {why}, which `tf.keras.optimizers.{known.keras}` has otherwise"
@@ -525,6 +604,16 @@ def _class(site: Site, known: _Optimizer, bound: Mapping[str, cst.BaseExpression
         name = context.helper(f"Clipped{name.rpartition('.')[2]}", _CLIPPED % name)
         context.remark("TFM410", site.original, f"`{name}` clips the gradients of each replica, Keras would their sum")
     return name
+
+
+def _float_rate(site: Site, rate: cst.BaseExpression | None, text: str) -> str:
+    """A rate that Keras 3 takes: it refuses whole numbers, and numbers of numpy."""
+    if rate is None or isinstance(rate, cst.Float):
+        return text
+    if isinstance(rate, cst.Integer):
+        return f"{text}.0"
+    known = site.training.scheduled is not None and site.original not in site.training.scheduled
+    return f"float({text})" if known else text
 
 
 def _changes(site: Site, rate: cst.BaseExpression | None) -> bool:

@@ -16,7 +16,7 @@ from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
 from migrator.program.calls import is_none
 from migrator.program.modes import TRAIN, ModeNames
 from migrator.program.parsed import Blocked
-from migrator.rules import datasets, initializers, layers, logs, partitioners
+from migrator.rules import datasets, initializers, keras3, layers, logs, partitioners
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
@@ -176,6 +176,16 @@ class Rewriter(cst.CSTTransformer):
         self._consumed: set[cst.CSTNode] = set()
         self._known_objects: set[cst.CSTNode] = set()
         self._object_classes: dict[str, str | None] = {}
+
+    def of_network(self, new: cst.CSTNode, place: cst.CSTNode) -> cst.CSTNode:
+        """New code that builds a network, as the generation of Keras wants it; its problems are reported at `place`."""
+        if self.training.keras.symbolic_tensorflow:
+            return new
+        carried = keras3.on_symbolic(new, self.code)
+        self.problems += [Blocked(code, place, message) for code, message in carried.problems]
+        self.remarks += [Blocked(code, place, message) for code, message in carried.remarks]
+        self.classes.update(carried.classes)
+        return carried.node
 
     def visit_Import(self, node: cst.Import) -> bool:
         self._import(node)

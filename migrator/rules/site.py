@@ -11,6 +11,7 @@ from migrator.names.imports import ImportMap
 from migrator.program.calls import bind
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked
+from migrator.rules.generation import KERAS_2, Keras
 
 
 @dataclass
@@ -21,7 +22,7 @@ class TrainingContext:
     not known). `step` is the name of the step inside a schedule, `steps` are mentions of it that go away. `rates` and
     `arguments` replace the rate of an optimizer (`skipped` as it was) and add arguments to it. `sparse` says that
     variables may get sparse gradients, `per_replica` that several replicas clip their gradients before they are
-    summed. `helpers` are the classes that the file needs: text by name.
+    summed. `helpers` are the classes that the file needs: text by name. `keras` is the generation that is written for.
     """
 
     step: str | None = None
@@ -37,6 +38,7 @@ class TrainingContext:
     helpers: dict[str, str] = field(default_factory=dict)
     remarks: list[Blocked] = field(default_factory=list)
     needs: set[str] = field(default_factory=set)
+    keras: Keras = KERAS_2
     _names: dict[str, str] = field(default_factory=dict)
 
     def helper(self, wanted: str, text: str) -> str:

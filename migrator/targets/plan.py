@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.emit.layout import bracket, call
+from migrator.rules.generation import KERAS_2, Keras
 from migrator.targets.setup import Strategy
 
 
@@ -18,7 +19,9 @@ class TrainingPlan:
     `again` says that the model may have trained before: steps counted from the start then leave out those behind it.
     `period` is save_checkpoints_steps where it divides `max_steps`: then every period is one epoch, with a checkpoint
     and an evaluation after it, as the Estimator had. `callbacks` are the elements of the list of the training's, and
-    `eval_callbacks` those of the evaluation's.
+    `eval_callbacks` those of the evaluation's. `checkpoint` is
+    the name of the newest checkpoint, or on Keras 3 (whose own checkpoints of weights cannot be found by their number)
+    that of the manager of checkpoints.
     """
 
     strategy: Strategy
@@ -37,6 +40,7 @@ class TrainingPlan:
     again: bool = False
     callbacks: tuple[str, ...] = ()
     eval_callbacks: tuple[str, ...] = ()
+    keras: Keras = KERAS_2
 
     @property
     def resumes(self) -> bool:
@@ -57,7 +61,10 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
     One saves the weights and the optimizer under `name` after every epoch, where the program has a model_dir.
     """
     found = without_servers(plan, [*plan.callbacks, *more])
-    if plan.model_dir is not None:
+    if plan.model_dir is not None and plan.keras.checkpoints_by_manager:
+        save = f"lambda epoch, logs: {plan.checkpoint}.save({plan.model}.optimizer.iterations.numpy())"
+        found.insert(0, call("tf.keras.callbacks.LambdaCallback", [f"on_epoch_end={save}"], plan.indent, depth + 2))
+    elif plan.model_dir is not None:
         arguments = [f'os.path.join({plan.model_dir}, "{name}")', "save_weights_only=True"]
         found.insert(0, call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2))
     return as_argument(found, plan.indent, depth)
@@ -93,6 +100,16 @@ def of_tensorflow1(plan: TrainingPlan) -> str:
 
 def restore(plan: TrainingPlan) -> list[str]:
     """Lines that go on from the newest checkpoint, as an Estimator with a model_dir does."""
+    if plan.keras.checkpoints_by_manager:
+        tracked = f"tf.train.Checkpoint(model={plan.model}, optimizer={plan.model}.optimizer)"
+        arguments = [tracked, f"{plan.model_dir}", "max_to_keep=None"]
+        estimators = f'os.path.basename({plan.checkpoint}.latest_checkpoint or "").startswith("model.ckpt")'
+        return [
+            call(f"{plan.checkpoint} = tf.train.CheckpointManager", arguments, plan.indent, 0),
+            f"{plan.model}.optimizer.build({plan.model}.trainable_variables)",
+            f"if not {estimators}:  # an Estimator's",
+            f"{plan.indent}{plan.checkpoint}.restore_or_initialize()",
+        ]
     return [
         f"{plan.checkpoint} = tf.train.latest_checkpoint({plan.model_dir})",
         f"if {plan.checkpoint} and not {of_tensorflow1(plan)}:  # an Estimator's",

@@ -65,10 +65,11 @@ def make_strategy(name: str, strategy: Strategy, partitioner: str | None, indent
     return "\n".join(lines) + "\n"
 
 
-def make_inputs(name: str, indent: str, labelled: bool = True) -> str:
+def make_inputs(name: str, indent: str, labelled: bool = True, named: bool = False) -> str:
     """The function that makes Keras inputs from a dataset's element_spec, as source text.
 
-    A program that only predicts may have datasets without labels (`labelled` is False).
+    A program that only predicts may have datasets without labels (`labelled` is False). With `named`, the inputs of
+    a dict of features bear the names of its keys.
     """
     body = call(
         "return tf.nest.map_structure",
@@ -76,6 +77,16 @@ def make_inputs(name: str, indent: str, labelled: bool = True) -> str:
         indent,
         1,
     )
+    if named:
+        lines = [
+            "if isinstance(features, dict):",
+            f"{indent}return {{",
+            f"{indent * 2}name: tf.keras.Input(spec.shape[1:], dtype=spec.dtype, name=name)",
+            f"{indent * 2}for name, spec in features.items()",
+            f"{indent}}}",
+            body,
+        ]
+        body = f"\n{indent}".join(lines)
     if not labelled:
         return (
             f"def {name}(dataset):\n"

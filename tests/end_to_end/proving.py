@@ -52,6 +52,7 @@ def prove_project(
     *,
     steps: int = 5,
     style: str = "native",
+    keras: str = "2",
 ) -> dict[str, str]:
     """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new files.
 
@@ -62,7 +63,7 @@ def prove_project(
     60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula. A loss that Keras averages over
     examples is compared as its mean over batches (TFM303).
     """
-    results = migrate_texts(texts, style=style)
+    results = migrate_texts(texts, style=style, keras=keras)
     findings = [f for _, found in results.values() for f in found]
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     new = {path: text for path, (text, _) in results.items()}

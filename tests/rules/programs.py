@@ -44,13 +44,15 @@ def program(
     return PROGRAM.format(optimizer=optimizer, spec=spec, driver=driver, **fit)
 
 
-def run(text: str, strategy: str = "auto", path: str = "train.py", style: str = "native") -> tuple[str, list[Finding]]:
+def run(
+    text: str, strategy: str = "auto", path: str = "train.py", style: str = "native", keras: str = "2"
+) -> tuple[str, list[Finding]]:
     """Migrates one file; returns its new text and findings."""
-    return run_project({path: text}, strategy, style)[path]
+    return run_project({path: text}, strategy, style, keras)[path]
 
 
 def run_project(
-    texts: dict[str, str], strategy: str = "auto", style: str = "native"
+    texts: dict[str, str], strategy: str = "auto", style: str = "native", keras: str = "2"
 ) -> dict[str, tuple[str, list[Finding]]]:
     """Migrates several files together, into native models only unless another style is asked for."""
     sources = []
@@ -58,5 +60,5 @@ def run_project(
         source = decode(Path(path), text.encode())
         assert isinstance(source, Source)
         sources.append(source)
-    results = migrate(sources, Options(strategy=strategy, style=style))
+    results = migrate(sources, Options(strategy=strategy, style=style, keras=keras))
     return {str(r.source.path): (r.text, list(r.findings)) for r in results}

@@ -56,9 +56,11 @@ class ForkServer:
         preload: tuple[str, ...] = ("tensorflow",),
         start_timeout: float = 300.0,
         folder: Path | None = None,
+        keras: int = 2,
     ) -> None:
         """`preload` names the modules to import before the forks, `start_timeout` limits that (seconds).
 
+        `keras` is the generation of Keras that migrated programs get as `tf.keras`: 2 (tf_keras) or 3.
         `folder` is removed if the tool dies without closing this server (SIGKILL): nobody else can then.
         """
         if program not in PROGRAMS:
@@ -68,6 +70,7 @@ class ForkServer:
         self._preload = preload
         self._start_timeout = start_timeout
         self._folder = folder
+        self._keras = keras
         self._tag = uuid.uuid4().hex
         self._process: subprocess.Popen[bytes] | None = None
         self._description: dict[str, Any] | None = None
@@ -122,7 +125,7 @@ class ForkServer:
             "no_proxy": "*",
             "NO_PROXY": "*",
         }
-        if self._program == "migrated":
+        if self._program == "migrated" and self._keras == 2:
             environment["TF_USE_LEGACY_KERAS"] = "1"
         return environment
 

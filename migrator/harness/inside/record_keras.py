@@ -19,7 +19,7 @@ import sources
 from batch_losses import BatchLosses
 from folder import OWN_DESCRIPTOR, REPLAY_DESCRIPTOR
 from redirect import Redirect, patch_argument, patch_checkpoint_functions
-from tracing import Clipping, LayerTrace, ancestors, one_value, pack_activations, watch_clipping
+from tracing import Clipping, LayerTrace, ancestors, one_value, own_weights, pack_activations, watch_clipping
 from turns import Dispatcher, wanted
 
 STOCK = ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "Adadelta", "Ftrl", "Adamax", "Nadam")
@@ -112,6 +112,8 @@ class Step(object):
 class KerasRecorder(object):
     """State of the recorder in one process."""
 
+    slot_names = SLOTS
+
     def __init__(self, tf, plan, folder):
         self.tf = tf
         self.plan = plan
@@ -186,7 +188,7 @@ class KerasRecorder(object):
     def slot_values(self, optimizer):
         """ "variable|slot" -> whole value, for the slots that exist."""
         kind = stock_class(optimizer)
-        canonical = SLOTS.get(kind.__name__ if kind else "", {})
+        canonical = self.slot_names.get(kind.__name__ if kind else "", {})
         by_variable = {id(part.variable): part for part in self.parts}
         table = {}
         # Keras makes this slot for plain gradient descent too, where it stays zero.
@@ -352,12 +354,13 @@ class KerasRecorder(object):
         step = getattr(self.tracing, "step", None)
         return None if step is None else step.clipping
 
-    def saw_update(self, optimizer, pairs):
+    def saw_update(self, optimizer, pairs, rate=None):
         step = getattr(self.tracing, "step", None)
         if step is None or step.rate is not None:
             return
         tf = self.tf
-        step.rate = tf.cast(tf.convert_to_tensor(optimizer.learning_rate), tf.float32)
+        rate = optimizer.learning_rate if rate is None else rate
+        step.rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
         step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
         step.gradients = list(pairs)
 
@@ -423,7 +426,7 @@ class KerasRecorder(object):
         found["optimizer"] = sources.marked(model.optimizer)
         found["loss"] = self.compiled.get(id(model))
         for layer in model._flatten_layers():
-            for variable in list(layer._trainable_weights) + list(layer._non_trainable_weights):
+            for variable in own_weights(layer):
                 part = self.part_of(variable)
                 if part is not None:
                     found.setdefault("variable:" + part.name, sources.marked(layer))
@@ -538,7 +541,6 @@ class KerasRecorder(object):
         folder = self.folder
         arguments = bound.arguments
         x = arguments.get("x")
-        creator = tf.keras.utils.experimental.DatasetCreator
         spec = self.element_spec(arguments)
         source = folder.replay_sources[0] if self.coordinated else folder.replay
         several = self.coordinated and len(folder.replay_sources) > 1
@@ -560,8 +562,8 @@ class KerasRecorder(object):
             return batches.replay_dataset(tf, source, spec, elsewhere, skip, repeat=several and not in_turns)
 
         workers = self.coordinated or strategy.extended._in_multi_worker_mode()
-        if isinstance(x, creator) or self.coordinated:
-            data = creator(make)
+        if self.is_creator(x) or self.coordinated:
+            data = tf.keras.utils.experimental.DatasetCreator(make)
         elif workers:
             data = strategy.distribute_datasets_from_function(make)
         else:
@@ -571,16 +573,20 @@ class KerasRecorder(object):
             size = int(x.cardinality()) if isinstance(x, tf.data.Dataset) and not workers else -1
             if size >= 0:
                 arguments["steps_per_epoch"] = size
-            elif workers or isinstance(x, creator):
+            elif workers or self.is_creator(x):
                 arguments["steps_per_epoch"] = self.limit - self.steps_done
         arguments["x"] = data
         for name in ("y", "sample_weight", "batch_size"):
             arguments.pop(name, None)
 
+    def is_creator(self, data):
+        """Whether data given to fit is a function that makes a dataset."""
+        return isinstance(data, self.tf.keras.utils.experimental.DatasetCreator)
+
     def element_spec(self, arguments):
         tf = self.tf
         x = arguments.get("x")
-        if isinstance(x, tf.keras.utils.experimental.DatasetCreator):
+        if self.is_creator(x):
             x = x.dataset_fn(tf.distribute.InputContext())
         if hasattr(x, "element_spec"):
             # A distributed dataset describes what each local replica gets: the replicas are alike.
@@ -745,7 +751,8 @@ def install(plan, folder):
         "call",
         lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
     )
-    _patch_places(tf, base, model, recorder)
+    patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
+    _patch_sidecar(base, recorder)
 
 
 def first_local_replica(tf, strategy):
@@ -875,7 +882,8 @@ def _patch_gradients(tf, optimizer, recorder):
     optimizer._BaseOptimizer.learning_rate = property(scaled_rate, rate.fset)
 
 
-def _patch_places(tf, base, model, recorder):
+def patch_places(tf, model, callbacks, recorder):
+    """Every place that a program keeps its training state in; ``callbacks`` is the module of Keras."""
     redirect = recorder.redirect
     copies = []
     for name in ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1"):
@@ -894,7 +902,6 @@ def _patch_places(tf, base, model, recorder):
     patch_argument(model, "save_weights", "filepath", redirect.file)
     patch_argument(model, "load_weights", "filepath", redirect.reading)
     patch_argument(model, "save", "filepath", redirect.file)
-    callbacks = importlib.import_module(base + "callbacks")
     patch_argument(callbacks.ModelCheckpoint, "__init__", "filepath", redirect.file)
     patch_argument(callbacks.TensorBoard, "__init__", "log_dir", redirect.folder)
     patch_argument(callbacks.BackupAndRestore, "__init__", "backup_dir", redirect.folder)
@@ -905,8 +912,11 @@ def _patch_places(tf, base, model, recorder):
         patch_argument(tf.train.Checkpoint, name, "save_path", redirect.reading)
     patch_argument(tf.train.CheckpointManager, "__init__", "directory", redirect.folder)
     patch_argument(tf.summary, "create_file_writer", "logdir", redirect.folder)
+
+
+def _patch_sidecar(base, recorder):
     try:
         sidecar = importlib.import_module(base + "utils.sidecar_evaluator").SidecarEvaluator
-        patch_argument(sidecar, "__init__", "checkpoint_dir", redirect.folder)
+        patch_argument(sidecar, "__init__", "checkpoint_dir", recorder.redirect.folder)
     except (ImportError, AttributeError):
         pass

@@ -13,9 +13,11 @@ SIBLINGS = (
     "batches",
     "folder",
     "mutate",
+    "mutate_keras3",
     "parts",
     "record_estimator",
     "record_keras",
+    "record_keras3",
     "redirect",
     "sources",
     "tracing",
@@ -40,8 +42,17 @@ def preload(program):
         return
     tf = importlib.import_module("tensorflow")
     base = tf.keras.Model.__module__.split(".")[0]
+    if is_keras3(tf):
+        for name in ("models.model", "optimizers", "layers", "callbacks", "losses", "metrics"):
+            importlib.import_module("keras.src." + name)
+        return
     for name in ("engine.training", "optimizers.optimizer", "layers.regularization.dropout", "callbacks"):
         importlib.import_module(base + ".src." + name)
+
+
+def is_keras3(tf):
+    """Whether ``tf.keras`` is Keras 3."""
+    return tf.keras.__version__.startswith("3.")
 
 
 def install(plan):
@@ -80,11 +91,15 @@ def install(plan):
             sys.path.remove(HERE)
     program = plan.get("program") or ("migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original")
     folder = modules["folder"].TaskFolder(plan, program)
-    modules["record_estimator" if program == "original" else "record_keras"].install(plan, folder)
+    kind = "record_estimator"
+    if program != "original":
+        kind = "record_keras3" if is_keras3(importlib.import_module("tensorflow")) else "record_keras"
+    modules[kind].install(plan, folder)
     if plan.get("mutant"):
         if program == "original":
             raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")
-        modules["mutate"].install(importlib.import_module("tensorflow"), plan, folder)
+        tf = importlib.import_module("tensorflow")
+        modules["mutate_keras3" if is_keras3(tf) else "mutate"].install(tf, plan, folder)
     # A user's own module may bear one of these plain names; ours live on through the patches.
     for name in SIBLINGS:
         sys.modules.pop(name, None)

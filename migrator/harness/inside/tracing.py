@@ -32,7 +32,10 @@ def ancestors(tensors):
 
 
 def own_weights(layer):
-    """The variables that a layer owns itself, not through layers inside it."""
+    """The TensorFlow variables that a layer owns itself, not through layers inside it."""
+    if not hasattr(layer, "_trainable_weights"):  # Keras 3, whose variables hold TensorFlow's
+        own = list(layer._trainable_variables) + list(layer._non_trainable_variables)
+        return [variable._value for variable in own]
     return list(layer._trainable_weights) + list(layer._non_trainable_weights)
 
 

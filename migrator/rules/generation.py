@@ -1,0 +1,72 @@
+"""The two generations of Keras that new programs are written for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Keras:
+    """What a generation of Keras asks of new code.
+
+    - `choose`: a file has to choose it before it imports TensorFlow
+    - `symbolic_tensorflow`: TensorFlow's functions take the symbolic tensors of a network
+    - `fits_on_clusters`: `Model.fit` works under the strategies of a cluster
+    - `runs_tensorflow1`: a model may run TensorFlow 1 code (the mapped style)
+    - `loss_has_phase`: `compute_loss` is told whether the model trains
+    - `loss_sees_labels`: a loss function is given the labels as they are, not as floats
+    - `compiles`: `compile` may choose XLA by itself
+    - `checkpoints_by_manager`: a program keeps its checkpoints with tf.train itself
+    - `named_inputs`: inputs of a dict bear the names of its keys
+    - `clips_per_replica`: replicas clip their gradients before these are summed, as in TensorFlow 1
+    - `adds_rows`: gradients of a row that a batch uses twice are added up before the row is updated
+    - `wants_float_rates`: a rate must be a float
+    """
+
+    number: int
+    choose: bool
+    symbolic_tensorflow: bool
+    fits_on_clusters: bool
+    runs_tensorflow1: bool
+    loss_has_phase: bool
+    loss_sees_labels: bool
+    compiles: bool
+    checkpoints_by_manager: bool
+    named_inputs: bool
+    clips_per_replica: bool
+    adds_rows: bool
+    wants_float_rates: bool
+
+
+KERAS_2 = Keras(
+    number=2,
+    choose=True,
+    symbolic_tensorflow=True,
+    fits_on_clusters=True,
+    runs_tensorflow1=True,
+    loss_has_phase=False,
+    loss_sees_labels=True,
+    compiles=False,
+    checkpoints_by_manager=False,
+    named_inputs=False,
+    clips_per_replica=False,
+    adds_rows=True,
+    wants_float_rates=False,
+)
+KERAS_3 = Keras(
+    number=3,
+    choose=False,
+    symbolic_tensorflow=False,
+    fits_on_clusters=False,
+    runs_tensorflow1=False,
+    loss_has_phase=True,
+    loss_sees_labels=False,
+    compiles=True,
+    checkpoints_by_manager=True,
+    named_inputs=True,
+    clips_per_replica=True,
+    adds_rows=False,
+    wants_float_rates=True,
+)
+#: By the word of the command line.
+GENERATIONS = {"2": KERAS_2, "3": KERAS_3}
