@@ -1031,15 +1031,16 @@ class _GroupMigration:
         self.remarks[file.path] += [*self.rewriters[file.path].remarks, *training.remarks]
         changes.classes.update(self.rewriters[file.path].classes)
         if not self.keras.symbolic_tensorflow:
-            self._on_keras3(file, module)
+            module = self._on_keras3(file, module)
         for name in sorted(changes.classes.keys() & file.names):
             self.problems[file.path].append(Blocked("TFM224", None, f"the file needs a class `{name}`: rename yours"))
         changes.classes.update(training.helpers)
         module = insert_classes(module, changes.classes)
         return finish_imports(module, changes).code
 
-    def _on_keras3(self, file: ParsedFile, module: cst.Module) -> None:
-        """Classes that the file needs in their form for Keras 3, and what of it has none."""
+    def _on_keras3(self, file: ParsedFile, module: cst.Module) -> cst.Module:
+        """A new file, and the classes that it needs, in their form for Keras 3; what has none is a problem."""
+        module = keras3.renamed(module)
         changes = self.changes[file.path]
         place = next((p.place.call for p in self.group.programs if p.file is file), None)
         for name, text in list(changes.classes.items()):
@@ -1052,6 +1053,7 @@ class _GroupMigration:
         for name in keras3.foreign_names(module):
             message = f"`{name}` does not exist on Keras 3, or was not tried there: leave `--keras 3` out"
             self.problems[file.path].append(Blocked("TFM870", place, message))
+        return module
 
     def _findings(self, refused: bool) -> dict[Path, list[Finding]]:
         found: dict[Path, list[Finding]] = {}

@@ -165,7 +165,7 @@ _SAME_MODULES: dict[str, frozenset[str] | None] = {
     "constraints": None,
     "losses": _words(
         "MeanSquaredError MeanAbsoluteError Huber Hinge CategoricalCrossentropy SparseCategoricalCrossentropy "
-        "BinaryCrossentropy mean_squared_error mean_absolute_error huber categorical_crossentropy "
+        "BinaryCrossentropy mse mae huber categorical_crossentropy "
         "sparse_categorical_crossentropy binary_crossentropy"
     ),
     "datasets": None,
@@ -174,8 +174,8 @@ _SAME_MODULES: dict[str, frozenset[str] | None] = {
     "metrics": _words(
         "Mean MeanMetricWrapper MeanSquaredError MeanAbsoluteError RootMeanSquaredError Accuracy BinaryAccuracy "
         "CategoricalAccuracy SparseCategoricalAccuracy TopKCategoricalAccuracy SparseTopKCategoricalAccuracy "
-        "Precision Recall AUC TruePositives TrueNegatives FalsePositives FalseNegatives MeanIoU Sum Metric "
-        "CosineSimilarity SensitivityAtSpecificity SpecificityAtSensitivity PrecisionAtRecall"
+        "Precision Recall AUC TruePositives TrueNegatives FalsePositives FalseNegatives Sum Metric "
+        "CosineSimilarity SensitivityAtSpecificity SpecificityAtSensitivity PrecisionAtRecall sparse_top_k_categorical_accuracy"
     ),
     "callbacks": _words("Callback LambdaCallback TensorBoard EarlyStopping History CSVLogger"),
     "utils": frozenset(("to_categorical", "set_random_seed", "get_file")),
@@ -656,6 +656,29 @@ class _Foreign(cst.CSTVisitor):
         if name.startswith("tf.keras.") and not is_in_keras3(name) and name not in self.found:
             self.found.append(name)
         return False
+
+
+# What is called otherwise there.
+_RENAMED = {
+    "tf.keras.losses.mean_squared_error": "tf.keras.losses.mse",
+    "tf.keras.losses.mean_absolute_error": "tf.keras.losses.mae",
+}
+
+
+class _Rename(cst.CSTTransformer):
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return dotted(node) is None
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        new = _RENAMED.get(dotted(original_node) or "")
+        return updated_node if new is None else cst.parse_expression(new)
+
+
+def renamed(module: cst.Module) -> cst.Module:
+    """A new file with the names that Keras 3 has for what Keras 2 calls otherwise."""
+    new = module.visit(_Rename())
+    assert isinstance(new, cst.Module)
+    return new
 
 
 def foreign_names(module: cst.Module) -> list[str]:

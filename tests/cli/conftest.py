@@ -21,6 +21,7 @@ Run = Callable[..., Result]
 class Options:
     strategy: str = "auto"
     style: str = "auto"
+    keras: str = "2"
 
 
 def migrate(sources: Sequence[Source], options: Options) -> list[SimpleNamespace]:

@@ -137,6 +137,13 @@ def test_the_loss_sees_labels_as_they_are() -> None:
     assert "def loss_fn" in run(program(loss=loss))[0]
 
 
+def test_functions_of_losses_have_their_names_in_keras_3() -> None:
+    network = "other = tf.layers.dense(net, 1)"
+    loss = "loss = tf.losses.mean_squared_error(labels, logits) + tf.losses.absolute_difference(labels, other)"
+    new, _ = run(program(network=network, loss=loss), keras="3")
+    assert "tf.keras.losses.mse(labels, logits)" in new and "tf.keras.losses.mae(labels, other)" in new
+
+
 @pytest.mark.parametrize(
     ("given", "rate"),
     [("0.1", "0.1"), ("1", "1.0"), ("params['rate']", "float(params['rate'])")],
