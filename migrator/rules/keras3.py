@@ -175,7 +175,8 @@ _SAME_MODULES: dict[str, frozenset[str] | None] = {
         "Mean MeanMetricWrapper MeanSquaredError MeanAbsoluteError RootMeanSquaredError Accuracy BinaryAccuracy "
         "CategoricalAccuracy SparseCategoricalAccuracy TopKCategoricalAccuracy SparseTopKCategoricalAccuracy "
         "Precision Recall AUC TruePositives TrueNegatives FalsePositives FalseNegatives Sum Metric "
-        "CosineSimilarity SensitivityAtSpecificity SpecificityAtSensitivity PrecisionAtRecall sparse_top_k_categorical_accuracy"
+        "CosineSimilarity SensitivityAtSpecificity SpecificityAtSensitivity PrecisionAtRecall "
+        "sparse_top_k_categorical_accuracy"
     ),
     "callbacks": _words("Callback LambdaCallback TensorBoard EarlyStopping History CSVLogger"),
     "utils": frozenset(("to_categorical", "set_random_seed", "get_file")),
