@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.emit.beside import respelled
-from migrator.emit.driver import FileNames, choose_strategy, emit_driver, uses_of
+from migrator.emit.driver import FileNames, choose_strategy, emit_driver, is_late, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.helper import emit_helper
 from migrator.emit.mapped import MappedRewriter, Style, both_blocked, emit_mapped
@@ -32,6 +32,7 @@ from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
 from migrator.program.relevant import around_programs, is_concerned
+from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import (
     Place,
     TrainingProgram,
@@ -79,9 +80,11 @@ def migrate_project(
     """Returns the new texts of the files that change, and all findings by file."""
     findings: dict[Path, list[Finding]] = {}
     files = []
+    on_tpus: dict[Path, list[Blocked]] = {}
     for path in around_programs(texts):
         try:
-            files.append(ParsedFile.parse(path, texts[path]))
+            file, on_tpus[path] = without_tpu_branches(ParsedFile.parse(path, texts[path]))
+            files.append(file)
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
             finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
@@ -90,7 +93,7 @@ def migrate_project(
     project = Project.of(files)
     places = {file.path: _places(file) for file in files if "stimator" in file.text}
     new_texts: dict[Path, str] = {}
-    everything = Everything(project, texts)
+    everything = Everything(project, texts, on_tpus)
     programs, blocked = _read_programs(project, everything, places, findings)
     references = _references_to_models(project, everything, programs, places)
     for group in _groups(project, programs):
@@ -222,11 +225,17 @@ def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
 
 
 class Everything:
-    """All files that were given, those that have nothing to do with a program parsed only when they are asked for."""
+    """All files that were given, those that have nothing to do with a program parsed only when they are asked for.
 
-    def __init__(self, project: Project, texts: Mapping[Path, str]) -> None:
+    `remarks` are about what was left out of the files when they were read.
+    """
+
+    def __init__(
+        self, project: Project, texts: Mapping[Path, str], remarks: Mapping[Path, list[Blocked]] | None = None
+    ) -> None:
         self.project = project
         self.texts = texts
+        self.remarks = remarks or {}
         self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
 
     def mentioning(self, names: Collection[str]) -> list[ParsedFile]:
@@ -446,7 +455,7 @@ class _GroupMigration:
             for path, file in group.files.items()
         }
         self.problems: dict[Path, list[Blocked]] = {path: [] for path in group.files}
-        self.remarks: dict[Path, list[Blocked]] = {path: [] for path in group.files}
+        self.remarks: dict[Path, list[Blocked]] = {path: [*everything.remarks.get(path, [])] for path in group.files}
         self.strategies: list[Strategy] = []
         self.drivers: list[TrainingProgram] = []
         self.driven: dict[cst.Call, tuple[bool, bool, bool]] = {}
@@ -929,6 +938,8 @@ class _GroupMigration:
             self.mapped,
             emitted.hooks.stop,
             self.keras,
+            self.mapped and emitted.late,
+            emitted.with_params,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -1097,6 +1108,16 @@ class _MappedMigration(_GroupMigration):
         super().__init__(project, group, asked, blocked_files, references, everything, keras)
         self.reasons = reasons
         self.unread: dict[cst.FunctionDef, tuple[Blocked, ...]] = {}
+        self.trained_by_themselves: set[cst.FunctionDef] = set()
+
+    def _strategy(self, program: TrainingProgram) -> Strategy:
+        strategy = super()._strategy(program)
+        if program.model_fn in self.trained_by_themselves and strategy.cluster:
+            if strategy is not Strategy.AUTO:
+                message = "a train_op of the program's own trains on one device only"
+                raise Blocked("TFM422", program.place.call, message)
+            return Strategy.ONE_DEVICE
+        return strategy
 
     def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         functions: dict[cst.FunctionDef, MappedFunction] = {}
@@ -1111,8 +1132,12 @@ class _MappedMigration(_GroupMigration):
                 program.model_fn not in functions and not program.model.ready
             ):  # what would stay, so that only the rest is reported
                 region.update(reach(self.project, program.model_file, program.model_fn))
+        by_itself = {node for function in functions.values() if function.trains_itself for node in function.region}
+        others = {node for function in functions.values() if not function.trains_itself for node in function.region}
         for path, file in self.group.files.items():
-            self._rewriter(file).map(frozenset(n for n, where in region.items() if where.path == path), file)
+            rewriter = self._rewriter(file)
+            rewriter.map(frozenset(n for n, where in region.items() if where.path == path), file)
+            rewriter.training_region = frozenset(by_itself - others)
         for program in self.group.programs:
             self.regularized[program.model_fn] = True
             if program.model_fn in functions:
@@ -1151,13 +1176,27 @@ class _MappedMigration(_GroupMigration):
             self.signatures[program.model_fn] = signatures
             self.remarks[file.path] += signatures.remarks
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
+        self.trained_by_themselves |= {program.model_fn} if function.trains_itself else set()
+        late = any(is_late(p, self._strategy(p)) for p in sharing)
+        without_params = all(p.params is None for p in sharing) and not function.reads_params
         try:
-            emitted = emit_mapped(function, self._rewriter(file), wants, self._training(program))
+            emitted = emit_mapped(
+                function, self._rewriter(file), wants, self._training(program), late, not (late and without_params)
+            )
         except Blocked as problem:
             unread = self.unread[program.model_fn]
             if problem.code != "TFM403" or not unread:
                 raise
             raise Blocked(problem.code, problem.node, f"{problem.message}: {unread[0].message}") from problem
+        for written in function.host_calls:
+            self.remarks[file.path].append(Blocked("TFM423", written, "the host_call is left out: it wrote summaries"))
+        if function.trains_itself:
+            message = "the train_op stays as it is: it trains on one device"
+            self.remarks[file.path].append(Blocked("TFM421", function.train_op, message))
+        for name, text in emitted.classes.items():
+            if changes.classes.setdefault(name, text) != text:
+                message = "two model_fns of one file that train in different ways: put them into two files"
+                raise Blocked("TFM422", program.model_fn.name, message)
         emitted = replace(emitted, hooks=function.hooks)
         self.remarks[file.path] += function.hooks.remarks
         self._hooks_of_specs(file, program, function.hooks)

@@ -107,6 +107,24 @@ def choose_strategy(program: TrainingProgram, asked: Strategy) -> Strategy:
     return Strategy.AUTO if program.train_and_evaluate is not None else Strategy.ONE_DEVICE
 
 
+def is_late(program: TrainingProgram, strategy: Strategy) -> bool:
+    """Whether a model in the mapped form is given its variables before each of its uses.
+
+    That is so where some of them depend on a condition, which may hold for the data too that tell the shapes, and for
+    what the model_fn needs in order to train.
+    """
+    if strategy.cluster or program.train_and_evaluate is not None or program.lent or program.handed is not None:
+        return False
+    if program.warm_start is not None or program.model.ready or any(use.method not in _MODES for use in program.uses):
+        return False
+    around = path_to(program.scope, program.place.call)
+    return any(
+        isinstance(node, cst.If) and not any(node is other for other in around)
+        for use in program.uses
+        for node in path_to(program.scope, use.place.call)
+    )
+
+
 def emit_driver(
     project: Project,
     program: TrainingProgram,
@@ -120,11 +138,15 @@ def emit_driver(
     mapped: bool = False,
     stop: tuple[str, cst.BaseExpression] | None = None,
     keras: Keras = KERAS_2,
+    late: bool = False,
+    with_params: bool = True,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
     `signatures` are the names that the predictions are served under. A `mapped` model is made from a dataset, not from
-    Keras inputs, and predicts itself. `stop` is what the model_fn ends the training after, see ModelFunction.
+    Keras inputs, and predicts itself; a `late` one gets its variables only before each use (is_late). `with_params`
+    says that the function which makes the model takes the params. `stop` is what the model_fn ends the training after,
+    see ModelFunction.
     """
     return _Emitter(
         project,
@@ -139,6 +161,8 @@ def emit_driver(
         mapped,
         stop,
         keras,
+        late,
+        with_params,
     ).emit()
 
 
@@ -168,6 +192,8 @@ class _Emitter:
         mapped: bool,
         stop: tuple[str, cst.BaseExpression] | None,
         keras: Keras,
+        late: bool,
+        with_params: bool,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -180,6 +206,8 @@ class _Emitter:
         self.predictions_are_dicts = predictions_are_dicts
         self.mapped = mapped
         self.stop = stop
+        self.late = late
+        self.with_params = with_params
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
         self.file_names = names
@@ -227,7 +255,7 @@ class _Emitter:
         replaced: dict[cst.CSTNode, list[cst.BaseStatement]] = {line: [] for line in program.removed}
         replaced.update({line: self._settings(made) for line, made in program.session.lines.items()})
         assert program.place.statement is not None
-        first, later = self._first_dataset()
+        first, later = ("", None) if self.late else self._first_dataset()
         setup_lines, after = self._set_up(plan, first)
         lines = [*self._settings(program.session.first), *self._parsed("\n".join([*setup_lines, *after]) + "\n")]
         before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
@@ -271,6 +299,10 @@ class _Emitter:
                 expressions[use.place.call] = self._variables(use)
             else:
                 expressions[use.place.call] = self._evaluate_or_predict(use)
+                if self.late:
+                    before.setdefault(self._statement_of(use), []).extend(
+                        self._parsed("\n".join(self._begin(use, plan)) + "\n")
+                    )
         for lent in program.lent:
             expressions[lent.argument] = cst.Name(self.names["predictor"] if lent.predicts else self.model)
             for use in lent.uses:
@@ -698,8 +730,8 @@ class _Emitter:
             lines.append(f"tf.random.set_seed({self._text(seed)})")
         if program.model.ready:
             return lines, restore(plan) if program.train_and_evaluate is None and plan.model_dir is not None else []
-        arguments = [dataset if self.mapped else f"{self.names['make_inputs']}({dataset})"]
-        arguments = self._model_arguments(arguments[0])
+        inputs = dataset if self.mapped else f"{self.names['make_inputs']}({dataset})"
+        arguments = self._model_arguments(inputs)
         target = f"{self.model}, {self.names['predictor']}" if self.has_predictor and not self.mapped else self.model
         head = f"{target} = {self._text(program.model.callee)}"
         if not self.strategy.cluster:
@@ -713,7 +745,7 @@ class _Emitter:
             ]
         lines += self._warm_start()
         after: list[str] = []
-        if program.train_and_evaluate is None and plan.model_dir is not None:
+        if program.train_and_evaluate is None and plan.model_dir is not None and not self.late:
             after = restore(plan)
         return lines, after
 
@@ -756,6 +788,23 @@ class _Emitter:
         self.remarks.append(Blocked("TFM852", call_node, message))
         return cst.parse_expression(text)
 
+    def _begin(self, use: Use, plan: TrainingPlan) -> list[str]:
+        """Lines that make the variables of a late model and restore the newest checkpoint, as each use of an Estimator
+        does.
+        """
+        mode = _MODES[use.method]
+        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, mode)
+        lines = [f'{self.model}.make_variables({dataset}, "{mode}")']
+        return lines + (restore(plan) if plan.model_dir is not None else [])
+
+    def _statement_of(self, use: Use) -> cst.BaseStatement:
+        """The statement that a call stands in, which others can be put before."""
+        around = path_to(self.program.scope, use.place.call)
+        inner = [n for n in around if isinstance(n, cst.SimpleStatementLine | cst.BaseCompoundStatement)][-1]
+        if isinstance(inner, cst.While | cst.If | cst.FunctionDef | cst.ClassDef):
+            raise Blocked("TFM103", use.place.call, "give the result of this call a name, on a line of its own")
+        return inner
+
     def _given_to_model(self) -> list[cst.BaseExpression]:
         """What a partial or a lambda in the Estimator's own call gives the model_fn."""
         model = self.program.model
@@ -770,11 +819,13 @@ class _Emitter:
             arguments = []
             for keyword, value in model.template:
                 text = {"features": inputs, "params": params}[value] if isinstance(value, str) else self._text(value)
+                if (value == "features" and self.late) or (value == "params" and not self.with_params):
+                    continue
                 arguments.append(text if keyword is None else f"{keyword}={text}")
             return arguments
-        arguments = [inputs]
+        arguments = [] if self.late else [inputs]
         roles = model.parameters
-        if roles.params is not None:
+        if roles.params is not None and self.with_params:
             left = [p.name.value for p in model.function.params.params]
             left = [name for name in left if name not in (roles.labels, roles.mode, roles.config)]
             second = left[left.index(roles.features) + 1 :][:1]
@@ -795,13 +846,14 @@ class _Emitter:
         plan = replace(plan, callbacks=self._callbacks(use.arguments))
         if any(hooks.reads_evaluations for _, hooks in self.program.hooks):
             raise Blocked("TFM164", use.place.call, "a hook reads evaluations, which `train` does not make")
+        begin = self._begin(use, plan) if self.late else []
         if not is_none(max_steps):
             assert max_steps is not None
             lines = one_device.fit(plan, dataset, self._text(max_steps), absolute=True)
         else:
             text = None if is_none(steps) else self._text(steps)  # type: ignore[arg-type]
             lines = one_device.fit(plan, dataset, text, absolute=False)
-        replaced[statement] = self._parsed("\n".join(lines) + "\n")
+        replaced[statement] = self._parsed("\n".join([*begin, *lines]) + "\n")
 
     # -- exports ---------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -13,17 +13,29 @@ import libcst as cst
 from migrator.emit import optimizer as optimizer_of
 from migrator.emit.file import FileChanges, FileRewriter
 from migrator.emit.layout import statements
+from migrator.emit.mapped_class import Form, model_class
 from migrator.emit.mapped_metrics import metric_tuple
 from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
 from migrator.findings import Finding, Severity
 from migrator.names.symbols import MODE_KEYS, home, is_namespace
+from migrator.program import tpu
 from migrator.program.body import names_given
 from migrator.program.calls import bind, is_none
-from migrator.program.mapped import KEPT, MappedFunction, is_summary, metric_pairs, pair_of, values_of
+from migrator.program.mapped import (
+    EvalMetrics,
+    MappedFunction,
+    is_summary,
+    kept_arguments,
+    metric_pairs,
+    pair_of,
+    read_training,
+    values_of,
+)
 from migrator.program.modes import SPEC, TRAIN, ModeNames
+from migrator.program.own_training import is_kept_collection, is_of_training
 from migrator.program.parsed import Blocked, ParsedFile, names_in
-from migrator.program.train_op import TrainBody, TrainOp, read_train_op
+from migrator.program.train_op import TrainOp
 from migrator.rules import catalogue, mapped
 from migrator.rules.layers import runs_updates
 from migrator.rules.metrics import is_metric
@@ -32,6 +44,7 @@ from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.rules.site import CallRule, TrainingContext
 
 CLASS = "TF1Model"
+_COUNTER = 'tf.keras.optimizers.Optimizer("train_op")'
 
 
 class Style(Enum):
@@ -54,69 +67,6 @@ def both_blocked(
                 message = f"the mapped form is blocked too: {one.code}, {one.message}"
                 found.setdefault(path, []).append(replace(one, code="TFM153", message=message))
     return found
-
-
-def model_class(name: str, indent: str) -> str:
-    """The Keras model that runs a mapped model_fn, as source text."""
-    text = f'''\
-class {name}(tf.keras.Model):
-    """Runs a model_fn of TensorFlow 1 code; its variables become weights, under their TensorFlow 1 names."""
-
-    def __init__(self, forward):
-        super().__init__()
-        self.forward = forward
-        self.mean_loss = tf.keras.metrics.Mean(name="loss")
-        self.metrics_by_name = {{}}
-
-    @property
-    def metrics(self):
-        return [self.mean_loss, *self.metrics_by_name.values()]
-
-    def make_variables(self, dataset, modes=("train",)):
-        """Makes the variables, for batches like those of a dataset, so that they can be trained or restored."""
-        features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
-        for mode in modes:
-            tf.function(self.run, autograph=False).get_concrete_function(features, labels, mode)
-
-    @tf.compat.v1.keras.utils.track_tf1_style_variables
-    def run(self, features, labels, mode):
-        # Entered anew, a scope counts anew: layers without a name get the same name in every call.
-        with tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope()):
-            spec = self.forward(features, labels, mode)
-        metrics = spec.get("metrics") or {{}}
-        for name, (make, *_) in metrics.items():
-            if name not in self.metrics_by_name:
-                with tf.init_scope():
-                    self.metrics_by_name[name] = make()
-        return {{**spec, "metrics": {{name: values for name, (_, *values) in metrics.items()}}}}
-
-    def call(self, features):
-        return self.run(features, None, "infer")["predictions"]
-
-    def train_step(self, data):
-        features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
-        with tf.GradientTape() as tape:
-            loss = self.run(features, labels, "train")["loss"]
-            share = loss / self.distribute_strategy.num_replicas_in_sync
-        self.optimizer.minimize(share, self.trainable_variables, tape=tape)
-        self.mean_loss.update_state(loss)
-        return {{"loss": self.mean_loss.result()}}
-
-    def test_step(self, data):
-        features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
-        spec = self.run(features, labels, "eval")
-        self.mean_loss.update_state(spec["loss"])
-        results = {{"loss": self.mean_loss.result()}}
-        for name, values in spec["metrics"].items():
-            self.metrics_by_name[name].update_state(*values)
-            results[name] = self.metrics_by_name[name].result()
-        return results
-
-    def predict_step(self, data):
-        features, _, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
-        return self.call(features)
-'''
-    return text.replace("    ", indent)
 
 
 def variable_function(name: str, indent: str) -> str:
@@ -182,7 +132,12 @@ class MappedRewriter(FileRewriter):
         self.dropped_partitioners: list[cst.CSTNode] = []
         self.safe = _safe_calls()
         self.pairs = {k: v for node in region for k, v in metric_pairs(file, node).items()}
+        self.training_region: frozenset[cst.CSTNode] = frozenset()
+        self.restores = False
+        self.evaluated: Mapping[cst.CSTNode, EvalMetrics] = {}
+        self.mode = "mode"
         self._inside = 0
+        self._training = 0
         self._shared: set[cst.CSTNode] = set()
         self._left_out: set[cst.CSTNode] = set()
         self._negative: set[cst.CSTNode] = set()
@@ -195,6 +150,7 @@ class MappedRewriter(FileRewriter):
             return False
         if node in self.region:
             self._inside += 1
+            self._training += node in self.training_region
         return super().on_visit(node)
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
@@ -205,6 +161,7 @@ class MappedRewriter(FileRewriter):
         new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
         if original_node in self.region:
             self._inside -= 1
+            self._training -= original_node in self.training_region
         return new
 
     def _is_removed(self, node: cst.CSTNode) -> bool:
@@ -234,8 +191,10 @@ class MappedRewriter(FileRewriter):
             self._consumed.add(node.func)
             if name == "tf.logging.set_verbosity":
                 self._consumed.update(arg.value for arg in node.args)
-            if name == "tf.estimator.EstimatorSpec":
-                self._left_out |= {arg for index, arg in enumerate(node.args) if _key(arg, index) not in KEPT}
+            if name == "tf.estimator.EstimatorSpec" or name in tpu.SPECS:
+                parameters = tpu.SPEC if name in tpu.SPECS else SPEC
+                kept = kept_arguments(self._training > 0)
+                self._left_out |= {a for i, a in enumerate(node.args) if _key(a, i, parameters) not in kept}
         return True
 
     def visit_Arg(self, node: cst.Arg) -> bool:
@@ -257,7 +216,12 @@ class MappedRewriter(FileRewriter):
 
     def _call(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         if name == "tf.estimator.EstimatorSpec":
-            return _spec(original, updated)
+            return _spec(original, updated, SPEC, kept_arguments(self._training > 0))
+        if name in tpu.SPECS:
+            return _spec(original, updated, tpu.SPEC, kept_arguments(self._training > 0))
+        if name == "tf.train.init_from_checkpoint" and self.model is not None:
+            self.restores = True
+            return updated.with_changes(func=cst.parse_expression(f"{self.model}.init_from_checkpoint"))
         if is_metric(original, self.imports):
             return self._metric(original, updated)
         if self.model is not None:
@@ -273,7 +237,7 @@ class MappedRewriter(FileRewriter):
             if "tf.keras.layers." in self.code(new):
                 raise Blocked("TFM151", original, f"`{name}` would make a Keras layer anew at every call")
             return new
-        reason = mapped.refused(name)
+        reason = self._refused(name, original)
         if reason is not None:
             raise Blocked("TFM151", original, f"`{name}` in a model_fn that stays as it is: {reason}")
         found_home = home(name)
@@ -314,11 +278,21 @@ class MappedRewriter(FileRewriter):
         self.remarks += [Blocked(code, original, text) for code, text in metric.remarks]
         return new
 
+    def _refused(self, name: str, original: cst.Call | None = None) -> str | None:
+        """Why a symbol cannot stay where the walk is; None when it can."""
+        if self._training and is_of_training(name):
+            return None
+        if self._training and original is not None and name == "tf.get_collection":
+            return None if is_kept_collection(self.file, original) else mapped.refused(name)
+        return mapped.refused(name)
+
     def _spelled(self, name: str, original: cst.BaseExpression) -> cst.BaseExpression:
         return original if self.code(original) == name else cst.parse_expression(name)
 
     def _of_model(self, name: str, call_node: cst.Call) -> cst.BaseExpression | None:
         """What a question to the graph is when it is asked of the Keras model."""
+        if self._training and (is_of_training(name) or name == "tf.get_collection"):
+            return None  # the model has filled the collections of the graph
         if name == "tf.trainable_variables" and not call_node.args:
             return cst.parse_expression(f"{self.model}.trainable_variables")
         if name == "tf.losses.get_regularization_loss" and not call_node.args:
@@ -358,7 +332,7 @@ class MappedRewriter(FileRewriter):
             return cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}")
         if not self._inside or name in MODE_KEYS or name.startswith(("tf.flags", "tf.app.flags")):
             return super()._reference(name, original, updated)
-        reason = mapped.refused(name)
+        reason = self._refused(name)
         if reason is not None:
             self.problems.append(Blocked("TFM151", original, f"`{name}` in a model_fn that stays as it is: {reason}"))
             return updated
@@ -418,6 +392,8 @@ class MappedRewriter(FileRewriter):
     def leave_Tuple(self, original_node: cst.Tuple, updated_node: cst.Tuple) -> cst.BaseExpression:
         if self._inside and (name := pair_of(original_node, self.pairs)) is not None:
             return cst.Name(name)
+        if original_node in self.evaluated:
+            return self._metrics_of(self.evaluated[original_node], updated_node)
         if len(updated_node.elements) == len(original_node.elements):
             return updated_node
         last = updated_node.elements[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
@@ -425,6 +401,18 @@ class MappedRewriter(FileRewriter):
         if len(updated_node.elements) == 1:
             return last.value
         return updated_node.with_changes(elements=[*updated_node.elements[:-1], last])
+
+    def _metrics_of(self, metrics: EvalMetrics, updated: cst.Tuple) -> cst.BaseExpression:
+        """`metric_fn(tensors)` in the place of `(metric_fn, tensors)`, which only TPUEstimator calls, to evaluate."""
+        head, tensors = (element.value for element in updated.elements)
+        args = [cst.Arg(tensors, star=metrics.star)]
+        if not metrics.star:
+            assert isinstance(tensors, cst.List | cst.Tuple)
+            args = [cst.Arg(element.value, comma=element.comma) for element in tensors.elements]
+        made = cst.Call(head, args)
+        if metrics.evaluates:
+            return made
+        return cst.IfExp(cst.parse_expression(f'{self.mode} == "eval"'), made, cst.Name("None"))
 
     def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
         """A branch of which nothing is left goes; what was to be done otherwise takes its place."""
@@ -471,18 +459,20 @@ def _negated(test: cst.BaseExpression) -> cst.BaseExpression:
     return cst.UnaryOperation(cst.Not(), inner)
 
 
-def _key(arg: cst.Arg, index: int) -> str:
+def _key(arg: cst.Arg, index: int, parameters: Sequence[str] = SPEC) -> str:
     """The parameter of an EstimatorSpec that an argument is for."""
-    return arg.keyword.value if arg.keyword is not None else SPEC[index]
+    return arg.keyword.value if arg.keyword is not None else parameters[index]
 
 
-def _spec(original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+def _spec(
+    original: cst.Call, updated: cst.Call, parameters: Sequence[str], names: Mapping[str, str]
+) -> cst.BaseExpression:
     """An EstimatorSpec as a dict of what is kept of it, laid out as the call was."""
     kept: list[tuple[str, cst.Arg]] = []
     for index, (old, new) in enumerate(zip(original.args, updated.args, strict=True)):
-        key = _key(old, index)
-        if key in KEPT:
-            kept.append((KEPT[key], new))
+        key = _key(old, index, parameters)
+        if key in names and not is_none(old.value):
+            kept.append((names[key], new))
     elements = [cst.DictElement(cst.SimpleString(f'"{key}"'), arg.value, comma=arg.comma) for key, arg in kept]
     last = original.args[-1]
     if elements:
@@ -498,18 +488,34 @@ def _spec(original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
 
 
 def emit_mapped(
-    function: MappedFunction, rewriter: MappedRewriter, wants_predictions: bool, training: TrainingContext
+    function: MappedFunction,
+    rewriter: MappedRewriter,
+    wants_predictions: bool,
+    training: TrainingContext,
+    late: bool = False,
+    with_params: bool = True,
 ) -> EmittedModel:
-    """Builds the function that makes a compiled Keras model of the user's code. Raises Blocked."""
+    """Builds the function that makes a compiled Keras model of the user's code. Raises Blocked.
+
+    `late` says that the driver makes the model's variables, `with_params` that it gives the function its `params`.
+    """
     if wants_predictions and not function.predictions:
         raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")
-    return _Emitter(function, rewriter, wants_predictions, training).emit()
+    return _Emitter(function, rewriter, wants_predictions, training, late, with_params).emit()
 
 
 class _Emitter:
     def __init__(
-        self, function: MappedFunction, rewriter: MappedRewriter, predicts: bool, training: TrainingContext
+        self,
+        function: MappedFunction,
+        rewriter: MappedRewriter,
+        predicts: bool,
+        training: TrainingContext,
+        late: bool,
+        with_params: bool,
     ) -> None:
+        self.late = late
+        self.with_params = with_params
         self.predicts = predicts
         self.training = training
         self.function = function
@@ -522,25 +528,30 @@ class _Emitter:
 
     def emit(self) -> EmittedModel:
         function = self.function
-        train = self._train_op()
         self._check_updates()
         self.native = Rewriter(self.file.imports, self.file.code, None, True, self.file.constants.get)
-        rate_class = optimizer_of.prepare(self.native, self.training, train, self.file.code)
+        before: list[cst.BaseStatement] = []
+        optimizer = _COUNTER
+        if not function.trains_itself:
+            train = read_training(function)
+            rate_class = optimizer_of.prepare(self.native, self.training, train, self.file.code)
+            before, optimizer = self._optimizer(train, rate_class)
         dataset = free("dataset", self.taken)
         model = free("model", self.taken)
         name = free("forward", self.taken)
-        before, optimizer = self._optimizer(train, rate_class)
         forward = self._forward(name, model)
         modes = ', modes=("train", "eval")' if self.function.metrics else ""
-        lines = [
-            f"{model} = {CLASS}({name})",
-            f"{model}.compile(optimizer={optimizer})",
-            f"{model}.make_variables({dataset}{modes})",
-            f"return {model}",
-        ]
+        lines = [f"{model} = {CLASS}({name})"]
+        if function.trains_itself:
+            lines.append("# The train_op applies the gradients. Of this optimizer only the step counter is used.")
+        lines.append(f"{model}.compile(optimizer={optimizer})")
+        if not self.late:
+            lines.append(f"{model}.make_variables({dataset}{modes})")
+        lines.append(f"return {model}")
         end = statements("\n".join(lines) + "\n", self.file.module)
         body = [forward, *_set_off([*before, *end])]
         node = function.node
+        form = Form(function.trains_itself, self.late, self.rewriter.restores)
         assert isinstance(node.body, cst.IndentedBlock)
         return EmittedModel(
             node.with_changes(
@@ -553,7 +564,9 @@ class _Emitter:
             tuple(self.remarks),
             self.predicts,
             frozenset(self.native.needs),
-            {CLASS: model_class(CLASS, self.indent)},
+            {CLASS: model_class(CLASS, self.indent, form)},
+            late=self.late,
+            with_params=self.with_params,
         )
 
     def _check_updates(self) -> None:
@@ -574,6 +587,8 @@ class _Emitter:
     def _parameters(self, dataset: str) -> cst.Parameters:
         roles = self.function.parameters
         gone = {roles.labels, roles.mode, roles.config} - {None}
+        gone |= {roles.features} if self.late else set()
+        gone |= set() if self.with_params else {roles.params}
         params = self.function.node.params
         kept = [
             p.with_changes(name=cst.Name(dataset), annotation=None, default=None)
@@ -597,6 +612,8 @@ class _Emitter:
         self.rewriter.dead |= function.dead
         self.rewriter.skipped |= set(function.hooks.nodes)
         self.rewriter.model = model
+        self.rewriter.evaluated = function.evaluated
+        self.rewriter.mode = roles.mode or free("mode", self.taken)
         self.rewriter.mode_names = function.names
         new = function.node.visit(self.rewriter)
         self.rewriter.model, self.rewriter.mode_names = None, None
@@ -619,26 +636,6 @@ class _Emitter:
         )
 
     # -- training --
-
-    def _train_op(self) -> TrainOp:
-        function = self.function
-        statements = function.train.statements
-        last = {name: index for index, s in enumerate(statements) for name in names_given((s,))}
-        body = TrainBody(self.file, function.node, statements, frozenset(self._from_data()), lambda n: last.get(n, -1))
-        return read_train_op(function.train_op, function.loss, body)
-
-    def _from_data(self) -> set[str]:
-        """The features, the labels, and every name that is computed from them."""
-        roles = self.function.parameters
-        found = {str(name) for name in (roles.features, roles.labels) if name is not None}
-        while True:
-            new: set[str] = set()
-            for statement in self.function.train.statements:
-                if names_in(statement.node) & found:
-                    new |= names_given((statement,))
-            if new <= found:
-                return found
-            found |= new
 
     def _optimizer(self, train: TrainOp, rate_class: str | None) -> tuple[list[cst.BaseStatement], str]:
         """The statements that make the optimizer, outside the network, and the expression that gives it."""

@@ -29,7 +29,10 @@ from migrator.rules.site import TrainingContext
 
 @dataclass(frozen=True)
 class EmittedModel:
-    """The new function, what stood in its way, its partitioners, and remarks (as Blocked: code, node, message)."""
+    """The new function, what stood in its way, its partitioners, and remarks (as Blocked: code, node, message).
+
+    `late` says that the driver makes the model's variables, `with_params` that the function takes the params.
+    """
 
     node: cst.FunctionDef
     problems: tuple[Blocked, ...]
@@ -39,6 +42,8 @@ class EmittedModel:
     needs: frozenset[str]
     classes: Mapping[str, str]  # that the file needs: name and text
     hooks: SpecHooks = NO_SPEC_HOOKS
+    late: bool = False
+    with_params: bool = True
 
 
 def ready_model(node: cst.FunctionDef) -> EmittedModel:

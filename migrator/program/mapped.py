@@ -7,22 +7,29 @@ served what Keras does now. Everything else stays TensorFlow 1 code.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import libcst as cst
 
-from migrator.program.body import Parameters
+from migrator.program import tpu
+from migrator.program.body import Parameters, names_given
 from migrator.program.calls import bind, is_none
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, ModeNames, Modes, StraightBody, straighten
+from migrator.program.own_training import check_own_training, trains_itself
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import Region, reach
+from migrator.program.scopes import path_to
+from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.program.variable_order import check_order
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.metrics import is_metric
 
 #: The arguments of an EstimatorSpec that the mapped form keeps, and what they are called there.
-KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics"}
+KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics", "eval_metrics": "metrics"}
+_OF_TRAINING = ("TFM312", "TFM401", "TFM402", "TFM403")
+_SPECS = ("tf.estimator.EstimatorSpec", *tpu.SPECS)
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,8 @@ class MappedFunction:
     says, `metrics` tells whether there are any. `region` are the functions and classes that it reaches, itself
     included, each with its file. `exported` are the export_outputs of specs, each with the predictions beside them.
     `hooks` are those of the specs.
+    `trains_itself` says that its train_op stays what it is. `evaluated` are the `eval_metrics` of TPUEstimatorSpecs,
+    `host_calls` their functions that write summaries.
     """
 
     file: ParsedFile
@@ -54,6 +63,9 @@ class MappedFunction:
     predictions: tuple[cst.BaseExpression, ...]
     exported: tuple[tuple[cst.BaseExpression, cst.BaseExpression | None], ...] = ()
     hooks: SpecHooks = NO_SPEC_HOOKS
+    trains_itself: bool = False
+    evaluated: dict[cst.CSTNode, EvalMetrics] = field(default_factory=dict)
+    host_calls: tuple[cst.BaseExpression, ...] = ()
 
     def signature_names(self) -> Signatures:
         """The names under which the predictions are served. Raises Blocked (TFM142)."""
@@ -65,6 +77,11 @@ class MappedFunction:
     def _define(self, name: str) -> cst.BaseExpression | None:
         found = values_of(self.node, name)
         return found[0] if len(found) == 1 else None
+
+    @property
+    def reads_params(self) -> bool:
+        """Whether the model_fn reads its `params`."""
+        return self.parameters.params is not None and self.parameters.params in names_in(self.node.body)
 
     @property
     def predicts_dicts(self) -> bool:
@@ -91,20 +108,47 @@ def read_mapped_function(
     """Reads a model_fn for the mapped form. Raises Blocked for what cannot stay and cannot be rewritten.
 
     `inlined` is the model_fn with the helpers read through, where that is possible: it says how the program trains.
+    Its train_op stays where only the program itself knows how to train (`MappedFunction.trains_itself`).
     """
+    region = reach(project, file, node)
+    if not trains_itself(region):
+        return _read(project, file, node, parameters, region, False, inlined)
+    try:
+        found = _read(project, file, node, parameters, region, False, inlined)
+        read_training(found)
+    except Blocked as problem:
+        if problem.code not in _OF_TRAINING:
+            raise
+        check_own_training(region, file, problem.node or node.name)
+        return _read(project, file, node, parameters, region, True, inlined)
+    return found
+
+
+def _read(
+    project: Project,
+    file: ParsedFile,
+    node: cst.FunctionDef,
+    parameters: Parameters,
+    region: Region,
+    by_itself: bool,
+    inlined: cst.FunctionDef | None,
+) -> MappedFunction:
     if not isinstance(node.body, cst.IndentedBlock):
         raise Blocked("TFM105", node, "the model_fn is written on one line")
     specs = _Specs(file)
     node.body.visit(specs)
     if not specs.found:
         raise Blocked("TFM105", node.name, "the model_fn makes no EstimatorSpec itself")
-    bound = {call: bind(call, SPEC, "tf.estimator.EstimatorSpec", "TFM105") for call in specs.found}
+    bound = {call: _arguments(file, call) for call in specs.found}
+    for arguments in bound.values():
+        if not is_none(arguments.get("scaffold_fn")) and not _is_always_none(node, arguments["scaffold_fn"]):
+            raise Blocked("TFM110", arguments["scaffold_fn"], "`scaffold_fn` of the EstimatorSpec is not carried over")
     hooks = read_spec_hooks(project, file, node, bound.values())
     own_statements = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
     train = own_statements
-    if inlined is not None and inlined is not node and isinstance(inlined.body, cst.IndentedBlock):
+    if inlined is not None and inlined is not node and isinstance(inlined.body, cst.IndentedBlock) and not by_itself:
         train = straighten(inlined.body.body, file.imports, parameters.mode, lenient=True)
-    of_train = [bind(s.call, SPEC, "tf.estimator.EstimatorSpec", "TFM105") for s in train.specs if TRAIN in s.modes]
+    of_train = [_arguments(file, s.call) for s in train.specs if TRAIN in s.modes]
     training = [arguments for arguments in of_train if not is_none(arguments.get("loss"))]
     train_ops = [arguments["train_op"] for arguments in training if not is_none(arguments.get("train_op"))]
     if not training:
@@ -113,12 +157,13 @@ def read_mapped_function(
         raise Blocked("TFM403", node.name, "no EstimatorSpec of the TRAIN mode has a train_op")
     if len({file.code(one) for one in train_ops}) > 1:
         raise Blocked("TFM105", train_ops[1], "two EstimatorSpecs of one mode give different `train_op`")
-    dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in KEPT]
+    kept = kept_arguments(by_itself)
+    dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in kept]
     own = _summaries(file, node)
     dead = frozenset(_dead(node, file, dropped, own))
     region = reach(project, file, node, dead)
     summaries = [(f, s) for function, f in region.items() for s in _summaries(f, function)]
-    for mode in (TRAIN, EVAL):
+    for mode in () if by_itself else (TRAIN, EVAL):  # whose collections are filled as a graph's are
         here = [s.node for s in own_statements.statements if mode in s.modes and s.node not in dead]
         check_order(project, file, here)
     return MappedFunction(
@@ -140,7 +185,102 @@ def read_mapped_function(
             (a["export_outputs"], a.get("predictions")) for a in bound.values() if not is_none(a.get("export_outputs"))
         ),
         hooks=hooks,
+        trains_itself=by_itself,
+        evaluated=_eval_metrics(node, own_statements, bound.values()),
+        host_calls=tuple(a["host_call"] for a in bound.values() if not is_none(a.get("host_call"))),
     )
+
+
+def kept_arguments(by_itself: bool) -> dict[str, str]:
+    """The arguments of an EstimatorSpec that are kept, and what they are called then."""
+    return {**KEPT, "train_op": "train_op"} if by_itself else KEPT
+
+
+def read_training(function: MappedFunction) -> TrainOp:
+    """The train_op of a model_fn, for a Keras optimizer. Raises Blocked (TFM401, TFM402, TFM403)."""
+    statements = function.train.statements
+    last = {name: index for index, s in enumerate(statements) for name in names_given((s,))}
+    body = TrainBody(
+        function.file, function.node, statements, frozenset(_from_data(function)), lambda n: last.get(n, -1)
+    )
+    return read_train_op(function.train_op, function.loss, body)
+
+
+def _from_data(function: MappedFunction) -> set[str]:
+    """The features, the labels, and every name that is computed from them."""
+    roles = function.parameters
+    found = {str(name) for name in (roles.features, roles.labels) if name is not None}
+    while True:
+        new: set[str] = set()
+        for statement in function.train.statements:
+            if names_in(statement.node) & found:
+                new |= names_given((statement,))
+        if new <= found:
+            return found
+        found |= new
+
+
+def _arguments(file: ParsedFile, call: cst.Call) -> dict[str, cst.BaseExpression]:
+    """The arguments of an EstimatorSpec or a TPUEstimatorSpec."""
+    name = file.imports.resolve(call.func)
+    return bind(call, tpu.SPEC if name in tpu.SPECS else SPEC, name or "EstimatorSpec", "TFM105")
+
+
+@dataclass(frozen=True)
+class EvalMetrics:
+    """`(metric_fn, tensors)` of a TPUEstimatorSpec: how the call takes the tensors, and whether only EVAL makes it."""
+
+    star: Literal["", "*", "**"]
+    evaluates: bool
+
+
+def _eval_metrics(
+    node: cst.FunctionDef, train: StraightBody, bound: Iterable[dict[str, cst.BaseExpression]]
+) -> dict[cst.CSTNode, EvalMetrics]:
+    """The pairs that `eval_metrics` of the specs of a model_fn are, by their nodes. Raises Blocked (TFM501)."""
+    found: dict[cst.CSTNode, EvalMetrics] = {}
+    for arguments in bound:
+        given = arguments.get("eval_metrics")
+        if given is None or is_none(given):
+            continue
+        values = values_of(node, given.value) if isinstance(given, cst.Name) else [given]
+        pairs = [value for value in values if not is_none(value)]
+        for pair in pairs or [given]:
+            if not isinstance(pair, cst.Tuple) or len(pair.elements) != 2:
+                raise Blocked("TFM501", given, "`eval_metrics` is not a pair of a function and its tensors")
+            tensors = pair.elements[1].value
+            found[pair] = EvalMetrics(_star(node, tensors), _modes_of(train, pair) == {EVAL})
+    return found
+
+
+def _star(node: cst.FunctionDef, tensors: cst.BaseExpression) -> Literal["", "*", "**"]:
+    """How a function is given tensors: "" for those of a list that is written out in place."""
+    if isinstance(tensors, cst.List | cst.Tuple):
+        return ""
+    forms = values_of(node, tensors.value) if isinstance(tensors, cst.Name) else [tensors]
+    if forms and all(isinstance(form, cst.List | cst.Tuple) for form in forms):
+        return "*"
+    if forms and all(isinstance(form, cst.Dict) for form in forms):
+        return "**"
+    raise Blocked("TFM501", tensors, "the tensors of `eval_metrics` are not a list or a dict that is written out")
+
+
+def _modes_of(train: StraightBody, node: cst.CSTNode) -> set[str]:
+    """The modes that run the statement that holds a node."""
+    found: set[str] = set()
+    for statement in train.statements:
+        if path_to(statement.node, node):
+            found |= statement.modes
+    for spec in train.specs:
+        if path_to(spec.statement, node):
+            found |= spec.modes
+    return found
+
+
+def _is_always_none(function: cst.FunctionDef, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a name that only ever is None."""
+    values = values_of(function, node.value) if isinstance(node, cst.Name) else []
+    return bool(values) and all(is_none(value) for value in values)
 
 
 def in_train(statements: Iterable[ModalStatement]) -> list[ModalStatement]:
@@ -158,7 +298,7 @@ class _Specs(cst.CSTVisitor):
         self.found: list[cst.Call] = []
 
     def visit_Call(self, node: cst.Call) -> None:
-        if self.file.imports.resolve(node.func) == "tf.estimator.EstimatorSpec":
+        if self.file.imports.resolve(node.func) in _SPECS:
             self.found.append(node)
 
 

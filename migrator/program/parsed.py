@@ -59,6 +59,12 @@ class ParsedFile:
         wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
         return wrapper.resolve(PositionProvider)
 
+    def keep_positions(self, made: Mapping[cst.CSTNode, cst.CSTNode], of: ParsedFile) -> None:
+        """Gives the nodes of this file's tree the positions that the nodes they were made of have in another."""
+        positions = of._positions
+        new = {node: positions[old] for node, old in made.items() if old in positions}
+        self.__dict__["_positions"] = {**positions, **new}
+
     def position(self, node: cst.CSTNode | None) -> tuple[int, int]:
         """1-based line and column of a node of this file's tree; (1, 1) when it is not one."""
         found = self._positions.get(node) if node is not None else None

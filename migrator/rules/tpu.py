@@ -27,4 +27,22 @@ and give `fit` the global batch size; `steps_per_execution` of `compile` takes t
 differs by mode: use `tf.shape(features)[0]`.
 """,
     ),
+    Rule(
+        "TFM420",
+        "a branch for TPUs",
+        Severity.REVIEW,
+        """
+What stands behind `if use_tpu:` (a flag, a parameter, an attribute of such a name) and mentions what only TPUs have, a
+`CrossShardOptimizer`, a `TPUClusterResolver`, a Scaffold, is left out: the program is carried over as it runs without a
+TPU (TFM144). Branches on the same flag that would run anywhere stay.
+""",
+    ),
+    Rule(
+        "TFM423",
+        "a host_call",
+        Severity.REVIEW,
+        """
+`host_call` of a TPUEstimatorSpec writes summaries on the host of a TPU. It is left out, as summaries are (TFM801).
+""",
+    ),
 )

@@ -9,6 +9,7 @@ import time
 
 import batches
 import numpy as np
+import own_optimizers
 import parts
 import sources
 from folder import call_boundaries
@@ -119,7 +120,7 @@ SLOTS = {
     "rms": "second_moment",
     "mg": "first_moment",
 }
-RATE_ATTRIBUTES = ("_lr", "_learning_rate")
+RATE_ATTRIBUTES = own_optimizers.RATES
 # What optimizers of Keras, which canned Estimators of TensorFlow 2 make, keep beside their numbers.
 OF_KERAS = ("epsilon", "amsgrad", "centered", "nesterov", "_initial_accumulator_value", "_learning_rate_power")
 RATE_TENSORS = ("_learning_rate_tensor", "_lr_t")
@@ -180,6 +181,7 @@ class Capture(object):
         self.clipping = Clipping()
         self.dropouts = []  # (rate, shape of an example, layers before) of every dropout at work
         self.optimizer_line = None
+        self.own_rate = None  # of an optimizer class of the program's own
 
     def optimizer(self):
         return self.applied[0][0] if self.applied else None
@@ -242,7 +244,7 @@ class Capture(object):
             if kind.__name__ in OPTIMIZERS:
                 break
         else:
-            return {"name": type(optimizer).__name__, "settings": {}}
+            return own_optimizers.described(optimizer)
         name, attributes, fixed = OPTIMIZERS[kind.__name__]
         settings = dict(NOT_IN_TF1)
         settings.update(fixed)
@@ -322,23 +324,12 @@ class EstimatorRecorder(object):
             self.folder.note_unrecorded("an optimizer outside of an Estimator's model_fn", sources.user_line())
             return original(optimizer, pairs, *args, **kwargs)
         self.saw_gradients(optimizer, pairs)
-        before = {}
-        if self.factor != 1.0:
-            for name in RATE_ATTRIBUTES:
-                rate = getattr(optimizer, name, None)
-                if rate is not None:
-                    before[name] = rate
-                    scaled = (lambda r=rate: r() * self.factor) if callable(rate) else rate * self.factor
-                    setattr(optimizer, name, scaled)
         if hasattr(optimizer, "_hyper"):
             self.capture.of_keras[id(optimizer)] = keras_settings(optimizer)
             scale_keras(optimizer, self.factor)
         depth = len(self.capture.applied)
-        try:
+        with own_optimizers.scaled_rate(optimizer, self.factor):
             result = original(optimizer, pairs, *args, **kwargs)
-        finally:
-            for name, rate in before.items():
-                setattr(optimizer, name, rate)
         # A wrapping optimizer calls an inner one, which is the one that holds rates and slots.
         if len(self.capture.applied) == depth:
             kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
@@ -398,7 +389,7 @@ class EstimatorRecorder(object):
             tensor = getattr(optimizer, name, None)
             if tensor is not None:
                 return tensor
-        return None
+        return self.capture.own_rate
 
     def replay_dataset(self, spec):
         """The recorded batches that the coming training call is to see: as many as that call saw then."""
@@ -641,6 +632,13 @@ def install(plan, folder):
     keras = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers).Optimizer
     if hasattr(keras, "get_updates"):
         parts.wrap(keras, "apply_gradients", recorder.apply_gradients)
+
+    def apply_by_itself(original, self, grads_and_vars, *args, **kwargs):
+        if recorder.tracing is not None:
+            recorder.tracing.own_rate = own_optimizers.rate_of(tf, self)
+        return recorder.apply_gradients(original, self, grads_and_vars, *args, **kwargs)
+
+    own_optimizers.watch(optimizers.Optimizer, apply_by_itself)
 
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
         strategy = getattr(self, "_train_distribution", None)

@@ -14,6 +14,7 @@ import time
 
 import batches
 import numpy as np
+import own_optimizers
 import parts
 import sources
 from batch_losses import BatchLosses
@@ -107,6 +108,7 @@ class Step(object):
         self.layers = LayerTrace()
         self.clipping = Clipping()
         self.updates = 0  # assignments to moving averages
+        self.own = None  # the optimizer, where the step runs one of TensorFlow 1 code
 
 
 class KerasRecorder(object):
@@ -240,10 +242,12 @@ class KerasRecorder(object):
     def train_step(self, original, model, data):
         tf = self.tf
         step = self.tracing.step = Step()
+        self.tracing.model = model
         try:
             outputs = original(data)
         finally:
             self.tracing.step = None
+            self.tracing.model = None
         graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         reached = ancestors([step.loss]) if graph is not None and getattr(step.loss, "graph", None) is graph else None
         self.traced = {
@@ -253,6 +257,8 @@ class KerasRecorder(object):
             "update_ops": step.updates,
             "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
         }
+        if step.own is not None:
+            self.traced["optimizer"] = own_optimizers.described(step.own)
         stamp = tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
         fields = []
         if step.loss is not None:
@@ -363,6 +369,32 @@ class KerasRecorder(object):
         step.rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
         step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
         step.gradients = list(pairs)
+
+    def saw_own_update(self, original, optimizer, grads_and_vars, *args, **kwargs):
+        """An optimizer of TensorFlow 1 code in a train step: the step counter of Keras counts for it."""
+        step = getattr(self.tracing, "step", None)
+        pairs = list(grads_and_vars)
+        if step is not None and step.own is None:
+            tf = self.tf
+            step.own = optimizer
+            step.iteration = tf.cast(tf.convert_to_tensor(self.tracing.model.optimizer.iterations), tf.int64)
+            step.gradients = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+            with own_optimizers.scaled_rate(optimizer, self.factor):
+                step.rate = own_optimizers.rate_of(tf, optimizer)
+        with own_optimizers.scaled_rate(optimizer, self.factor):
+            return original(optimizer, pairs, *args, **kwargs)
+
+    def dropout_function(self, original, x, *args, **kwargs):
+        """tf.nn.dropout in a model_fn of TensorFlow 1 code."""
+        step = getattr(self.tracing, "step", None)
+        if step is None:
+            return original(x, *args, **kwargs)
+        rate = kwargs.get("rate")
+        if rate is None:
+            keep = kwargs.get("keep_prob", args[0] if args else None)
+            rate = None if keep is None else 1.0 - keep
+        step.dropouts.append((parts.float32(rate), parts.features_of(x), len(step.layers.calls)))
+        return self.tf.identity(x) if self.plan.get("pin_dropout", True) else original(x, *args, **kwargs)
 
     # -- training --
     def begin(self, model, strategy):
@@ -751,6 +783,7 @@ def install(plan, folder):
         "call",
         lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
     )
+    parts.wrap(tf.compat.v1.nn, "dropout", recorder.dropout_function)
     patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
     _patch_sidecar(base, recorder)
 
@@ -839,6 +872,17 @@ def _patch_gradients(tf, optimizer, recorder):
         return original(self, target, *args, **kwargs)
 
     parts.wrap(tf.GradientTape, "gradient", gradient)
+
+    def gradients(original, ys, *args, **kwargs):
+        if getattr(recorder.tracing, "step", None) is not None:
+            recorder.saw_gradient_call(ys)
+        return original(ys, *args, **kwargs)
+
+    # `tf.gradients` in a train_op, and in the base class of TensorFlow 1's optimizers.
+    for name in ("tensorflow", "tensorflow.compat.v1", "tensorflow.python.ops.gradients"):
+        parts.wrap(importlib.import_module(name), "gradients", gradients)
+    first = importlib.import_module("tensorflow.python.training.optimizer").Optimizer
+    own_optimizers.watch(first, recorder.saw_own_update)
 
     def remember_slot(original, self, model_variable, variable_name, *args, **kwargs):
         variable = original(self, model_variable, variable_name, *args, **kwargs)

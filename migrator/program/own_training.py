@@ -1,0 +1,112 @@
+"""Training that a program writes out itself: `tf.gradients`, an optimizer class of its own, `assign`.
+
+No Keras optimizer computes such an update. In the mapped form it need not: the train_op is TensorFlow 1 code like the
+rest of the model_fn, and a train_step runs it as it is.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.region import Region, symbols
+from migrator.rules.schedules import GLOBAL_STEPS, is_schedule
+
+#: What a train_op may use beside what any model_fn may. Run in TensorFlow 2.21, in a function that Keras traces, all of
+#: these do what they do in an Estimator's graph; the collections are those that the Keras model fills.
+_OF_TRAINING = (
+    "tf.gradients",
+    "tf.trainable_variables",
+    "tf.assign",
+    "tf.assign_add",
+    "tf.assign_sub",
+    "tf.train.Optimizer",
+    "tf.GraphKeys.TRAINABLE_VARIABLES",
+    "tf.GraphKeys.UPDATE_OPS",
+)
+_KEYS = ("tf.GraphKeys.TRAINABLE_VARIABLES", "tf.GraphKeys.UPDATE_OPS")
+_CHOOSING = ("tf.cond", "tf.case", "tf.while_loop")
+_CODE = "TFM422"
+
+
+def is_of_training(name: str) -> bool:
+    """Whether a symbol may stand in a train_op that a Keras model runs as it is."""
+    return name in _OF_TRAINING or name in GLOBAL_STEPS or is_schedule(name)
+
+
+def is_kept_collection(file: ParsedFile, node: cst.Call) -> bool:
+    """Whether `tf.get_collection(...)` asks for a collection that the Keras model fills, or that is empty there."""
+    return any(file.imports.tensorflow(arg.value) in _KEYS for arg in node.args[:1])
+
+
+def trains_itself(region: Region) -> bool:
+    """Whether the functions that a model_fn reaches compute and apply their gradients themselves."""
+    named = symbols(region)
+    return "tf.gradients" in named or any(_applies(node, file) for node, file in region.items())
+
+
+def check_own_training(region: Region, file: ParsedFile, place: cst.CSTNode) -> None:
+    """Raises Blocked for a train_op that would not do in a Keras model what it did in an Estimator's graph."""
+    for node, where in region.items():
+        at = node if where is file else place
+        stock = _Stock(where)
+        node.visit(stock)
+        if stock.found is not None:
+            name, call = stock.found
+            message = f"`{name}` makes its variables anew at every call there: use an optimizer class of your own"
+            raise Blocked(_CODE, call if where is file else place, message)
+        named = symbols({node: where})
+        if named & set(GLOBAL_STEPS) and named & set(_CHOOSING):
+            message = "the global step is counted by a condition: the new program counts every batch as one step"
+            raise Blocked(_CODE, at, message)
+        unused = _Unused(where)
+        node.visit(unused)
+        if unused.found is not None:
+            message = "nothing uses the result of this assignment: it never ran, but would in a Keras model"
+            raise Blocked(_CODE, unused.found if where is file else place, message)
+
+
+def _applies(node: cst.CSTNode, file: ParsedFile) -> bool:
+    """Whether a node is an optimizer class that applies gradients its own way."""
+    if not isinstance(node, cst.ClassDef):
+        return False
+    of_optimizers = any(file.imports.resolve(base.value) == "tf.train.Optimizer" for base in node.bases)
+    own = {s.name.value for s in node.body.body if isinstance(s, cst.FunctionDef)}
+    return of_optimizers and "apply_gradients" in own
+
+
+class _Stock(cst.CSTVisitor):
+    """The first optimizer of TensorFlow's own."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: tuple[str, cst.CSTNode] | None = None
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        name = self.file.imports.tensorflow(node) or ""
+        if name.endswith("Optimizer") and name != "tf.train.Optimizer":
+            self.found = self.found or (name, node)
+
+
+class _Unused(cst.CSTVisitor):
+    """The first assignment to a variable whose result is dropped."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: cst.CSTNode | None = None
+
+    def visit_Expr(self, node: cst.Expr) -> None:
+        call = node.value
+        if not isinstance(call, cst.Call) or self.found is not None:
+            return
+        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        if (self.file.imports.resolve(call.func) or method) in (
+            *("assign", "assign_add", "assign_sub", "apply_gradients", "scatter_update"),
+            *("tf.assign", "tf.assign_add", "tf.assign_sub"),
+        ):
+            self.found = node
+
+
+__all__ = ["check_own_training", "is_kept_collection", "is_of_training", "trains_itself"]

@@ -1,0 +1,40 @@
+"""Rules about train_ops that the mapped form keeps. The code is in program/own_training.py."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM421",
+        "the program trains itself",
+        Severity.REVIEW,
+        """
+The train_op comes from `tf.gradients`, or from an optimizer class of the program's own that applies gradients itself
+(BERT's Adam with weight decay, LAMB and their like). No Keras optimizer computes that update, and none has to: in the
+mapped form (TFM150) the train_op stays TensorFlow 1 code, in whichever file it is, and the `train_step` of the Keras
+model runs it. `tf.trainable_variables`, the global step, and conditions on the names of variables mean what they meant;
+the slots of the optimizer are variables of the model, under their TensorFlow 1 names. Such a program trains on one
+device. `model.optimizer` only holds the step counter.
+
+Measured (fixture `bert_classifier`, TensorFlow 2.15.1 against 2.21): the first loss agrees bit for bit; weights and
+slots agree within the noise of one rounding over all steps.
+""",
+    ),
+    Rule(
+        "TFM422",
+        "a train_op that cannot be kept",
+        Severity.MANUAL,
+        """
+A train_op of the program's own (TFM421) is not carried over where it would do something else in a Keras model, or where
+the program has to train on a cluster:
+
+- A stock optimizer of `tf.train` beside it makes its variables anew at every call. Use one of the two.
+- The global step is counted by a condition (accumulated gradients, a loss scale): a training of `max_steps` would end
+  after so many batches. Count every batch.
+- The result of an assignment is not used: in TensorFlow 1 it never ran, in a Keras model it would. Take it out.
+- `train_distribute`, or a cluster asked for by `--strategy`: gradients would not be summed over the workers.
+""",
+    ),
+)
