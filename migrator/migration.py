@@ -462,7 +462,12 @@ class _GroupMigration:
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
         self.training = {
-            path: TrainingContext(sparse=sparse, taken=set(file.names), keras=keras)
+            path: TrainingContext(
+                sparse=sparse,
+                taken=set(file.names),
+                keras=keras,
+                exports=any(program.servings for program in group.programs),
+            )
             for path, file in group.files.items()
         }
         for path, rewriter in self.rewriters.items():

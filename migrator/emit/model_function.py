@@ -77,6 +77,13 @@ def emit_model_function(
     return emit(function.general)
 
 
+_INPUTS_OF = '''\
+def {name}(outputs, features):
+    """Returns the features that outputs are computed from; a client need not send the others."""
+    sources = [tf.keras.utils.get_source_inputs(output) for output in tf.nest.flatten(outputs)]
+    read = {id(tensor) for tensors in sources for tensor in tensors}
+    return {name: tensor for name, tensor in features.items() if id(tensor) in read}
+'''
 _READ_ELSEWHERE = (
     "tf.losses.",
     "tf.metrics.",
@@ -211,7 +218,14 @@ class _Emitter:
         lines.append(call(f"{model_name}.compile", arguments, self.indent, 1).replace("\n" + self.indent, "\n"))
         result = model_name
         if self.predictions is not None:
-            result += f", tf.keras.Model({inputs}, {self._one_line(self._built(self.predictions))})"
+            predicted = self._one_line(self._built(self.predictions))
+            if self.rewriter.training.exports and self._takes_dicts():
+                if not isinstance(self.predictions, cst.Name):
+                    name = free("predictions", self.file.names | names_in(function.node))
+                    lines.append(f"{name} = {predicted}")
+                    predicted = name
+                inputs = f"{self.rewriter.training.helper('inputs_of', _INPUTS_OF)}({predicted}, {inputs})"
+            result += f", tf.keras.Model({inputs}, {predicted})"
         lines.append(f"return {result}")
         end = statements("\n".join(lines) + "\n", self.file.module)
         node = function.node
@@ -381,6 +395,12 @@ class _Emitter:
                 waiting = []
         final += [*waiting, *self.function.body.trailing_comments]
         return body, final
+
+    def _takes_dicts(self) -> bool:
+        """Whether the features are read by their keys."""
+        features = self.function.parameters.features
+        text = self.file.code(self.function.node.body)
+        return f"{features}[" in text or "tf.feature_column." in text or "DenseFeatures" in text
 
     def _slice(self, roots: set[str]) -> set[int]:
         """The statements that the values of some names can come from."""

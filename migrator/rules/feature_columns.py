@@ -62,6 +62,7 @@ class Bias(tf.keras.layers.Layer):
     def call(self, inputs):
         return inputs + self.bias
 '''
+_FOR_COLUMN = "    for column in sorted(columns, key=lambda column: column.name):\n"
 _LINEAR_MODEL = '''\
 def {name}(features, columns, units=1, sparse_combiner="sum"):
     """Returns a weighted sum of feature columns, with a weight for every number and for every category."""
@@ -87,9 +88,14 @@ def _linear_model(site: Site) -> cst.BaseExpression:
     if "features" not in new or "feature_columns" not in new:
         raise Blocked("TFM243", site.original, "`tf.feature_column.linear_model` takes features and columns")
     site.helper("Bias", _BIAS)
+    model = _LINEAR_MODEL
+    if site.training.exports:
+        read = "{key: features[key] for key in tf.feature_column.make_parse_example_spec([column])}"
+        model = model.replace("DenseFeatures(column)(features)", "DenseFeatures(column)(read)")
+        model = model.replace(_FOR_COLUMN, f"{_FOR_COLUMN}        read = {read}\n")
     arguments = [site.code(new["features"]), site.code(new["feature_columns"])]
     arguments += [f"{key}={site.code(new[key])}" for key in ("units", "sparse_combiner") if key in new]
-    return expression(call_text(site.helper("linear_model", _LINEAR_MODEL), arguments))
+    return expression(call_text(site.helper("linear_model", model), arguments))
 
 
 def _input_layer(site: Site) -> cst.BaseExpression:
@@ -102,7 +108,17 @@ def _input_layer(site: Site) -> cst.BaseExpression:
     parts = [site.code(new["feature_columns"])]
     if "trainable" in new and not is_true(new["trainable"]):
         parts.append(f"trainable={site.code(new['trainable'])}")
-    return expression(f"{call_text('tf.keras.layers.DenseFeatures', parts)}({site.code(new['features'])})")
+    features = _read_by(site, new["features"], parts[0])
+    return expression(f"{call_text('tf.keras.layers.DenseFeatures', parts)}({features})")
+
+
+def _read_by(site: Site, features: cst.BaseExpression, columns: str) -> str:
+    """The features that columns read: where others need not be served, the layer must not be given them."""
+    text = site.code(features)
+    if not site.training.exports:
+        return text
+    key = "key" if "key" not in (text, columns) else "name"
+    return f"{{{key}: {text}[{key}] for {key} in tf.feature_column.make_parse_example_spec({columns})}}"
 
 
 CALLS: dict[str, CallRule] = {

@@ -124,6 +124,25 @@ _CALLS: dict[str, CallRule] = {
 }
 
 
+_ABSTRACT = frozenset(
+    f"collections.{name}"
+    for name in (
+        *(
+            "Callable",
+            "Container",
+            "Hashable",
+            "ItemsView",
+            "Iterable",
+            "Iterator",
+            "KeysView",
+            "Mapping",
+            "MappingView",
+        ),
+        *("MutableMapping", "MutableSequence", "MutableSet", "Sequence", "Set", "Sized", "ValuesView"),
+    )
+)
+
+
 def is_dimension(node: cst.Attribute) -> bool:
     """Whether this is `x.shape[i].value` or `x.get_shape()[i].value`: TensorFlow 2 gives the number itself."""
     if node.attr.value != "value" or not isinstance(node.value, cst.Subscript) or len(node.value.slice) != 1:
@@ -458,6 +477,9 @@ class Rewriter(cst.CSTTransformer):
         if original_node in self._consumed:
             return updated_node
         name = self.imports.tensorflow(original_node)
+        if name is None and self.imports.resolve(original_node) in _ABSTRACT:
+            self.needs.add("collections.abc")  # where alone Python 3.10, which TensorFlow 2.21 needs, has it
+            return cst.parse_expression(f"collections.abc.{original_node.attr.value}")
         if name is None:
             return updated_node.value if is_dimension(original_node) else updated_node
         return self._reference(name, original_node, updated_node)

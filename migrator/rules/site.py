@@ -22,7 +22,8 @@ class TrainingContext:
     not known). `step` is the name of the step inside a schedule, `steps` are mentions of it that go away. `rates` and
     `arguments` replace the rate of an optimizer (`skipped` as it was) and add arguments to it. `sparse` says that
     variables may get sparse gradients, `per_replica` that several replicas clip their gradients before they are
-    summed. `helpers` are the classes that the file needs: text by name. `keras` is the generation that is written for.
+    summed, `exports` that predictions are served for features that may be fewer than those trained on. `helpers` are
+    the classes that the file needs: text by name. `keras` is the generation that is written for.
     """
 
     step: str | None = None
@@ -34,6 +35,7 @@ class TrainingContext:
     arguments: Mapping[cst.CSTNode, tuple[str, ...]] = field(default_factory=dict)
     sparse: bool = False
     per_replica: bool = False
+    exports: bool = False
     taken: set[str] = field(default_factory=set)
     helpers: dict[str, str] = field(default_factory=dict)
     remarks: list[Blocked] = field(default_factory=list)

@@ -24,7 +24,7 @@ y = x.sum(axis=1, keepdims=True)
 
 
 def input_fn():
-    return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).batch(4)
+    return tf.data.Dataset.from_tensor_slices(({"x": x, "unserved": x[:, :2]}, y)).batch(4)
 
 
 def model_fn(features, labels, mode):
@@ -53,6 +53,27 @@ spec = tf.estimator.EvalSpec(input_fn, exporters=exporter)
 tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=2), spec)
 path = estimator.export_savedmodel("plain", serving_fn)
 print(path.decode())
+
+columns = [tf.feature_column.numeric_column("x", 3)]
+
+
+def regression_fn(features, labels, mode):
+    net = tf.feature_column.input_layer(features, columns)
+    out = tf.layers.dense(net, 1, kernel_initializer=tf.constant_initializer(0.3))
+    predictions = {"value": out, "input": features["x"]}
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        regression = tf.estimator.export.RegressionOutput(predictions["value"])
+        return tf.estimator.EstimatorSpec(mode, predictions, export_outputs={"regression": regression})
+    loss = tf.losses.mean_squared_error(labels, out)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+column_fn = tf.estimator.export.build_parsing_serving_input_receiver_fn(
+    tf.feature_column.make_parse_example_spec(columns))
+regressor = tf.estimator.Estimator(regression_fn, model_dir="regressor")
+regressor.train(input_fn, steps=2)
+regressor.export_savedmodel("regression", column_fn)
 """
 ASK = """\
 import glob, json, sys
@@ -62,9 +83,11 @@ example = tf.train.Example(features=tf.train.Features(feature={
 found = {}
 for folder in sys.argv[1:]:
     (plain,), (last,) = glob.glob(folder + "/plain/*"), glob.glob(folder + "/model/export/last/*")
+    (regression,) = glob.glob(folder + "/regression/*")
     for kind, path, values in (
         ("plain", plain, {"pixels": tf.constant([[0.1, 0.2, -0.4]])}),
         ("last", last, {"examples": tf.constant([example.SerializeToString()])}),
+        ("regression", regression, {"inputs": tf.constant([example.SerializeToString()])}),
     ):
         for name, signature in tf.saved_model.load(path).signatures.items():
             answer = {k: v.numpy().tolist() for k, v in signature(**values).items()}
@@ -91,9 +114,14 @@ def test_signatures_answer_the_same(tmp_path: Path) -> None:
     asked = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert asked.returncode == 0, asked.stderr
     answers = json.loads(asked.stdout.splitlines()[-1])
-    assert sorted(answers) == ["last/answer", "last/serving_default", "plain/answer", "plain/serving_default"]
-    for before, *others in answers.values():
+    assert sorted(answers) == [
+        *("last/answer", "last/serving_default", "plain/answer", "plain/serving_default"),
+        *("regression/regression", "regression/serving_default"),
+    ]
+    for name, (before, *others) in answers.items():
+        value = "outputs" if name.startswith("regression") else "value"
+        assert sorted(before) == (["outputs"] if value == "outputs" else ["positive", "value"])
         for after in others:
-            assert sorted(before) == sorted(after) == ["positive", "value"]
-            assert before["positive"] == after["positive"]
-            assert after["value"][0][0] == pytest.approx(before["value"][0][0], rel=1e-5)
+            assert sorted(before) == sorted(after)
+            assert before.get("positive") == after.get("positive")
+            assert after[value][0][0] == pytest.approx(before[value][0][0], rel=1e-5)

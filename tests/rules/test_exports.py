@@ -114,6 +114,56 @@ def test_names_of_signatures(name: str) -> None:
     assert served in new
 
 
+KINDS = {
+    "a regression": ('RegressionOutput(predictions["out"])', '{"outputs": predictor({"x": x})["out"]}', True),
+    "a regression of a tensor": ("RegressionOutput(value=logits)", '{"outputs": predictor({"x": x})["out"]}', True),
+    "a classification": (
+        'ClassificationOutput(classes=net, scores=predictions["out"])',
+        '{"classes": predictions["net"], "scores": predictions["out"]}',
+        True,
+    ),
+    "scores": ("ClassificationOutput(scores=logits)", '{"scores": predictor({"x": x})["out"]}', True),
+    "some of the predictions": (
+        'PredictOutput({"a": net, "b": predictions["out"]})',
+        '{"a": predictions["net"], "b": predictions["out"]}',
+        False,
+    ),
+    "one of the predictions": ("PredictOutput(net)", '{"output": predictor({"x": x})["net"]}', False),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_export_outputs(name: str) -> None:
+    output, answer, examples = KINDS[name]
+    serving = (
+        "def serving_fn():\n    x = tf.placeholder(tf.string, [None])\n"
+        '    return tf.estimator.export.ServingInputReceiver({"x": x}, {"examples": x})\n\n\n'
+    )
+    text = exporting(serving, outputs=', export_outputs={"k": tf.estimator.export.' + output + "}")
+    text = text.replace("predictions={", "predictions=predictions").replace('predictions"out": logits}', "predictions")
+    text = text.replace("    optimizer = ", '    predictions = {"out": logits, "net": net}\n    optimizer = ', 1)
+    new = migrated(text)
+    assert f"        return {answer}\n" in new, new
+    assert f'tf.TensorSpec([None], tf.string, name="{"inputs" if examples else "examples"}")' in new
+    assert 'signatures={"serving_default": serve, "k": serve}' in new
+    assert ("TFM174" in [f.code for f in run(text)[1]]) is examples
+
+
+def test_features_that_are_not_served_are_not_wanted() -> None:
+    text = exporting().replace(
+        "    net = features\n", '    net = tf.feature_column.input_layer(features, params["c"])\n'
+    )
+    new = migrated(text)
+    columns = 'tf.feature_column.make_parse_example_spec(params["c"])'
+    assert f'DenseFeatures(params["c"])({{key: features[key] for key in {columns}}})' in new
+    assert (
+        'predictions = {"out": logits}\n    return model, tf.keras.Model(inputs_of(predictions, features), predictions)'
+        in new
+    )
+    assert "def inputs_of(outputs, features):" in new
+    assert "inputs_of" not in migrated(exporting())
+
+
 def test_a_single_tensor_is_served_as_output() -> None:
     assert 'return {"output": predictor(' in migrated(exporting(predictions="logits"))
 
@@ -147,6 +197,13 @@ REFUSED = {
     ),
     "classification": exporting(
         outputs=", export_outputs={'c': tf.estimator.export.ClassificationOutput(scores=logits)}"
+    ),
+    "a regression of numbers": exporting(
+        outputs=", export_outputs={'c': tf.estimator.export.RegressionOutput(logits)}"
+    ),
+    "two kinds": exporting(
+        outputs=", export_outputs={'c': tf.estimator.export.PredictOutput({'out': logits}),"
+        " 'd': tf.estimator.export.PredictOutput(logits)}"
     ),
     "other outputs": exporting(outputs=", export_outputs={'c': tf.estimator.export.PredictOutput({'a': net})}"),
     "arguments": exporting(RECEIVER.replace("serving_fn()", "serving_fn(n)")),

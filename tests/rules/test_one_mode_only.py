@@ -40,3 +40,10 @@ def test_labels_of_both_modes_are_moved() -> None:
     new, findings = run(program(network="", loss=f"{both}loss = {MSE}"))
     assert not [f for f in findings if f.severity is Severity.MANUAL]
     assert "labels = labels * 0.9" in new
+
+
+def test_a_loss_that_asks_for_the_mode_in_one_line_is_refused() -> None:
+    loss = "loss = None if mode == tf.estimator.ModeKeys.PREDICT else tf.losses.mean_squared_error(labels, logits)"
+    text = program(loss=loss)
+    new, findings = run(text)
+    assert new == text and "TFM106" in [f.code for f in findings if f.severity is Severity.MANUAL]
