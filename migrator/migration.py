@@ -22,6 +22,7 @@ from migrator.program.beside import unused
 from migrator.program.canned import remarks_of, write_out
 from migrator.program.exports import Signatures, read_serving, signature_names
 from migrator.program.flow import InFile
+from migrator.program.handed import ESTIMATORS as HANDED_ESTIMATORS
 from migrator.program.handed import estimator_subclasses, read_handed_programs
 from migrator.program.helpers import HelperPlan, Scope, Stays
 from migrator.program.inlining import Inlined, inline_helpers, inline_training
@@ -138,6 +139,10 @@ def _read_programs(
         where = problem.file if isinstance(problem, InFile) else file
         finding = where.finding(problem.code, Severity.MANUAL, problem.node or place, problem.message)
         findings.setdefault(where.path, []).append(finding)
+        if problem.code != "TFM160":
+            distributed = _horovod(_reach(project, [file]), findings)
+            if distributed is not None:
+                findings.setdefault(Path(distributed.path), []).append(distributed)
 
     for file in project.files:
         for place in places.get(file.path, []):
@@ -157,6 +162,17 @@ def _read_programs(
     return programs, blocked
 
 
+def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]) -> Finding | None:
+    """What a program that Horovod distributes has to be told, whatever else stands in its way."""
+    for file in files:
+        for name, origin in file.imports.names.items():
+            if origin.startswith("horovod.") and not any(f.code == "TFM160" for f in findings.get(file.path, ())):
+                node = file.imports.nodes.get(name)
+                message = "Horovod distributes this program, which is not carried over: take it out first, see TFM160"
+                return file.finding("TFM160", Severity.MANUAL, node, message)
+    return None
+
+
 def _read_place(
     project: Project, everything: Everything, file: ParsedFile, place: Place, places: Mapping[Path, list[Place]]
 ) -> list[TrainingProgram]:
@@ -164,12 +180,12 @@ def _read_place(
     try:
         return read_programs(project, everything.mentioning, file, place, places[file.path])
     except Blocked as problem:
-        if problem.code not in _HANDED:
+        if problem.code not in _HANDED or place.name not in HANDED_ESTIMATORS:
             raise
         try:
             return read_handed_programs(project, everything.mentioning, file, place, places)
         except Blocked as other:
-            raise (other if problem.code == "TFM103" else problem) from None
+            raise (problem if other.code == "TFM103" != problem.code else other) from None
 
 
 _HANDED = ("TFM103", "TFM108", "TFM109", "TFM146")
@@ -458,7 +474,7 @@ class _GroupMigration:
         self.remarks: dict[Path, list[Blocked]] = {path: [*everything.remarks.get(path, [])] for path in group.files}
         self.strategies: list[Strategy] = []
         self.drivers: list[TrainingProgram] = []
-        self.driven: dict[cst.Call, tuple[bool, bool, bool]] = {}
+        self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
         self.training = {
@@ -898,10 +914,10 @@ class _GroupMigration:
         """Serving functions become functions of the predictor."""
         if program.model_fn not in models:
             return
-        for scope, node in program.servings:
+        for where, scope, node in program.servings:
             serving = read_serving(
                 self.project,
-                program.file,
+                where,
                 scope,
                 node,
                 not models[program.model_fn][1],
@@ -914,7 +930,8 @@ class _GroupMigration:
         emitted, of_dicts = models[program.model_fn]
         file = program.file
         strategy = self._strategy(program)
-        shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None)
+        served = self.signatures.get(program.model_fn)
+        shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None, served)
         known = self.driven.setdefault(program.place.call, shape)
         if known != shape:
             message = "the model_fns that this Estimator may have differ in what they take or predict"
@@ -926,7 +943,7 @@ class _GroupMigration:
             if emitted.hooks.stop is not None:
                 message = "a StopAtStepHook in the model_fn of an Estimator that is handed around: give it to `train`"
                 raise Blocked("TFM110", emitted.hooks.stop[1], message)
-            self._trainer(program, emitted.has_predictor, of_dicts)
+            self._trainer(program, emitted.has_predictor, of_dicts, served)
             self.strategies.append(strategy)
             return
         partitioner = self._partitioner(program, emitted, strategy)
@@ -970,7 +987,9 @@ class _GroupMigration:
             )
         self.strategies.append(strategy)
 
-    def _trainer(self, program: TrainingProgram, has_predictor: bool, of_dicts: bool) -> None:
+    def _trainer(
+        self, program: TrainingProgram, has_predictor: bool, of_dicts: bool, served: Signatures | None
+    ) -> None:
         """A class in the place of an Estimator that is handed around."""
         assert program.handed is not None
         if self.keras.number == 3:
@@ -992,6 +1011,7 @@ class _GroupMigration:
             has_predictor,
             of_dicts,
             self.mapped,
+            served,
         )
         changes = self.changes[program.file.path]
         changes.helpers += [helper for helper in made.helpers if helper not in changes.helpers]

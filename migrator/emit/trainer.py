@@ -13,6 +13,7 @@ from migrator.emit.file import FileChanges
 from migrator.emit.layout import statements
 from migrator.program.calls import is_none
 from migrator.program.comments import comment_lines
+from migrator.program.exports import EXPORTS, Signatures
 from migrator.program.handed import Handed, HandedUse
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.training import TrainingProgram, estimator_parameters
@@ -46,9 +47,10 @@ def emit_trainer(
     has_predictor: bool,
     of_dicts: bool,
     mapped: bool,
+    served: Signatures | None,
 ) -> EmittedTrainer:
     """Puts the replacements into `changes`, by file; `rewriters` are those that the files are rewritten with."""
-    return _Emitter(program, rewriters, changes, names, has_predictor, of_dicts, mapped).emit()
+    return _Emitter(program, rewriters, changes, names, has_predictor, of_dicts, mapped, served).emit()
 
 
 class _Emitter:
@@ -61,6 +63,7 @@ class _Emitter:
         has_predictor: bool,
         of_dicts: bool,
         mapped: bool,
+        served: Signatures | None,
     ) -> None:
         assert program.handed is not None
         self.program = program
@@ -69,6 +72,7 @@ class _Emitter:
         self.changes = changes
         self.file_names = names
         self.mapped = mapped
+        self.served = served or Signatures()
         self.indent = program.file.module.default_indent
         self.made = EmittedTrainer()
         self.shape = self._shape(has_predictor, of_dicts)
@@ -83,6 +87,7 @@ class _Emitter:
             else (program.model.parameters.params is not None)
         )
         asked = {use.method for use in handed.flow.uses}
+        exports = handed.does(*EXPORTS)
         return TrainerShape(
             trains=handed.does("train", "train_and_evaluate"),
             evaluates=handed.does("evaluate", "train_and_evaluate"),
@@ -98,6 +103,7 @@ class _Emitter:
             asks_checkpoint="latest_checkpoint" in asked,
             checkpoint_paths=any(not is_none(use.arguments.get("checkpoint_path")) for use in handed.uses),
             eval_dir="eval_dir" in asked,
+            serves=self.served.names if exports else (),
             watched=frozenset(
                 {"train_and_evaluate": "train"}.get(use.use.method, use.use.method)
                 for use in handed.uses
@@ -117,6 +123,7 @@ class _Emitter:
             make_inputs = self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
         name = self._helper("Trainer", lambda name: trainer(name, make_inputs, shape, self.indent))
         self.made.needs |= {"os"} if shape.has_model_dir else set()
+        self.made.needs |= {"os", "time"} if shape.serves else set()
         self.made.needs |= {"copy"} if shape.has_params else set()
         self.made.needs |= {"inspect"} if shape.tells else set()
         self._making(name)
@@ -218,6 +225,9 @@ class _Emitter:
         if use.method == "train_and_evaluate":
             self._both(one)
             return
+        if use.method in EXPORTS:
+            self._export(one)
+            return
         old = {id(arg.value): arg for arg in use.call.args}
         args: list[cst.Arg] = []
         for key in ("input_fn", "steps", "max_steps", "checkpoint_path", "callbacks"):
@@ -234,6 +244,15 @@ class _Emitter:
         if [id(a.value) for a in args] == [id(a.value) for a in use.call.args]:
             return
         self._put(use.file, use.call, use.call.with_changes(args=_laid_out(args, use.call)))
+
+    def _export(self, one: HandedUse) -> None:
+        call, func = one.use.call, one.use.call.func
+        assert isinstance(func, cst.Attribute)
+        given = [one.arguments["export_dir_base"], one.arguments["serving_input_receiver_fn"]]
+        args = [next(arg for arg in call.args if arg.value is value) for value in given]
+        args = [arg.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT) for arg in args]
+        new = call.with_changes(func=func.with_changes(attr=cst.Name("export_saved_model")), args=_laid_out(args, call))
+        self._put(one.use.file, call, new)
 
     def _both(self, one: HandedUse) -> None:
         """`train_and_evaluate(estimator, ...)` as a training and an evaluation."""
@@ -292,6 +311,10 @@ class _Emitter:
         for call, gone in by_call.items():
             args = [a for a in call.args if not any(a is g for g in gone)]
             file = files[call]
+            for _, where, name, value in self.handed.new_arguments:
+                if where is call:
+                    args = [a for a in args if a.keyword is None or a.keyword.value != name]
+                    args.append(_keyword(name, value))
             self._put(file, call, call.with_changes(args=_laid_out(args, call)))
 
 

@@ -19,6 +19,11 @@ from migrator.names.symbols import MODE_KEYS, home
 __all__ = ["SWITCHES", "ImportMap", "canonical", "dotted", "imports_tensorflow", "read_imports"]
 
 _ROOTS = (
+    *((f"tensorflow.python.estimator.{module}", "tf.estimator") for module in ("estimator", "model_fn", "run_config")),
+    ("tensorflow.python.estimator.training", "tf.estimator"),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_estimator", "tf.contrib.tpu"),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_config", "tf.contrib.tpu"),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_optimizer", "tf.contrib.tpu"),
     ("tensorflow.compat.v1", "tf"),
     ("tensorflow_core.compat.v1", "tf"),
     ("tensorflow", "tf"),

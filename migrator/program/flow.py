@@ -75,16 +75,8 @@ def follow_value(
 class Parents:
     """The node around each node, by file."""
 
-    def __init__(self) -> None:
-        self._of: dict[int, dict[cst.CSTNode, cst.CSTNode]] = {}
-
     def __call__(self, file: ParsedFile, node: cst.CSTNode) -> cst.CSTNode | None:
-        known = self._of.get(id(file))
-        if known is None:
-            visitor = _Around()
-            file.module.visit(visitor)
-            known = self._of[id(file)] = visitor.found
-        return known.get(node)
+        return file.parents.get(node)
 
     def above(self, file: ParsedFile, node: cst.CSTNode) -> Iterable[cst.CSTNode]:
         """The nodes around a node, innermost first."""
@@ -115,22 +107,6 @@ class Parents:
                 if any(name == node.value for name, _ in bindings(function)):
                     return None
         return None
-
-
-class _Around(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[cst.CSTNode, cst.CSTNode] = {}
-        self._stack: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if self._stack:
-            self.found[node] = self._stack[-1]
-        self._stack.append(node)
-        return True
-
-    def on_leave(self, original_node: cst.CSTNode) -> None:
-        self._stack.pop()
 
 
 def decorators(function: cst.FunctionDef) -> set[str]:

@@ -17,6 +17,7 @@ import libcst as cst
 from migrator.names.imports import dotted
 from migrator.program import tpu
 from migrator.program.calls import bind, is_none
+from migrator.program.exports import EXPORTS
 from migrator.program.flow import Calls, Flow, HeldUse, InFile, Mentioning, Parents, decorators, follow_value
 from migrator.program.leftovers import leftovers
 from migrator.program.model_reference import ModelReference, find_models
@@ -35,6 +36,8 @@ from migrator.program.training import (
 from migrator.rules.hooks import Tensors
 from migrator.rules.inputs import check_returns
 
+#: The symbols that make Estimators which may be handed around.
+ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS)
 _KEPT = ("model_dir", "params", "eval_dir", "latest_checkpoint")
 _OWN = {"_params": "params", "_model_dir": "model_dir", "params": "params", "model_dir": "model_dir"}
 _TOLD = frozenset(("params", "mode"))
@@ -57,7 +60,8 @@ class Handed:
     """Everything that is done with an Estimator that is handed around.
 
     `statements` serve nothing any more, `remarks` are to be told, both by file. `arguments` and `parameters` gave a
-    RunConfig from one function to another and go. `subclass` is the class that is derived from Estimator, with the
+    RunConfig from one function to another and go; `new_arguments` are what it said, to be given to a parameter instead.
+    `subclass` is the class that is derived from Estimator, with the
     reads of what Estimator gave to `self`. `tells` says that input functions are told the params or the mode.
     """
 
@@ -67,6 +71,7 @@ class Handed:
     remarks: tuple[tuple[ParsedFile, Blocked], ...]
     arguments: tuple[tuple[ParsedFile, cst.Call, cst.Arg], ...]
     parameters: tuple[tuple[ParsedFile, cst.FunctionDef, cst.Param], ...]
+    new_arguments: tuple[tuple[ParsedFile, cst.Call, str, cst.BaseExpression], ...]
     subclass: cst.ClassDef | None
     renamed: tuple[tuple[ParsedFile, cst.Attribute, str], ...]
     tells: bool
@@ -108,9 +113,11 @@ class _HandedReader:
         self.readers: dict[tuple[int, int], ProgramReader] = {}
         self.gone_arguments: list[tuple[ParsedFile, cst.Call, cst.Arg]] = []
         self.gone_parameters: list[tuple[ParsedFile, cst.FunctionDef, cst.Param]] = []
+        self.new_arguments: list[tuple[ParsedFile, cst.Call, str, cst.BaseExpression]] = []
         self.remarks: list[tuple[ParsedFile, Blocked]] = []
         self.tells = False
         self.tensors: Tensors = lambda name: None
+        self.exports: list[HeldUse] = []
 
     def read(self) -> list[TrainingProgram]:
         place = self.place
@@ -136,6 +143,8 @@ class _HandedReader:
         uses = tuple(self._use(use) for use in flow.uses if use.method not in _KEPT)
         if not uses:
             raise Blocked("TFM103", place.call, "nothing is done with this Estimator in the given files")
+        for export in self.exports:
+            self._check_export(export, flow)
         renamed = self._reads(flow, subclass)
         for one in self.readers.values():
             self._surroundings(one)
@@ -156,6 +165,7 @@ class _HandedReader:
             tuple(self.remarks),
             tuple(self.gone_arguments),
             tuple(self.gone_parameters),
+            tuple(self.new_arguments),
             subclass,
             tuple(renamed),
             self.tells,
@@ -190,6 +200,19 @@ class _HandedReader:
         for model in models:
             self._check_model_reads(model)
         return models
+
+    def _check_export(self, export: HeldUse, flow: Flow) -> None:
+        """An export needs the model, which is made in a training or an evaluation: one must have run before."""
+        around = [n for n in self.parents.above(export.file, export.call) if isinstance(n, _BLOCKS)]
+        for use in flow.uses:
+            if use.method not in (*_METHODS, "train_and_evaluate") or use.scope is not export.scope:
+                continue
+            before = export.file.position(use.call) < export.file.position(export.call)
+            blocks = [n for n in self.parents.above(use.file, use.call) if isinstance(n, _BLOCKS)]
+            if before and all(any(n is other for other in around) for n in blocks) and use.method != "predict":
+                return
+        message = "the model is made for the data of a training or evaluation: do one before this, in the same block"
+        raise InFile(export.file, "TFM142", export.call, message)
 
     def _check_made(self, reader: ProgramReader, made: Sequence[cst.Call], until: cst.Call) -> None:
         """The arguments of a RunConfig or spec are evaluated later than they were: their names must stay the same."""
@@ -333,14 +356,36 @@ class _HandedReader:
                 raise
             except Blocked as problem:
                 raise InFile(file, problem.code, problem.node, problem.message) from problem
-            for key in ("tf_random_seed", "model_dir", "train_distribute"):
-                if key in found.arguments:
-                    message = f"give the RunConfig's `{key}` to the Estimator's function itself: the RunConfig goes"
-                    raise InFile(file, "TFM108", found.arguments[key], message)
+            self._hand_on(file, given, found.arguments)
             around.removed += found.lines
             around.dropped += found.dropped
             around.remarks += found.remarks
         return {}
+
+    def _hand_on(self, file: ParsedFile, given: cst.BaseExpression, arguments: Arguments) -> None:
+        """What a RunConfig says besides, given in its place: its model_dir, where the function takes one for that."""
+        function = self.place.function
+        assert function is not None
+        for key in ("tf_random_seed", "train_distribute"):
+            if key in arguments:
+                message = f"give the RunConfig's `{key}` to the Estimator's function itself: the RunConfig goes"
+                raise InFile(file, "TFM108", arguments[key], message)
+        folder = arguments.get("model_dir")
+        if folder is None:
+            return
+        own = bind(self.place.call, estimator_parameters(self.place), self.place.name, "TFM104").get("model_dir")
+        call = next(call for _, call, arg in self.gone_arguments if arg.value is given)
+        name = own.value if isinstance(own, cst.Name) and _is_parameter(function, own.value) else None
+        calls = Calls(self.project, self.mentioning, self.parents)
+        if name is None:
+            message = "give the RunConfig's `model_dir` to the Estimator's function itself: the RunConfig goes"
+            raise InFile(file, "TFM108", folder, message)
+        if is_none(calls.argument(self.file, function, call, name)):
+            changed = rebound(file, self._reader(file, self.parents.function(file, call)).scope, folder, given, call)
+            if changed is not None:
+                message = f"`{changed[0]}`, which the RunConfig reads, changes before its use"
+                raise InFile(file, "TFM109", changed[1], message)
+            self.new_arguments.append((file, call, name, folder))
 
     def _warm_start(self, node: cst.BaseExpression | None) -> None:
         function = self.place.function
@@ -410,6 +455,10 @@ class _HandedReader:
             for spec in (both.train, both.evaluate):
                 self._input_function(use.file, use.function, spec.get("input_fn"))
             return HandedUse(use, both.train, both.evaluate)
+        if use.method in EXPORTS:
+            arguments = reader.arguments(use.call, use.method, None, reader.scope)
+            self.exports.append(use)
+            return HandedUse(use, arguments)
         if use.method not in _METHODS:
             message = f"`{use.method}` of an Estimator that is handed around is not carried over"
             raise Blocked("TFM103", use.call, message)
@@ -525,6 +574,7 @@ class _HandedReader:
 
 
 _METHODS = ("train", "evaluate", "predict")
+_BLOCKS = (cst.If, cst.Else, cst.For, cst.While, cst.Try, cst.ExceptHandler, cst.Lambda, cst.FunctionDef)
 _TAKEN = frozenset(("model", "predictor", "model_fn", "params", "model_dir", "seed", *_METHODS))
 
 

@@ -85,6 +85,13 @@ class ParsedFile:
         start, end = getattr(found, "start"), getattr(found, "end")  # noqa: B009 - of an untyped mapping
         return lines[start.line - 1] + start.column, lines[end.line - 1] + end.column
 
+    @cached_property
+    def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
+        """The node around each node of this file's tree."""
+        visitor = _Parents()
+        self.module.visit(visitor)
+        return visitor.found
+
     def home(self, node: cst.CSTNode | None) -> tuple[ParsedFile, cst.CSTNode | None]:
         """The file and the node that a node comes from: another file's when a helper there was read through."""
         while node is not None and node not in self._positions and node in self.origins:
@@ -142,6 +149,22 @@ class ParsedFile:
         if isinstance(node, cst.Integer):
             return int(node.evaluated_value)
         return None
+
+
+class _Parents(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[cst.CSTNode, cst.CSTNode] = {}
+        self._stack: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if self._stack:
+            self.found[node] = self._stack[-1]
+        self._stack.append(node)
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        self._stack.pop()
 
 
 class NameCollector(cst.CSTVisitor):

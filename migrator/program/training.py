@@ -149,14 +149,19 @@ class TrainingProgram:
         return self.model.function
 
     @property
-    def servings(self) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
-        """The serving functions of all exports, as they are given, with their scopes."""
+    def servings(self) -> list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]:
+        """The serving functions of all exports, as they are given, with their files and scopes."""
         both = self.train_and_evaluate
         key = "serving_input_receiver_fn"
+        if self.handed is not None:
+            every = [one for one in self.handed.uses if one.use.method in EXPORTS]
+            return [(one.use.file, one.use.scope, one.arguments[key]) for one in every]
+        found: list[tuple[cst.CSTNode, cst.BaseExpression]]
         found = [(self.scope, exporter.serving) for exporter in both.exporters] if both is not None else []
         found += [(self.scope, use.arguments[key]) for use in self.uses if use.method in EXPORTS]
         lent = [(one.function, use) for one in self.lent for use in one.uses]
-        return found + [(scope, use.arguments[key]) for scope, use in lent if use.method in EXPORTS]
+        found += [(scope, use.arguments[key]) for scope, use in lent if use.method in EXPORTS]
+        return [(self.file, scope, node) for scope, node in found]
 
     @property
     def all_uses(self) -> list[Use]:

@@ -14,7 +14,7 @@ class TrainerShape:
     `takes_params` says that the model_fn has params, `tells` that input functions are told params or the mode,
     `labelled` that all datasets have labels, `of_dicts` that predictions are dicts. A `mapped` model is made from a
     dataset and predicts itself. `checkpoint_paths` says that evaluations or predictions name a checkpoint, `watched`
-    are the methods that are given callbacks.
+    are the methods that are given callbacks, `serves` the names of the signatures of exports (none: no exports).
     """
 
     trains: bool
@@ -32,6 +32,7 @@ class TrainerShape:
     checkpoint_paths: bool
     eval_dir: bool
     watched: frozenset[str]
+    serves: tuple[str, ...]
 
 
 def trainer(name: str, make_inputs: str, shape: TrainerShape, indent: str) -> str:
@@ -52,6 +53,8 @@ def trainer(name: str, make_inputs: str, shape: TrainerShape, indent: str) -> st
         parts.append(_evaluate(shape))
     if shape.predicts:
         parts.append(_predict(shape))
+    if shape.serves:
+        parts.append(_export(shape))
     return "\n".join(parts).replace("    ", indent)
 
 
@@ -158,6 +161,19 @@ def _evaluate(shape: TrainerShape) -> str:
         f"        dataset = {_data(shape, 'eval')}\n"
         f"        {evaluate}\n"
         "        return dict(results, global_step=self.model.optimizer.iterations.numpy())\n"
+    )
+
+
+def _export(shape: TrainerShape) -> str:
+    model = "self.model" if shape.mapped else "self.predictor"
+    served = ", ".join(f'"{name}": serve' for name in shape.serves)
+    return (
+        "    def export_saved_model(self, folder, serving):\n"
+        '        """Writes what `serving` makes of the predictions to a new folder in `folder`; returns its path."""\n'
+        f"        serve = serving({model})\n"
+        "        path = os.path.join(folder, str(int(time.time())))\n"
+        f"        {call('tf.saved_model.save', [model, 'path', f'signatures={{{served}}}'], '    ', 2)}\n"
+        "        return path.encode()\n"
     )
 
 

@@ -65,7 +65,6 @@ LOST = {
     "to foreign code": ("estimator = build()\nforeign.go(estimator)", "foreign.go"),
     "a foreign function of its own": ("go = foreign.go\nestimator = build()\ngo(estimator)", "go(estimator)"),
     "its variables": ("estimator = build()\nprint(estimator.get_variable_names())", "get_variable_names"),
-    "its export": ("estimator = build()\nestimator.export_saved_model('x', f)", "export_saved_model"),
     "another object's attribute": ("estimator = build()\nother.one = estimator", "other.one"),
     "a stranger": (f"def go(estimator):\n    {TRAIN}\n\n\ngo(build())\ngo(other)", "go(other)"),
     "another value": (f"estimator = build()\nestimator = other\n{TRAIN}", "estimator = other"),
@@ -118,6 +117,64 @@ def test_a_config_of_another_function() -> None:
     assert new.endswith(f"{made}\n\nbuild(1, n=2).train(input_fn)\n")
     refused = handed(driver.format("tf_random_seed=5"), build)
     assert [code for code, _ in manual(run(refused)[1])] == ["TFM108"]
+
+
+def test_what_a_config_says_is_given_in_its_place() -> None:
+    build = f"def build(model_dir=None, config=None):\n    return {ESTIMATOR}\n\n\n"
+    build = build.replace("params={", "model_dir=model_dir, config=config, params={")
+    driver = 'build(config=tf.estimator.RunConfig(model_dir="m", keep_checkpoint_max=2)).train(input_fn)'
+    assert migrated(handed(driver, build)).endswith('\nbuild(model_dir="m").train(input_fn)\n')
+    both = driver.replace("build(", 'build("n", ')
+    assert migrated(handed(both, build)).endswith('\nbuild("n").train(input_fn)\n')
+
+
+SERVING = """\
+def serving():
+    x = tf.placeholder(tf.float32, [None, 1])
+    return tf.estimator.export.ServingInputReceiver({"x": x}, x)
+
+
+estimator = build()
+"""
+
+
+def exported(driver: str) -> str:
+    text = handed(SERVING + driver)
+    return text.replace("train_op=train_op)", "train_op=train_op, predictions={'out': logits})")
+
+
+def test_an_export_after_a_training() -> None:
+    new = migrated(exported(f"{TRAIN}\nif go:\n    print(estimator.export_savedmodel('out', serving))"))
+    assert new.endswith("\n    print(estimator.export_saved_model('out', serving))\n")
+    assert "def serving(predictor):" in new and "serve = serving(self.predictor)" in new
+
+
+EARLY = {
+    "alone": "estimator.export_savedmodel('out', serving)",
+    "before": f"estimator.export_savedmodel('out', serving)\n{TRAIN}",
+    "on another condition": f"if go:\n    {TRAIN}\nestimator.export_savedmodel('out', serving)",
+}
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_an_export_without_data(name: str) -> None:
+    text = exported(EARLY[name])
+    new, findings = run(text)
+    assert new == text and [code for code, _ in manual(findings)] == ["TFM142"]
+
+
+def test_horovod_is_named_whatever_else_is_in_the_way() -> None:
+    text = "import horovod.tensorflow as hvd\n" + handed(LOST["its config"][0])
+    assert [code for code, _ in manual(run(text)[1])] == ["TFM160", "TFM103"]
+
+
+PRIVATE = "from tensorflow.python.estimator import estimator as estimators\n"
+
+
+def test_estimators_of_private_modules() -> None:
+    text = handed(f"estimator = build()\n{TRAIN}").replace("tf.estimator.Estimator(", "estimators.Estimator(")
+    new = migrated(text.replace("import tensorflow as tf\n", "import tensorflow as tf\n" + PRIVATE))
+    assert "tensorflow.python" not in new
 
 
 DERIVED = """\
