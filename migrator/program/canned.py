@@ -21,7 +21,7 @@ from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Edit, Kept, Written, spread
 from migrator.rules import heads
-from migrator.rules.canned import CANNED, Canned, default_optimizer, is_only_one, optimizer_named
+from migrator.rules.canned import CANNED, TWO, Canned, default_optimizer, is_only_one, optimizer_named
 
 _FAMILY = "tf.estimator."
 _INDENT = "    "
@@ -155,6 +155,8 @@ class _Writer:
         message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
         if head.kind != "numbers" and ".predict(" in self.file.text:
             self._say("TFM193", call, message)
+        if head.weights is not None and ".predict(" in self.file.text:
+            self._say("TFM195", call, f"the features that are predicted from need {head.weights} too, with any values")
 
     def _say(self, code: str, node: cst.CSTNode, message: str) -> None:
         self.said.append(self.file.finding(code, Severity.REVIEW, node, message))
@@ -261,10 +263,9 @@ class _Writer:
         call: cst.Call,
     ) -> tuple[str, list[tuple[str, cst.BaseExpression]]]:
         """The body of the model_fn, and the parameters that it needs beside features, labels and mode."""
-        if canned.network == "combined":
-            raise Blocked("TFM190", call, f"`{canned.title}` trains with two optimizers, which is not carried over yet")
         local = self._local(around)
         given: list[tuple[str, cst.BaseExpression]] = []
+        used: set[str] = set()
 
         def take(parameter: str, value: cst.BaseExpression) -> str:
             given.append((parameter, value))
@@ -272,34 +273,54 @@ class _Writer:
 
         def inline(node: cst.BaseExpression) -> str:
             """The text of an expression; what it reads from the function around becomes a parameter."""
+            used.update(names_in(node))
             for name in sorted(names_in(node) & local):
                 if all(name != known for known, _ in given):
                     given.append((name, next(n for n in name_nodes(node) if n.value == name)))
             return self.file.code(node)
 
-        columns = bound.get("feature_columns")
-        if columns is None or is_none(columns):
-            raise Blocked("TFM190", call, f"`{canned.title}` is made without feature columns")
-        taken_columns = take("feature_columns", columns)
+        def columns(key: str) -> str:
+            node = bound.get(key)
+            if node is None or is_none(node):
+                raise Blocked("TFM190", call, f"`{canned.title}` is made without {key.replace('_', ' ')}")
+            return take(key, node)
+
+        both = canned.network == "combined"
         lines: list[str] = []
-        if canned.network == "linear":
-            combiner = string(bound.get("sparse_combiner")) or "sum"
+        deep = "dnn_" if both else ""
+        if canned.network != "linear":
+            lines += self._hidden(bound, deep, columns(f"{deep}feature_columns"), tf, take, inline, call)
+            lines.append(f"{deep}logits = {tf}.layers.dense(net, {head.size})")
+        if canned.network != "dnn":
+            wide = "linear_" if both else ""
+            combiner = string(bound.get(f"{wide}sparse_combiner")) or "sum"
             extra = f', sparse_combiner="{combiner}"' if combiner != "sum" else ""
             units = f", units={head.size}" if head.size != "1" else ""
-            network = f"logits = {tf}.feature_column.linear_model(features, {taken_columns}{units}{extra})"
-        else:
-            lines += self._hidden(bound, tf, take, inline, call)
-            network = f"logits = {tf}.layers.dense(net, {head.size})"
+            made = f"features, {columns(f'{wide}feature_columns')}{units}{extra}"
+            lines.append(f"{wide}logits = {tf}.feature_column.linear_model({made})")
         partitioner = bound.get("partitioner", bound.get("input_layer_partitioner"))
         if partitioner is not None and not is_none(partitioner):
             raise Blocked("TFM190", partitioner, "the partitioner of a canned Estimator is not carried over yet")
-        lines.append(network)
-        optimizer = self._optimizer(canned, bound, tf, version, define, inline, call)
+        if both:
+            lines.append("logits = dnn_logits + linear_logits")
+            parts = [
+                self._optimizer(bound.get(f"{key}_optimizer"), part, tf, version, define, inline, call)
+                for key, part in (("dnn", "deep"), ("linear", "wide"))
+            ]
+            optimizer = f"{tf}.{TWO}({', '.join(parts)})"
+        else:
+            optimizer = self._optimizer(bound.get("optimizer"), canned.network, tf, version, define, inline, call)
 
         def training(loss: str) -> list[str]:
             return [f"optimizer = {optimizer}", f"optimizer.minimize({loss}, {tf}.train.get_global_step())"]
 
-        taken = {name for name, _ in given} | {"features", "labels", "mode", "logits", "net", "optimizer"} | local
+        own = {"features", "labels", "mode", "logits", "net", "units", "optimizer", "dnn_logits", "linear_logits"}
+        clash = sorted(used & own)
+        if clash:
+            raise Blocked(
+                "TFM190", call, f"`{clash[0]}`, which this Estimator is given, has the name of something else"
+            )
+        taken = {name for name, _ in given} | own | used
         names = heads.Names(tf, "features", "labels", "mode", "logits", lambda name: _free(name, taken))
         normalized = not is_false(bound.get("batch_norm")) and "batch_norm" in bound
         lines += heads.spec_lines(head, names, training, normalized)
@@ -308,24 +329,27 @@ class _Writer:
     def _hidden(
         self,
         bound: Mapping[str, cst.BaseExpression],
+        prefix: str,
+        columns: str,
         tf: str,
         take: Callable[[str, cst.BaseExpression], str],
         inline: Callable[[cst.BaseExpression], str],
         call: cst.Call,
     ) -> list[str]:
-        units = bound.get("hidden_units")
+        units = bound.get(f"{prefix}hidden_units")
         if units is None:
             raise Blocked("TFM190", call, "this Estimator is made without hidden units")
         sizes = [number(e.value) for e in units.elements] if isinstance(units, cst.List | cst.Tuple) else [None]
-        literal = self.file.code(units) if None not in sizes else take("hidden_units", units)
-        activation = f"{tf}.nn.relu" if "activation_fn" not in bound else inline(bound["activation_fn"])
+        literal = self.file.code(units) if None not in sizes else take(f"{prefix}hidden_units", units)
+        activation = bound.get(f"{prefix}activation_fn")
+        function = f"{tf}.nn.relu" if activation is None else inline(activation)
         lines = [
-            f"net = {tf}.feature_column.input_layer(features, feature_columns)",
+            f"net = {tf}.feature_column.input_layer(features, {columns})",
             f"for units in {literal}:",
-            f"    net = {tf}.layers.dense(net, units, activation={activation})",
+            f"    net = {tf}.layers.dense(net, units, activation={function})",
         ]
         training = f"training=mode == {tf}.estimator.ModeKeys.TRAIN"
-        dropout = bound.get("dropout")
+        dropout = bound.get(f"{prefix}dropout")
         if dropout is not None and not is_none(dropout):
             lines.append(f"    net = {tf}.layers.dropout(net, rate={inline(dropout)}, {training})")
         normalized = bound.get("batch_norm")
@@ -337,19 +361,18 @@ class _Writer:
 
     def _optimizer(
         self,
-        canned: Canned,
-        bound: Mapping[str, cst.BaseExpression],
+        node: cst.BaseExpression | None,
+        part: str,
         tf: str,
         version: int,
         define: Callable[[str], cst.BaseExpression | None],
         inline: Callable[[cst.BaseExpression], str],
         call: cst.Call,
     ) -> str:
-        node = bound.get("optimizer")
         if node is None:
-            return default_optimizer(canned, version, tf)
+            return default_optimizer(part, version, tf)
         if string(node) is not None:
-            made = optimizer_named(str(string(node)), canned, version, tf)
+            made = optimizer_named(str(string(node)), part, version, tf)
             if made is None:
                 raise Blocked("TFM190", node, "this is no optimizer that canned Estimators know by name")
             return made

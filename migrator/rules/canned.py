@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import libcst as cst
+
 from migrator.findings import Severity
 from migrator.rules.rule import Rule
+from migrator.rules.site import CallRule, Site, expression
 
 RULES = (
     Rule(
@@ -17,15 +20,18 @@ RULES = (
         "canned Estimators become Keras models",
         Severity.MANUAL,
         """
-`tf.estimator.LinearClassifier`, `LinearRegressor`, `DNNClassifier`, `DNNRegressor`, and `LinearEstimator` and
-`DNNEstimator` with a head of TensorFlow, become a function that builds a Keras model of their feature columns, with the
-same loss, optimizer, metrics and predictions. The defaults are written out, those of the class that the program uses:
+`tf.estimator.LinearClassifier`, `LinearRegressor`, `DNNClassifier`, `DNNRegressor`, `DNNLinearCombinedClassifier`,
+`DNNLinearCombinedRegressor`, and `LinearEstimator`, `DNNEstimator` and `DNNLinearCombinedEstimator` with a head of
+TensorFlow, become a function that builds a Keras model of their feature columns, with the same loss, optimizer, metrics
+and predictions. The two optimizers of a combined model become the parts of one, in a class of a few lines. The defaults
+are written out, those of the class that the program uses:
 
 | | TensorFlow 1, `compat.v1` | TensorFlow 2 |
 |---|---|---|
 | loss of a batch | sum | mean |
 | DNN | Adagrad 0.05 | Adagrad 0.001 |
 | Linear | Ftrl 0.2 | Ftrl 0.2 |
+| DNNLinearCombined | Adagrad 0.001, Ftrl 0.005 | Adagrad 0.001, Ftrl 0.005 |
 | an optimizer by name | 0.05 (DNN), 0.2 (Linear) | its own rate (DNN), 0.2 (Linear) |
 
 The documented rate of linear models, `min(0.2, 1/sqrt(number of columns))`, is that of an explicit `optimizer=None`
@@ -154,7 +160,7 @@ def is_only_one(name: str) -> bool:
     return name in _ONLY_ONE_NAMES or (name.startswith("tf.train.") and name.endswith("Optimizer"))
 
 
-_RATES = {"linear": "0.2", "dnn": "0.05"}
+_RATES = {"linear": "0.2", "dnn": "0.05", "wide": "0.005", "deep": "0.001"}
 _OLD = {
     "Adagrad": "AdagradOptimizer",
     "Adam": "AdamOptimizer",
@@ -172,22 +178,63 @@ _NEW = {
 }
 
 
-def default_optimizer(canned: Canned, version: int, tf: str) -> str:
-    """The optimizer of a canned Estimator that is given none."""
-    found = optimizer_named("Ftrl" if canned.network == "linear" else "Adagrad", canned, version, tf)
+def default_optimizer(part: str, version: int, tf: str) -> str:
+    """The optimizer of a part (linear, dnn, and wide and deep of both) that is given none."""
+    found = optimizer_named("Ftrl" if part in ("linear", "wide") else "Adagrad", part, version, tf)
     assert found is not None
     return found
 
 
-def optimizer_named(name: str, canned: Canned, version: int, tf: str) -> str | None:
+def optimizer_named(name: str, part: str, version: int, tf: str) -> str | None:
     """The optimizer that a canned Estimator makes of a name; None for names that it does not know."""
     if name not in _OLD:
         return None
-    if name == "Ftrl" and canned.network == "linear":
+    if name == "Ftrl" and part in ("linear", "wide"):
         # All weights of a linear model start at zero: there the stock class is exact for rows that a batch leaves out.
-        return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.Ftrl(learning_rate=0.2)"
+        return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.Ftrl(learning_rate={_RATES[part]})"
     if version == 1:
-        return f"{tf}.train.{_OLD[name]}(learning_rate={_RATES[canned.network]})"
+        return f"{tf}.train.{_OLD[name]}(learning_rate={_RATES[part]})"
     keras, rate, rest = _NEW[name]
-    rate = "0.2" if canned.network == "linear" else rate
+    rate = rate if part == "dnn" else _RATES[part]
     return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.{keras}(learning_rate={rate}{rest})"
+
+
+_TWO = '''\
+class {name}(tf.keras.optimizers.Optimizer):
+    """Trains the linear part of a model with one optimizer and the rest with another."""
+
+    def __init__(self, deep, linear, linear_variables):
+        super().__init__(name="{name}", weight_decay=None)
+        self.parts = [deep, linear]
+        for part in self.parts:
+            part.iterations = self.iterations
+        self.linear = {variable.ref() for variable in linear_variables}
+
+    @property
+    def learning_rate(self):
+        return self.parts[0].learning_rate
+
+    def _compute_current_learning_rate(self):
+        for part in self.parts:
+            part._compute_current_learning_rate()
+
+    def build(self, variables):
+        super().build(variables)
+        for number, part in enumerate(self.parts):
+            part.build([variable for variable in variables if (variable.ref() in self.linear) == bool(number)])
+
+    def update_step(self, gradient, variable):
+        self.parts[variable.ref() in self.linear].update_step(gradient, variable)
+'''
+#: What stands for the two optimizers of a DNNLinearCombined Estimator; the names are those of its model_fn.
+TWO = "train.WideAndDeepOptimizer"
+
+
+def _two(site: Site) -> cst.BaseExpression:
+    deep, linear = (site.code(arg.value) for arg in site.call.args)
+    name = site.training.helper("WideAndDeepOptimizer", _TWO)
+    variables = "tf.keras.Model(features, linear_logits).trainable_variables"
+    return expression(f"{name}(\n    deep={deep},\n    linear={linear},\n    linear_variables={variables},\n)")
+
+
+CALLS: dict[str, CallRule] = {f"tf.{TWO}": _two}

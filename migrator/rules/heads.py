@@ -36,6 +36,16 @@ reach the model_fn as an argument, and `train_op_fn`s of more than one expressio
 """,
     ),
     Rule(
+        "TFM195",
+        "the weights are a feature of the Keras model",
+        Severity.REVIEW,
+        """
+The column of weights is one of the inputs of the new model, as it is one of the features that it is trained on. An
+Estimator did not look at it when it predicted; a Keras model refuses features that are not there. Give the datasets
+that are predicted from such a column as well; its values do not matter.
+""",
+    ),
+    Rule(
         "TFM193",
         "predictions of a head that are left out",
         Severity.REVIEW,

@@ -24,6 +24,10 @@ from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, TrainingContext
 
+# Classes of Keras that TensorFlow 1 has under the same name, with other arguments.
+_OF_TWO = frozenset(
+    f"tf.keras.{name}" for name in ("callbacks.TensorBoard", "experimental.LinearModel", "experimental.WideDeepModel")
+)
 RULES = (
     Rule(
         "TFM203",
@@ -523,6 +527,8 @@ class Rewriter(cst.CSTTransformer):
             if is_namespace(shorter):
                 break
             found = home(shorter)
+        if found is None and name in _OF_TWO and self.imports.may_be_two(original):
+            return updated
         if found is None:
             self.problems.append(
                 Blocked("TFM203", original, f"`{name}` has no home in TensorFlow 2 that tf-migrate knows")

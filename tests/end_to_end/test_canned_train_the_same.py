@@ -54,6 +54,16 @@ PROGRAMS = {
         " optimizer=tf1.train.AdamOptimizer(0.01))",
         "CLASSES[:, None]",
     ),
+    "wide and deep": (
+        "tf1.estimator.DNNLinearCombinedClassifier(linear_feature_columns=WIDE, dnn_feature_columns=DEEP,"
+        " dnn_hidden_units=[6, 4], linear_optimizer=tf1.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01))",
+        "CLASSES > 0",
+    ),
+    "wide and deep of TensorFlow 2": (
+        "tf.estimator.DNNLinearCombinedRegressor(linear_feature_columns=WIDE, dnn_feature_columns=DEEP,"
+        " dnn_hidden_units=[6], dnn_optimizer='Adam', linear_sparse_combiner='sqrtn', weight_column='w')",
+        "X[:, 0]",
+    ),
     "deep numbers": (
         "tf1.estimator.DNNRegressor([6], DEEP, label_dimension=3, activation_fn=tf.nn.tanh, dropout=0.3)",
         "X",

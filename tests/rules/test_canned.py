@@ -89,9 +89,24 @@ def test_an_optimizer_with_a_name_moves_into_the_function() -> None:
     assert new.count("tf.keras.optimizers.Adam(") == 1 and "feature_columns=columns, rate=rate)" in new
 
 
+COMBINED = "tf1.estimator.DNNLinearCombinedClassifier(linear_feature_columns=columns, dnn_feature_columns=columns, {})"
+
+
+def test_a_wide_and_deep_classifier() -> None:
+    new = migrated(canned(COMBINED.format("dnn_hidden_units=[4], linear_optimizer='SGD'")))
+    assert "def wide_and_deep_classifier(features, dnn_feature_columns, linear_feature_columns):" in new
+    assert "logits = dnn_logits + linear_logits" in new
+    assert "deep=tf.keras.optimizers.Adagrad(learning_rate=0.001, initial_accumulator_value=0.1, epsilon=0.0)," in new
+    assert "linear=tf.keras.optimizers.SGD(learning_rate=0.005)," in new
+    assert "class WideAndDeepOptimizer(tf.keras.optimizers.Optimizer):" in new
+
+
 @pytest.mark.parametrize(
     ("made", "code", "word"),
     [
+        (COMBINED.format("linear_optimizer=None, dnn_hidden_units=[2]"), "TFM190", "optimizer=None"),
+        (COMBINED.format(""), "TFM190", "hidden units"),
+        ("tf1.estimator.DNNClassifier([2], columns, dropout=net)", "TFM190", "`net`"),
         ("tf1.estimator.LinearClassifier(columns, n_classes=count())", "TFM192", "n_classes"),
         ("tf1.estimator.LinearClassifier(columns, label_vocabulary=['a', 'b'])", "TFM192", "label_vocabulary"),
         ("tf1.estimator.LinearClassifier(columns, optimizer=None)", "TFM190", "optimizer=None"),

@@ -189,6 +189,12 @@ class KerasRecorder(object):
 
     def slot_values(self, optimizer):
         """ "variable|slot" -> whole value, for the slots that exist."""
+        whole = {}
+        for part in getattr(optimizer, "parts", [optimizer]):
+            whole.update(self.slots_of(part))
+        return whole
+
+    def slots_of(self, optimizer):
         kind = stock_class(optimizer)
         canonical = self.slot_names.get(kind.__name__ if kind else "", {})
         by_variable = {id(part.variable): part for part in self.parts}
@@ -210,6 +216,8 @@ class KerasRecorder(object):
         return whole
 
     def settings(self, optimizer):
+        """Those of the first, where an optimizer hands its variables to several (`parts`)."""
+        optimizer = getattr(optimizer, "parts", [optimizer])[0]
         kind = stock_class(optimizer)
         if kind is None:
             return {"name": type(optimizer).__name__, "settings": {}}
