@@ -672,6 +672,7 @@ class _GroupMigration:
             if all(self._is_within(node, [*makers, line]) for node in self._named(name))
         ]
         left_out = [*tables, *(node for _, hooks in self._all_hooks() for node in hooks.nodes)]
+        left_out += [line for program in self.group.programs for line in program.removed]
         while True:
             mentions = [
                 (file, node, helper)
@@ -702,6 +703,27 @@ class _GroupMigration:
                 for name in names
             }
             self.changes[path].statements.update(without_imports(file, gone))
+        self._remove_hook_classes(left_out)
+
+    def _remove_hook_classes(self, left_out: Sequence[cst.CSTNode]) -> None:
+        """Classes of hooks that are left out go where nothing that stays mentions them, and with them their imports."""
+        classes = {node: file for _, hooks in self._all_hooks() for file, node in hooks.classes}
+        moved = [node for changes in self.changes.values() for node in changes.moved]
+        for node, home in classes.items():
+            name = node.name.value
+            mentions: list[tuple[Path, cst.CSTNode]] = []
+            for path, file in self.group.files.items():
+                finder = _NamedSo(name)
+                file.module.visit(finder)
+                found = ((n, find_class(self.project, file, file.module, n)) for n in finder.found)
+                mentions += [(path, n) for n, known in found if known is not None and known[1] is node]
+            if home.path not in self.changes:
+                continue
+            if all(self._is_within(n, [node, *moved, *left_out]) for _, n in mentions):
+                self.changes[home.path].moved.add(node)
+                for path in {path for path, _ in mentions} - {home.path}:
+                    file = self.group.files[path]
+                    self.changes[path].statements.update(without_imports(file, {name}))
 
     def _importers(self, helper: cst.FunctionDef) -> list[tuple[Path, list[str]]]:
         """The files that import a function, and under which names."""
@@ -783,7 +805,9 @@ class _GroupMigration:
 
     def _hooks_of_specs(self, file: ParsedFile, program: TrainingProgram, hooks: SpecHooks) -> None:
         """Classes of hooks that only EstimatorSpecs named go with these."""
-        for node in hooks.classes:
+        for where, node in hooks.classes:
+            if where is not file:
+                continue
             own = {id(name) for part in (node, program.model_fn) for name in name_nodes(part)}
             if not any(n.value == node.name.value and id(n) not in own for n in name_nodes(file.module)):
                 self.changes[file.path].moved.add(node)
@@ -1284,6 +1308,32 @@ def without_imports(file: ParsedFile, gone: Collection[str]) -> dict[cst.CSTNode
                 kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             new[line] = [line.with_changes(body=[small.with_changes(names=kept)], leading_lines=[])] if kept else []
     return new
+
+
+class _NamedSo(cst.CSTVisitor):
+    """`name` and `module.name` outside imports."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        return False
+
+    def visit_ClassDef_name(self, node: cst.ClassDef) -> None:
+        return None
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        if node.attr.value == self.name:
+            self.found.append(node)
+            return False
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value == self.name:
+            self.found.append(node)
 
 
 def _gives(line: cst.SimpleStatementLine, name: str) -> bool:

@@ -328,7 +328,7 @@ class _HandedReader:
     def _leftovers(self) -> Iterator[tuple[ParsedFile, cst.BaseStatement]]:
         for reader in self.readers.values():
             self.remarks += [(reader.file, remark) for remark in reader.remarks]
-            own = {node.name.value for node in reader.classes}
+            own = reader.hook_makers
             gone = [*reader.dropped, *(line for line, made in reader.session.lines.items() if not made)]
             kept = reader.kept | reader.session.kept
             reader.removed += leftovers(reader.file, reader.scope, gone, reader.removed, keep=kept, own=own)

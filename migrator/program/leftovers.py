@@ -118,7 +118,7 @@ class _Search:
             func = call.func
             name = self.file.imports.tensorflow(func)
             plain = isinstance(func, cst.Name) and func.value in _PLAIN | self.own
-            plain = plain or (isinstance(func, cst.Attribute) and func.attr.value in _PLAIN_METHODS)
+            plain = plain or (isinstance(func, cst.Attribute) and func.attr.value in _PLAIN_METHODS | self.own)
             plain = plain or self.file.imports.resolve(func) in _ASKS
             if not plain and (name is None or not self.may_go(name)):
                 return False

@@ -253,7 +253,7 @@ class ProgramReader:
         uses, both = self._uses(variable)
         self._check_asked(uses, both)
         params = bound.get("params")
-        own = {node.name.value for node in self.classes}
+        own = self.hook_makers
         kept = self.kept | self.session.kept
         gone = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
         self.removed += leftovers(self.file, self.scope, gone, self.removed, keep=kept, own=own)
@@ -322,6 +322,13 @@ class ProgramReader:
         if reference is None:
             raise Blocked("TFM104", self.place.call, "the Estimator is made without a model_fn")
         return find_models(self.project, self.mentioning, self.file, self.place.call, reference)
+
+    @property
+    def hook_makers(self) -> set[str]:
+        """The names of classes and functions that make hooks which are left out."""
+        classes = {node.name.value for _, hooks in self.hooks for _, node in hooks.classes}
+        functions = {node.name.value for _, hooks in self.hooks for _, node in hooks.makers}
+        return classes | functions
 
     def _unused_classes(self) -> list[cst.ClassDef]:
         """The hook classes that nothing names any more."""
@@ -445,7 +452,7 @@ class ProgramReader:
         self.hooks.append((phase, found))
         self.remarks += found.remarks
         self.dropped += found.nodes
-        self.classes += found.classes
+        self.classes += [node for file, node in found.classes if file is self.file]
         for line in [line for file, line in found.gone if file is self.file]:
             emptied = emptied_by(self.file, scope, [*self.removed, line])
             if emptied is not None:

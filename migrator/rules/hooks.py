@@ -34,6 +34,19 @@ TrainSpec as `hooks=`.
 """,
     ),
     Rule(
+        "TFM165",
+        "hooks that initialize iterators",
+        Severity.MANUAL,
+        """
+An input function that makes an initializable iterator needs a hook that runs the iterator's initializer, often to feed
+it arrays through placeholders. An input function of TensorFlow 2 returns its dataset (and the dataset is made of the
+arrays themselves: `tf.data.Dataset.from_tensor_slices(arrays)`, or `from_generator`), so that nothing is to be
+initialized. Write `return dataset` in the place of the iterator, its `get_next()` and the hook's function, return the
+input function alone, and leave the hook out of `hooks=`. Features that were taken out of the iterator's dict are
+`dataset.map(lambda example: (example["features"], example["labels"]))`.
+""",
+    ),
+    Rule(
         "TFM141",
         "hooks that only report are left out",
         Severity.REVIEW,
@@ -108,7 +121,7 @@ class Hooks:
 
     remarks: list[Blocked] = field(default_factory=list)
     nodes: list[cst.BaseExpression] = field(default_factory=list)
-    classes: list[cst.ClassDef] = field(default_factory=list)
+    classes: list[tuple[ParsedFile, cst.ClassDef]] = field(default_factory=list)
     steps: cst.BaseExpression | None = None
     max_steps: cst.BaseExpression | None = None
     callbacks: cst.BaseExpression | None = None
@@ -148,8 +161,13 @@ def read_hooks(
     if is_none(node):
         return Hooks()
     assert node is not None
-    judge = _Judge(phase, project or Project.of([file]), tensors, file, inside)
-    stays = judge.value(file, scope, node, frozenset())
+    judge = _Judge(phase, project or Project.of([file]), tensors, file, inside, node)
+    try:
+        stays = judge.value(file, scope, node, frozenset())
+    except Blocked as problem:
+        if problem.node is not None and not path_to(file.module, problem.node):
+            raise Blocked(problem.code, node, f"{problem.message} (in a function that makes hooks)") from problem
+        raise
     found = judge.found
     if phase != "train" and found.made and (not found.counts or phase == "test"):
         message = "this hook ends an evaluation or a prediction: limit its dataset instead"
@@ -193,7 +211,7 @@ class SpecHooks:
 
     remarks: tuple[Blocked, ...] = ()
     nodes: tuple[cst.BaseExpression, ...] = ()
-    classes: tuple[cst.ClassDef, ...] = ()
+    classes: tuple[tuple[ParsedFile, cst.ClassDef], ...] = ()
     stop: tuple[str, cst.BaseExpression] | None = None
 
 
@@ -209,7 +227,7 @@ def read_spec_hooks(
     """Judges the hooks of EstimatorSpecs, given by their arguments. Raises Blocked (TFM110, ...)."""
     remarks: dict[cst.CSTNode | None, Blocked] = {}
     nodes: list[cst.BaseExpression] = []
-    classes: list[cst.ClassDef] = []
+    classes: list[tuple[ParsedFile, cst.ClassDef]] = []
     stop: tuple[str, cst.BaseExpression] | None = None
     specs = list(specs)
     scaffolds, told = read_scaffolds(file, function, specs)
@@ -225,20 +243,35 @@ def read_spec_hooks(
                 if value is not None and stop is not None and file.code(stop[1]) != file.code(value):
                     raise Blocked("TFM110", value, "two hooks of the EstimatorSpecs end the training")
                 stop = (name, value) if value is not None else stop
-    return SpecHooks(tuple(remarks.values()), tuple(nodes), tuple(dict.fromkeys(classes)), stop)
+    return SpecHooks(tuple(remarks.values()), tuple(nodes), tuple(classes), stop)
+
+
+def _mark(scope: cst.CSTNode, name: str) -> str:
+    """A name of a scope, or the scope itself, as one of those that are being followed."""
+    return f"{id(scope)} {name}"
 
 
 class _Judge:
     """Walks through the hooks that an expression may hold; each call says whether something of it stays."""
 
-    def __init__(self, phase: str, project: Project, tensors: Tensors, home: ParsedFile, inside: bool) -> None:
+    def __init__(
+        self,
+        phase: str,
+        project: Project,
+        tensors: Tensors,
+        home: ParsedFile,
+        inside: bool,
+        argument: cst.BaseExpression,
+    ) -> None:
         self.phase = phase
         self.project = project
         self.tensors = tensors
         self.home = home
         self.inside = inside
+        self.argument = argument
         self.found = Hooks()
         self.seen: dict[int, bool] = {}
+        self.tables = 0  # the calls through a table of functions that are being followed: all of these go, or none
 
     def value(self, file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
         if id(node) not in self.seen:
@@ -263,7 +296,7 @@ class _Judge:
                 self.found.instead.append((file, node, node.left if left else node.right))
                 self.found.nodes.append(node.right if left else node.left)
             return left or right
-        if isinstance(node, cst.Name) and node.value not in seen:
+        if isinstance(node, cst.Name) and _mark(scope, node.value) not in seen:
             return self._name(file, scope, node, seen)
         if isinstance(node, cst.Call):
             return self._call(file, scope, node, seen)
@@ -286,10 +319,14 @@ class _Judge:
         if not finder.found and scope is not file.module:
             file.module.visit(finder)
         if not finder.found or not finder.plain:
-            raise Blocked("TFM110", node, "this hook may change the training: it is not carried over")
+            initializer = _initializer(self.project, file, scope, node.value)
+            if initializer is not None:
+                message = f"`{initializer}` initializes the iterator of an input function: let that return its dataset"
+                raise Blocked("TFM165", node, message)
+            raise Blocked("TFM110", node, f"what hook `{node.value}` stands for is not known: make it in this function")
         stays = []
         for value, line in finder.found:
-            stays.append(self.value(file, scope, value, seen | {node.value}))
+            stays.append(self.value(file, scope, value, seen | {_mark(scope, node.value)}))
             if not stays[-1] and line is not None:
                 self.found.gone.append((file, line))
                 self.found.nodes.append(value)
@@ -318,17 +355,22 @@ class _Judge:
             return self._own(file, node, *own)
         function = self.project.function(file, node.func)
         functions = [function] if function is not None else self._dispatched(file, scope, node.func)
-        if functions and all(f.name.value not in seen for _, f in functions):
+        if functions and all(_mark(f, "") not in seen for _, f in functions):
+            self.tables += function is None
             stays = [
-                self.value(where, made, returned.value, seen | {made.name.value})
+                self.value(where, made, returned.value, seen | {_mark(made, "")})
                 for where, made in functions
                 for returned in returns_in(made.body)
                 if returned.value is not None
             ]
+            self.tables -= function is None
             if not any(stays):
                 self.found.makers += functions
+            elif function is None and not all(stays):
+                raise Blocked("TFM110", node, "some of the hooks that this table may give go away, others do not")
             return any(stays)
-        raise Blocked("TFM110", node, "this hook may change the training: it is not carried over")
+        text = file.code(node.func).strip()
+        raise Blocked("TFM110", node, f"what hook `{text[:40]}(...)` gives is not known: it is not in the given files")
 
     def _dispatched(
         self, file: ParsedFile, scope: cst.CSTNode, func: cst.BaseExpression
@@ -395,9 +437,10 @@ class _Judge:
             self.found.counts = True
             message = f"`{node.name.value}` is left out: a callback counts the batches of a prediction by itself"
             self._remark(file, call, "TFM141", message)
-            if where is self.home:
-                self.found.classes.append(node)
+            self.found.classes.append((where, node))
             return False
+        if self.tables and _observes(where, node):
+            return self._left_out(file, call, where, node)
         try:
             if not is_hook_base(where.imports.tensorflow(node.bases[0].value)):
                 raise Blocked("TFM162", node.name, "it changes how a stock hook reports")
@@ -409,15 +452,17 @@ class _Judge:
                 _check_observes(where, node)
             except Blocked:
                 raise self._at(file, call, problem) from None
-            message = f"`{node.name.value}` is left out: it changes nothing in the training"
-            self._remark(file, call, "TFM141", message)
-            if where is self.home:
-                self.found.classes.append(node)
-            return False
+            return self._left_out(file, call, where, node)
         message = f"`{node.name.value}` is a Keras callback now"
         self._remark(file, call, "TFM161", message)
         self.found.own.append(OwnHook(where, node, call, stops_training(node)))
         return True
+
+    def _left_out(self, file: ParsedFile, call: cst.Call, where: ParsedFile, node: cst.ClassDef) -> bool:
+        message = f"`{node.name.value}` is left out: it changes nothing in the training"
+        self._remark(file, call, "TFM141", message)
+        self.found.classes.append((where, node))
+        return False
 
     def _at(self, file: ParsedFile, call: cst.Call, problem: Blocked) -> Blocked:
         """A problem in another file is told where its hook is made."""
@@ -427,7 +472,7 @@ class _Judge:
         return Blocked(problem.code, place, problem.message)
 
     def _remark(self, file: ParsedFile, node: cst.Call, code: str, message: str) -> None:
-        self.found.remarks.append(Blocked(code, node if file is self.home else None, message))
+        self.found.remarks.append(Blocked(code, node if file is self.home else self.argument, message))
 
 
 def _check_new_code(file: ParsedFile, node: cst.ClassDef) -> None:
@@ -558,10 +603,78 @@ _SYMBOLS = (
 )
 
 
+def _initializer(project: Project, file: ParsedFile, scope: cst.CSTNode, name: str) -> str | None:
+    """The class of a hook that only initializes an iterator, where a function returns one beside the input function."""
+    made = _Unpacked(name)
+    scope.visit(made)
+    for call, index in made.found:
+        called = call.func.attr.value if isinstance(call.func, cst.Attribute) else file.code(call.func)
+        for other in project.files:
+            functions = _Functions(called)
+            other.module.visit(functions)
+            for function in functions.found:
+                for returned in returns_in(function.body):
+                    value = returned.value
+                    if not isinstance(value, cst.Tuple) or len(value.elements) <= index:
+                        continue
+                    hook = value.elements[index].value
+                    given = _Given(hook.value if isinstance(hook, cst.Name) else "")
+                    function.visit(given)
+                    for one, _ in given.found:
+                        known = find_class(project, other, function, one.func) if isinstance(one, cst.Call) else None
+                        if known is not None and _only_initializes(*known):
+                            return known[1].name.value
+    return None
+
+
+def _only_initializes(file: ParsedFile, node: cst.ClassDef) -> bool:
+    """Whether a hook calls something that it was given, once there is a session, and does nothing else."""
+    methods = {s.name.value: s for s in node.body.body if isinstance(s, cst.FunctionDef)}
+    hook = len(node.bases) == 1 and is_hook_base(file.imports.tensorflow(node.bases[0].value))
+    return hook and "after_create_session" in methods and methods.keys() <= {"__init__", "after_create_session"}
+
+
+class _Unpacked(cst.CSTVisitor):
+    """`a, name = call(...)`: the call, and the place of the name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[tuple[cst.Call, int]] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target.target, cst.Tuple) and isinstance(node.value, cst.Call):
+                for index, element in enumerate(target.target.elements):
+                    if isinstance(element.value, cst.Name) and element.value.value == self.name:
+                        self.found.append((node.value, index))
+
+
+class _Functions(cst.CSTVisitor):
+    """The functions and methods of a name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.FunctionDef] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        if node.name.value == self.name:
+            self.found.append(node)
+
+
+def _observes(file: ParsedFile, node: cst.ClassDef) -> bool:
+    try:
+        _check_observes(file, node)
+    except Blocked:
+        return False
+    return True
+
+
 def _check_observes(file: ParsedFile, node: cst.ClassDef) -> None:
     """Refuses a hook class that may do more than look at values and report them."""
     derived = not is_hook_base(file.imports.tensorflow(node.bases[0].value))
-    finder = _Deeds(file, derived)
+    finder = _Deeds(file, node, derived)
     node.body.visit(finder)
     if finder.found:
         text = file.code(finder.found[0])
@@ -569,12 +682,22 @@ def _check_observes(file: ParsedFile, node: cst.ClassDef) -> None:
         raise Blocked("TFM110", node.name, message)
 
 
-def _is_logger(name: str, node: cst.Call) -> bool:
-    """Whether a call tells a logger of another package something, or is one of `super()`."""
+def _is_of_base(node: cst.Call) -> bool:
+    """Whether a call is one of `super()`, or reads the tensors that a stock hook keeps."""
     func = node.func
-    if isinstance(func, cst.Attribute) and isinstance(func.value, cst.Call):
+    if not isinstance(func, cst.Attribute):
+        return False
+    if isinstance(func.value, cst.Call):
         return isinstance(func.value.func, cst.Name) and func.value.func.value == "super"
-    return "log" in name.rpartition(".")[2] and not name.startswith("tf.")
+    reads = len(node.args) == 1 and _own_attribute(node.args[0].value) == "_current_tensors"
+    return func.attr.value == "run" and reads
+
+
+def _own_attribute(node: cst.CSTNode) -> str | None:
+    """The name in `self.name`."""
+    if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == "self":
+        return node.attr.value
+    return None
 
 
 class _Deeds(cst.CSTVisitor):
@@ -582,10 +705,12 @@ class _Deeds(cst.CSTVisitor):
     `derived` from a stock hook that only reports.
     """
 
-    def __init__(self, file: ParsedFile, derived: bool) -> None:
+    def __init__(self, file: ParsedFile, node: cst.ClassDef, derived: bool) -> None:
         super().__init__()
         self.file = file
         self.derived = derived
+        self.own = {s.name.value for s in node.body.body if isinstance(s, cst.FunctionDef)}
+        self._methods: list[str] = []
         self.found: list[cst.CSTNode] = []
 
     def visit_Call(self, node: cst.Call) -> None:
@@ -593,7 +718,12 @@ class _Deeds(cst.CSTVisitor):
         tells = isinstance(node.func, cst.Name) and node.func.value in _TELLS
         method = isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS
         symbol = name.startswith(_SYMBOLS) or name.startswith(("time.", "datetime.", "logging."))
-        symbol |= self.derived and _is_logger(name, node)
+        symbol |= "log" in name.rpartition(".")[2].lower() and not name.startswith("tf.")
+        symbol |= self.derived and _is_of_base(node)
+        own = _own_attribute(node.func)
+        symbol |= own is not None and (own in self.own or own.startswith("log"))
+        if isinstance(node.func, cst.Attribute) and _own_attribute(node.func.value) is not None:
+            symbol |= node.func.attr.value.startswith("log")
         if not (tells or symbol or (method and not name.startswith("tf."))):
             self.found.append(node)
 
@@ -604,8 +734,17 @@ class _Deeds(cst.CSTVisitor):
         if root is not node.target and not (isinstance(root, cst.Name) and root.value == "self"):
             self.found.append(node)
 
-    def visit_Raise(self, node: cst.Raise) -> None:
-        self.found.append(node)
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._methods.append(node.name.value)
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._methods.pop()
+
+    def visit_Raise(self, node: cst.Raise) -> bool:
+        checks = self._methods[-1:] in (["__init__"], ["begin"])  # how the hook was made
+        if not checks:
+            self.found.append(node)
+        return not checks
 
     def visit_Global(self, node: cst.Global) -> None:
         self.found.append(node)

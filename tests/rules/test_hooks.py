@@ -348,3 +348,129 @@ def test_tensors_by_name() -> None:
     assert "identity" not in new and codes == ["TFM161"]
     assert refused(text.replace("tf.identity(loss,", "tf.identity(logits,"))[0].code == "TFM162"
     assert refused(text.replace('name="step"', 'name="total_loss"'))[0].code == "TFM162"
+
+
+FACTORY = {
+    "hooks.py": '''\
+import tensorflow as tf
+import logger
+
+
+class ExamplesHook(tf.train.SessionRunHook):
+    """Tells a logger how many examples a second are trained."""
+
+    def __init__(self, batch_size, every_n_steps, metric_logger=None):
+        if every_n_steps < 1:
+            raise ValueError("every_n_steps")
+        self._logger = metric_logger or logger.BaseLogger()
+        self._timer = tf.train.SecondOrStepTimer(every_steps=every_n_steps)
+        self._batch_size = batch_size
+
+    def begin(self):
+        self._step = tf.train.get_global_step()
+        if self._step is None:
+            raise RuntimeError("no step")
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._step)
+
+    def after_run(self, run_context, run_values):
+        if self._timer.should_trigger_for_step(run_values.results):
+            seconds, steps = self._timer.update_last_triggered_step(run_values.results)
+            self._tell(self._batch_size * steps / seconds)
+
+    def _tell(self, value):
+        self._logger.log_metric("examples", value)
+
+
+class MetricHook(tf.train.LoggingTensorHook):
+    def __init__(self, tensors, metric_logger):
+        super(MetricHook, self).__init__(tensors=tensors, every_n_iter=10)
+        self._logger = metric_logger
+
+    def end(self, session):
+        self._logger.log_metric("end", session.run(self._current_tensors))
+''',
+    "factory.py": """\
+import tensorflow as tf
+import hooks
+from hooks import MetricHook
+import logger
+
+
+def examples_hook(batch_size=8, **kwargs):
+    return hooks.ExamplesHook(batch_size, 100, logger.get_logger())
+
+
+def metric_hook(**kwargs):
+    return MetricHook(["loss"], logger.get_logger())
+
+
+def logging_hook(**kwargs):
+    return tf.train.LoggingTensorHook(["loss"], every_n_iter=100)
+
+
+HOOKS = {"examples": examples_hook, "metric": metric_hook, "logging": logging_hook}
+
+
+def get_train_hooks(names, **kwargs):
+    if not names:
+        return []
+    train_hooks = []
+    for name in names:
+        make = HOOKS.get(name.lower())
+        if make is None:
+            raise ValueError(name)
+        train_hooks.append(make(**kwargs))
+    return train_hooks
+""",
+    "logger.py": "class BaseLogger(object):\n    pass\n\n\ndef get_logger():\n    return BaseLogger()\n",
+}
+
+
+def test_a_factory_of_hooks_in_other_files() -> None:
+    driver = (
+        "train_hooks = factory.get_train_hooks(['logging'], batch_size=3)\nestimator.train(input_fn, hooks=train_hooks)"
+    )
+    text = program(driver=driver).replace("import tensor", "import factory\nimport tensor", 1)
+    results = run_project({**FACTORY, "train.py": text})
+    findings = [f for _, found in results.values() for f in found]
+    assert not manual(findings), findings
+    assert "train_hooks" not in results["train.py"][0] and "model.fit(input_fn())" in results["train.py"][0]
+    for name in ("hooks.py", "factory.py"):
+        assert "Hook" not in results[name][0] and "hook" not in results[name][0].replace("import hooks\n", "")
+    stops = FACTORY["hooks.py"].replace("self._tell(self", "run_context.request_stop()\n            self._tell(self")
+    results = run_project({**FACTORY, "hooks.py": stops, "train.py": text})
+    assert {f.code for _, found in results.values() for f in found if f.severity is Severity.MANUAL} == {"TFM162"}
+
+
+INITIALIZER = """\
+class Initializer(tf.train.SessionRunHook):
+    def __init__(self):
+        super(Initializer, self).__init__()
+        self.function = None
+
+    def after_create_session(self, session, coord):
+        self.function(session)
+
+
+class Reader(object):
+    def inputs(self):
+        hook = Initializer()
+
+        def read():
+            iterator = input_fn().make_initializable_iterator()
+            hook.function = lambda session: session.run(iterator.initializer)
+            return iterator.get_next()
+
+        return read, hook
+
+
+read_fn, read_hook = Reader().inputs()
+estimator.train(read_fn, steps=3, hooks=[read_hook])
+"""
+
+
+def test_hooks_that_initialize_iterators() -> None:
+    found = refused(program(driver=INITIALIZER))
+    assert "TFM165" in [f.code for f in found] and any("`Initializer`" in f.message for f in found)
