@@ -266,6 +266,9 @@ class _Emitter:
             before[later] = lines
         expressions: dict[cst.CSTNode, cst.BaseExpression] = {}
         both = program.train_and_evaluate
+        if both is not None and any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
+            message = "a hook ends the training: the new program is for one device, whatever TF_CONFIG says"
+            self.remarks.append(Blocked("TFM166", both.place.call, message))
         if plan.model_dir is not None:
             message = (
                 "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"

@@ -110,6 +110,7 @@ class _Emitter:
                 if "callbacks" in use.arguments
             )
             | frozenset("evaluate" for use in handed.uses if "callbacks" in (use.evaluate or {})),
+            ends=any(hooks.stops for phase, hooks in program.hooks if phase == "predict"),
         )
 
     def emit(self) -> EmittedTrainer:

@@ -32,6 +32,16 @@ evaluator is a process of its own, which the callback does not hear.
 """,
     ),
     Rule(
+        "TFM166",
+        "a hook ends the training of a program that could run on a cluster",
+        Severity.REVIEW,
+        """
+`train_and_evaluate` runs on whatever cluster TF_CONFIG tells, and so does the program that it becomes, unless a hook
+ends the training: on a cluster every worker would have to stop after the same step, which a callback cannot see to (the
+others wait for a worker that has stopped). The program is migrated for one device.
+""",
+    ),
+    Rule(
         "TFM164",
         "early stopping that cannot be carried over",
         Severity.MANUAL,
@@ -80,8 +90,6 @@ class {name}(tf.keras.callbacks.Callback):
     def __init__(self, should_stop_fn, {period}):
         super().__init__()
         self.should_stop_fn, self.{period} = should_stop_fn, {period}
-
-    def on_train_begin(self, logs=None):
         self.looked = None
 
     def on_train_batch_end(self, batch, logs=None):
@@ -104,8 +112,6 @@ class {name}(tf.keras.callbacks.Callback):
         self.metric_name, self.{limit}, self.min_steps = metric_name, {limit}, min_steps
         self.{period} = {period}
         {state}
-
-    def on_train_begin(self, logs=None):
         self.looked = None
 
     def on_train_batch_end(self, batch, logs=None):

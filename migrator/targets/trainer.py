@@ -14,7 +14,8 @@ class TrainerShape:
     `takes_params` says that the model_fn has params, `tells` that input functions are told params or the mode,
     `labelled` that all datasets have labels, `of_dicts` that predictions are dicts. A `mapped` model is made from a
     dataset and predicts itself. `checkpoint_paths` says that evaluations or predictions name a checkpoint, `watched`
-    are the methods that are given callbacks, `serves` the names of the signatures of exports (none: no exports).
+    are the methods that are given callbacks, `ends` says that one of these may end a prediction, `serves` are the names
+    of the signatures of exports (none: no exports).
     """
 
     trains: bool
@@ -32,6 +33,7 @@ class TrainerShape:
     checkpoint_paths: bool
     eval_dir: bool
     watched: frozenset[str]
+    ends: bool
     serves: tuple[str, ...]
 
 
@@ -204,6 +206,9 @@ def _predict(shape: TrainerShape) -> str:
         ]
     else:
         lines.append("            yield from predictions")
+    if shape.ends:
+        lines[4:4] = [f"        {model}.stop_training = False  # what a callback sets to end a prediction, too"]
+        lines += [f"            if {model}.stop_training:", "                break"]
     if watched:
         lines.append("        callbacks.on_predict_end()")
     return "\n".join(lines) + "\n"

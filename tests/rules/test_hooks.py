@@ -182,7 +182,7 @@ def test_early_stopping() -> None:
     new, codes = migrated(early("stop_if_no_increase_hook", "'loss', 10, "))
     assert "class StopIfNoIncrease(tf.keras.callbacks.Callback)" in new and "value > self.best" in new
     assert "hook = StopIfNoIncrease(metric_name='loss', max_steps_without_increase=10, run_every_steps=5)" in new
-    assert "callbacks=[hook]" in new and "TFM163" in codes
+    assert "callbacks=[hook]" in new and codes == ["TFM163", "TFM166"]
     new, _ = migrated(early("stop_if_lower_hook", "'loss', 0.1, min_steps=3, ", "22"))
     assert "min_steps=3)" in new and "epochs=-(-22 // 5)" in new and ".take(22)" in new
     new, _ = migrated(early("make_early_stopping_hook", "lambda: False, ").replace("None, run_every_steps=5", "9"))
@@ -265,6 +265,12 @@ def test_predictions_that_a_hook_ends() -> None:
     new, codes = migrated(text)
     assert "hooks = [StopAfterBatches(num_steps=4)]" in new and "Counts" not in new
     assert "        if predictor.stop_training:\n            break\n" in new and "TFM141" in codes
+    handed = text.replace("estimator = tf.", "def made():\n    return tf.").replace(
+        "estimator.train(input_fn, steps=3)", "estimator = made()\nestimator.train(input_fn, steps=3)"
+    )
+    new, _ = migrated(handed)
+    assert "            if self.predictor.stop_training:\n                break\n" in new
+    assert "self.predictor.stop_training = False" in new.partition("for step, batch")[0]
     assert refused(text.replace("Counts(), ", ""))[0].code == "TFM110"
     assert refused(text.replace("steps=3)", "steps=3, hooks=[Counts()])"))[0].code == "TFM162"
 
