@@ -82,7 +82,12 @@ def {name}(initial_value, name="Variable", trainable=True, dtype=None):
     outer = tf.compat.v1.get_variable_scope()
     with tf.compat.v1.variable_scope(outer, reuse=tf.compat.v1.AUTO_REUSE, auxiliary_name_scope=False) as scope:
         scope.set_regularizer(None)
-        return tf.compat.v1.get_variable(own_name, initializer=initial_value, trainable=trainable, dtype=dtype)
+        return tf.compat.v1.get_variable(
+            own_name,
+            initializer=lambda: tf.convert_to_tensor(initial_value(), dtype),
+            trainable=trainable,
+            dtype=tf.as_dtype(dtype),
+        )
 '''
     return text.replace("    ", indent)
 
@@ -234,8 +239,8 @@ class MappedRewriter(FileRewriter):
             updated = self._without_partitioner(original, updated)
         if name in self.safe:
             new = self.safe[name](self._site(name, original, updated))
-            if "tf.keras.layers." in self.code(new):
-                raise Blocked("TFM151", original, f"`{name}` would make a Keras layer anew at every call")
+            if any(made in self.code(new) for made in ("tf.keras.layers.", "tf.lookup.")):
+                raise Blocked("TFM151", original, f"`{name}` would make a Keras layer or a table anew at every call")
             return new
         reason = self._refused(name, original)
         if reason is not None:

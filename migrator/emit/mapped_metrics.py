@@ -72,7 +72,7 @@ def metric_tuple(
     made = f"{keras}({', '.join(arguments)})" if arguments else keras
     if arguments:
         # The metric is made later: what a loop gives other values until then is fixed here.
-        fixed = ", ".join(f"{name}={name}" for name in _read(cst.parse_expression(made)))
+        fixed = ", ".join(f"{name}={name}" for name in _read(cst.parse_expression(made)) if name not in classes)
         made = f"lambda {fixed}: {made}" if fixed else f"lambda: {made}"
     elements = [cst.Element(cst.parse_expression(made)), *(cst.Element(value) for value in values)]
     return cst.Tuple(elements), metric

@@ -20,10 +20,15 @@ import functools, importlib, json, sys
 import tensorflow as tf
 
 def found(name):
-    first, *parts, last = name.split(".")
-    if parts[:1] == ["python"]:
-        return getattr(importlib.import_module(".".join(["tensorflow", *parts])), last)
-    return functools.reduce(getattr, [*parts, last], tf)
+    parts = name.split(".")[1:]
+    if parts[0] != "python":
+        return functools.reduce(getattr, parts, tf)
+    for length in range(len(parts) - 1, 0, -1):
+        try:
+            module = importlib.import_module(".".join(["tensorflow"] + parts[:length]))
+        except ImportError:
+            continue
+        return functools.reduce(getattr, parts[length:], module)
 
 names = json.load(sys.stdin)
 print(json.dumps([[private, public] for private, public in names.items() if found(private) is not found(public)]))
