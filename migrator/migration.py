@@ -13,6 +13,7 @@ from migrator.emit.beside import respelled
 from migrator.emit.driver import FileNames, choose_strategy, emit_driver, is_late, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.helper import emit_helper
+from migrator.emit.layout import statements
 from migrator.emit.mapped import MappedRewriter, Style, both_blocked, emit_mapped
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
 from migrator.emit.trainer import emit_trainer
@@ -46,7 +47,7 @@ from migrator.program.training import (
     read_programs,
 )
 from migrator.program.variable_order import check_order
-from migrator.rules import hparams, keras3
+from migrator.rules import flags, hparams, keras3
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.callbacks import as_callback
 from migrator.rules.generation import GENERATIONS, Keras
@@ -529,6 +530,8 @@ class _GroupMigration:
         self._place_helpers()
         for rewriter in self.rewriters.values():
             rewriter.network = self.plan.visited.keys()
+        for path, file in self.group.files.items():
+            self._flags(path, file)
         texts = {path: self._finish(file) for path, file in self.group.files.items()}
         self._dropped_regularizers()
         foreign = self._blocked_elsewhere()
@@ -852,6 +855,18 @@ class _GroupMigration:
                 replaced = new.visit(rewriter)
                 assert isinstance(replaced, cst.BaseExpression)
                 self.changes[path].expressions[node] = replaced
+
+    def _flags(self, path: Path, file: ParsedFile) -> None:
+        """Parses the command line before a flag is read outside of functions, as TensorFlow 1 did by itself."""
+        found = flags.first_read(file.module, file.imports)
+        if found is None:
+            return
+        name, statement = found
+        line = statements(f"{name}(sys.argv)\n", file.module)
+        before = self.rewriters[path].before
+        before[statement] = [*line, *before.get(statement, [])]
+        self.changes[path].needs.add("sys")
+        self.remarks[path].append(Blocked("TFM856", statement, "the command line is parsed before a flag is read here"))
 
     def _arrays(self, path: Path, file: ParsedFile) -> None:
         """Input functions over arrays: `name = numpy_input_fn(...)` becomes a function of that name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,8 +119,13 @@ def slot_of(name: str, shapes: Mapping[str, tuple[int, ...]], trained: Iterable[
     return None
 
 
-def model_variables(tensors: Tensors) -> tuple[list[str], dict[str, list[str]], list[str], str | None]:
-    """(variables of the model, slots by variable, Adam's powers, the global step) of a checkpoint."""
+def model_variables(
+    tensors: Tensors, weights: Collection[str] = ()
+) -> tuple[list[str], dict[str, list[str]], list[str], str | None]:
+    """(variables of the model, slots by variable, Adam's powers, the global step) of a checkpoint.
+
+    What `weights` of the program are called is no slot: a train_op of the program's own keeps its slots as weights.
+    """
     names = list(tensors.created) if tensors.created is not None else sorted(tensors.stored, key=natural)
     left = [name for name in tensors.stored if name not in set(names)]
     names += sorted(left, key=natural)
@@ -135,7 +140,7 @@ def model_variables(tensors: Tensors) -> tuple[list[str], dict[str, list[str]], 
     slots: dict[str, list[str]] = {}
     variables: list[str] = []
     for name in plain:
-        owner = None if name in trained else slot_of(name, tensors.shapes, trained)
+        owner = None if name in trained or name in weights else slot_of(name, tensors.shapes, trained)
         if owner is None:
             variables.append(name)
         else:
@@ -162,7 +167,7 @@ def match(
     `slots` are (weight, slot name) of the Keras optimizer, which `optimizer` describes (None: the model has none).
     Raises CheckpointError where the two do not fit.
     """
-    variables, stored_slots, powers, step = model_variables(tensors)
+    variables, stored_slots, powers, step = model_variables(tensors, {weight.name for weight in weights})
     pairs, how, alone = _pair(tensors, variables, weights, user or {})
     entries = [_entry(tensors, name, f"weight:{weight}") for name, weight in pairs]
     inert: list[str] = []

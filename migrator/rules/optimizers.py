@@ -7,12 +7,12 @@ All figures: 100 steps against TensorFlow 1.15.5, largest relative difference of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.calls import is_false, number
+from migrator.program.calls import is_false, number, string
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
@@ -51,6 +51,10 @@ runs of one program differ by 3e-4), LARS, moving averages and everything that w
                 "tf.keras.optimizers.Ftrl(learning_rate=0.1, l1_regularization_strength=0.01)",
             ),
             Example("tf.contrib.opt.AdamWOptimizer(0.01, 0.1)", None),
+            Example(
+                'tf.python.estimator.canned.optimizers.get_optimizer_instance("SGD", 0.1)',
+                "tf.keras.optimizers.SGD(learning_rate=0.1)",
+            ),
         ),
     ),
     Rule(
@@ -545,12 +549,26 @@ _REFUSED = {
 }
 
 
+# What canned Estimators call optimizers.
+_NAMED = {
+    "Adagrad": "tf.train.AdagradOptimizer",
+    "Adam": "tf.train.AdamOptimizer",
+    "Ftrl": "tf.train.FtrlOptimizer",
+    "RMSProp": "tf.train.RMSPropOptimizer",
+    "SGD": "tf.train.GradientDescentOptimizer",
+}
+_GETTERS = (
+    "tf.python.estimator.canned.optimizers.get_optimizer_instance",
+    "tensorflow_estimator.python.estimator.canned.optimizers.get_optimizer_instance",
+)
 _OF_KERAS = frozenset(("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "RMSprop", "SGD"))
 
 
 def is_optimizer(name: str | None) -> bool:
     """Whether a TensorFlow 1 symbol is an optimizer class, known or not."""
-    return name is not None and (name in _TABLE or name in _REFUSED or _looks_like_one(name) or _is_of_keras(name))
+    return name is not None and (
+        name in _GETTERS or name in _TABLE or name in _REFUSED or _looks_like_one(name) or _is_of_keras(name)
+    )
 
 
 def _is_of_keras(name: str) -> bool:
@@ -629,6 +647,27 @@ def _refused(site: Site) -> cst.BaseExpression:
     raise Blocked("TFM401", site.original, f"`{site.name}`: {_REFUSED[site.name]}")
 
 
+def _by_name(site: Site) -> cst.BaseExpression:
+    """One of the optimizers that canned Estimators know by name, which the program may be told when it runs."""
+    bound = site.arguments(("opt", "learning_rate"), "TFM401")
+    if "opt" not in bound or "learning_rate" not in bound:
+        raise Blocked("TFM401", site.original, "`get_optimizer_instance` without a name or a learning rate")
+    known = string(bound["opt"])
+    if known is not None and known not in _NAMED:
+        raise Blocked("TFM401", site.original, f"canned Estimators know no optimizer `{known}`")
+    made = {
+        name: site.code(
+            _optimizer(replace(site, name=symbol, call=cst.Call(site.call.func, [cst.Arg(bound["learning_rate"])])))
+        )
+        for name, symbol in _NAMED.items()
+        if known in (None, name)
+    }
+    if known is not None:
+        return expression(made[known])
+    entries = "".join(f'\n        "{name}": {text},' for name, text in made.items())
+    return expression(f"{{{entries}\n    }}[{site.code(bound['opt'])}]")
+
+
 def _of_keras(site: Site) -> cst.BaseExpression:
     """An optimizer of Keras already; TensorFlow 1's own Keras had those that are called legacy now."""
     name = site.name.rpartition(".")[2]
@@ -647,6 +686,7 @@ def _is_rate(index: int, arg: cst.Arg) -> bool:
 
 CALLS: dict[str, CallRule] = {
     **dict.fromkeys(_TABLE, _optimizer),
+    **dict.fromkeys(_GETTERS, _by_name),
     **dict.fromkeys(_REFUSED, _refused),
     **{f"tf.keras.optimizers.{part}{name}": _of_keras for name in _OF_KERAS for part in ("", "legacy.")},
 }
@@ -656,6 +696,8 @@ def parameters_of(name: str) -> tuple[str, ...]:
     """The parameters of an optimizer class in order; none of one that is not carried over."""
     if _is_of_keras(name):
         return ("learning_rate",)
+    if name in _GETTERS:
+        return ("opt", "learning_rate")
     return _TABLE[name].parameters if name in _TABLE else ()
 
 

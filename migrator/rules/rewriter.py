@@ -128,6 +128,8 @@ _CALLS: dict[str, CallRule] = {
 }
 
 
+# What datasets and iterators of TensorFlow 1 said of their elements; nothing else has these attributes.
+_OF_DATASETS = {"output_types": "dtype", "output_shapes": "shape"}
 _ABSTRACT = frozenset(
     f"collections.{name}"
     for name in (
@@ -484,6 +486,10 @@ class Rewriter(cst.CSTTransformer):
         if name is None and self.imports.resolve(original_node) in _ABSTRACT:
             self.needs.add("collections.abc")  # where alone Python 3.10, which TensorFlow 2.21 needs, has it
             return cst.parse_expression(f"collections.abc.{original_node.attr.value}")
+        if name is None and original_node.attr.value in _OF_DATASETS and isinstance(original_node.value, cst.Name):
+            what = _OF_DATASETS[original_node.attr.value]
+            text = f"tf.nest.map_structure(lambda spec: spec.{what}, {original_node.value.value}.element_spec)"
+            return cst.parse_expression(text)
         if name is None:
             return updated_node.value if is_dimension(original_node) else updated_node
         return self._reference(name, original_node, updated_node)

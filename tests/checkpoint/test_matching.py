@@ -134,6 +134,14 @@ def test_slots_of_another_optimizer_are_refused(slots: tuple[str, ...]) -> None:
     assert problem.value.code == "TFM864"
 
 
+def test_slots_that_are_weights_of_the_program() -> None:
+    own = [f"{name}/{slot}" for name in SHAPES for slot in ("adam_m", "adam_v")]
+    values = checkpoint(slots=("adam_m", "adam_v"))
+    theirs = [Variable(n, values[n].shape, "float32", n in SHAPES, i, 1) for i, n in enumerate([*SHAPES, *own])]
+    found = table(find(values, theirs, {**SGD, "settings": {}}, created(*SHAPES, *own)))
+    assert found == {**{name: f"weight:{name}" for name in [*SHAPES, *own]}, "global_step": "iterations"}
+
+
 def test_parts_that_were_saved_one_by_one_are_one_variable() -> None:
     values = {f"w/part_{i}": np.full((2, 3), i, np.float32) for i in range(11)}
     tensors = read_tensors(values, None)
