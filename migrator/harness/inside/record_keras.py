@@ -912,13 +912,12 @@ def _patch_gradients(tf, optimizer, recorder):
 
     @contextlib.contextmanager
     def scaling(self):
-        added = id(self) not in scaled
-        scaled.add(id(self))
+        added = {id(one) for one in (self, *getattr(self, "parts", ()))} - scaled
+        scaled.update(added)
         try:
             yield
         finally:
-            if added:
-                scaled.discard(id(self))
+            scaled.difference_update(added)
 
     def apply_gradients(original, self, *args, **kwargs):
         with scaling(self):

@@ -52,7 +52,7 @@ def preload(program):
 
 def is_keras3(tf):
     """Whether ``tf.keras`` is Keras 3."""
-    return tf.keras.__version__.startswith("3.")
+    return getattr(tf.keras, "__version__", "2").startswith("3.")  # tf_keras has no version there
 
 
 def install(plan):
