@@ -55,7 +55,8 @@ def _version_of(file: ParsedFile) -> _Version:
     old = finder.old or ".make_one_shot_iterator(" in file.text
     if any((origin + ".").startswith("tensorflow.compat.v1.") for origin in file.imports.names.values()):
         return _Version(1 if old and not finder.new else 2, True)
-    return _Version(1 if old or not finder.new else 2, old or finder.new)
+    new = finder.new or (".numpy()" in file.text and not old)
+    return _Version(1 if old or not new else 2, old or new)
 
 
 class _Plain(cst.CSTVisitor):
@@ -106,6 +107,8 @@ class _Writer:
         self.file.module.visit(finder)
         for call, name in finder.canned:
             self._try(call, lambda call=call, name=name: self._canned(call, name))  # type: ignore[misc]
+        if self.edits:
+            self._tell_apart([call for call, _ in finder.canned])
         for call, line, function in finder.specs:
             self._try(call, lambda c=call, s=line, f=function: self._spec(c, s, f), line)  # type: ignore[misc]
         if not self.edits:
@@ -115,6 +118,30 @@ class _Writer:
         return replace(
             self.file, module=module, spread=made, said=tuple(dict.fromkeys(self.said)), refused=self.refused
         )
+
+    def _tell_apart(self, calls: Sequence[cst.Call]) -> None:
+        """A script that gives one name to several canned Estimators, one after the other: each gets its own."""
+        module = self.file.module
+        made: dict[str, list[cst.Name]] = {}
+        for statement in module.body:
+            small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+            if isinstance(small, cst.Assign) and len(small.targets) == 1 and any(small.value is c for c in calls):
+                target = small.targets[0].target
+                if isinstance(target, cst.Name):
+                    made.setdefault(target.value, []).append(target)
+        for name, targets in made.items():
+            bound = [node for known, node in bindings(module) if known == name and isinstance(node, cst.Name)]
+            uses = [n for n in name_nodes(module) if n.value == name]
+            inside = any(isinstance(n, cst.FunctionDef) for use in uses for n in path_to(module, use))
+            if len(targets) < 2 or len(bound) != len(targets) or inside:
+                continue
+            places = [self.file.range(target)[0] for target in targets]
+            names = [name, *(_free(name, self.taken) for _ in targets[1:])]
+            for use in uses:
+                start, end = self.file.range(use)
+                number = sum(place <= start for place in places) - 1
+                if number > 0 and not any(edit.start <= start < edit.end for edit in self.edits):
+                    self.edits.append(Edit(start, end, (Written(names[number], start),)))
 
     def _try(self, call: cst.Call, step: Callable[[], None], line: cst.SimpleStatementLine | None = None) -> None:
         known = len(self.edits), dict(self.functions)
@@ -147,7 +174,7 @@ class _Writer:
             self.functions[key] = function
             extra = "".join(f", {parameter}" for parameter, _ in given)
             doc = f'    """What the canned {name} was."""\n'
-            whole = f"def {function}(features, labels, mode{extra}):\n{doc}{text}"
+            whole = self._indented(f"def {function}(features, labels, mode{extra}):\n{doc}{text}")
             anchor = self.file.range(call)[0]
             blank = "\n\n" if first else ""
             self.edits.append(Edit(start, start, (Written(f"{blank}{whole}\n\n", anchor),)))
@@ -157,6 +184,15 @@ class _Writer:
             self._say("TFM193", call, message)
         if head.weights is not None and ".predict(" in self.file.text:
             self._say("TFM195", call, f"the features that are predicted from need {head.weights} too, with any values")
+
+    def _indented(self, text: str) -> str:
+        """Lines that are indented by four spaces, as the file has it."""
+        indent = self.file.module.default_indent
+        found = []
+        for line in text.split("\n"):
+            left = line.lstrip(" ")
+            found.append(indent * ((len(line) - len(left)) // len(_INDENT)) + left)
+        return "\n".join(found)
 
     def _say(self, code: str, node: cst.CSTNode, message: str) -> None:
         self.said.append(self.file.finding(code, Severity.REVIEW, node, message))
@@ -450,6 +486,7 @@ class _Writer:
             tf, text["features"], text["labels"], text["mode"], text["logits"], lambda name: _free(name, taken)
         )
         lines = heads.spec_lines(head, names, training, "batch_norm" in self.file.code(function))
+        lines = [self._indented(line) for line in lines]
         start, end = self.file.range(line)
         column = start - (self.file.text.rfind("\n", 0, start) + 1)
         indent = self.file.text[start - column : start]

@@ -255,3 +255,16 @@ def test_keras_models_that_are_refused(old: str, new: str, word: str) -> None:
     result, findings = run(text)
     assert result == text
     assert [f.code for f in findings if f.severity is Severity.MANUAL and word in f.message] == ["TFM194"]
+
+
+def test_one_name_for_two_estimators() -> None:
+    text = f"""{TOP[: TOP.index("def main")]}columns = [tf.feature_column.numeric_column("x")]
+estimator = tf1.estimator.LinearClassifier(columns)
+estimator.train(input_fn, steps=3)
+estimator = tf1.estimator.LinearClassifier(columns * 1)
+estimator.train(input_fn, steps=4)
+print(estimator.evaluate(input_fn))
+"""
+    new = migrated(text)
+    assert "model.fit(input_fn().take(3))" in new and "model_2.fit(input_fn().take(4))" in new
+    assert "print(model_2.evaluate(" in new
