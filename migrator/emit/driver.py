@@ -512,7 +512,21 @@ class _Emitter:
         """A dataset of at most `steps` batches."""
         if steps is None:
             return dataset if default is None else f"{primary(dataset)}.take({default})"
-        return dataset if is_none(steps) else f"{primary(dataset)}.take({self._text(steps)})"
+        if is_none(steps):
+            return dataset
+        text = self._text(steps)
+        if self._may_be_none(steps):
+            text = f"-1 if {text} is None else {text}"  # -1 takes all
+        return f"{primary(dataset)}.take({text})"
+
+    def _may_be_none(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is a name that is None somewhere in the scope of the program."""
+        if not isinstance(node, cst.Name):
+            return False
+        values = [_Value(bound) for name, bound in bindings(self.program.scope) if name == node.value]
+        for value in values:
+            self.program.scope.visit(value)
+        return any(is_none(value.found) for value in values if value.found is not None)
 
     # -- the plan --------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from migrator.emit import optimizer as optimizer_of
 from migrator.emit.file import FileChanges, FileRewriter
 from migrator.emit.layout import statements
 from migrator.emit.mapped_class import Form, model_class
+from migrator.emit.mapped_contrib import write_out
 from migrator.emit.mapped_metrics import metric_tuple
 from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
@@ -237,6 +238,9 @@ class MappedRewriter(FileRewriter):
             return self._variable(name, original, updated)
         if name == "tf.variable_scope":
             updated = self._without_partitioner(original, updated)
+        written = write_out(name, updated, self.file.names, self.classes, self.file.module.default_indent)
+        if written is not None:
+            return written
         if name in self.safe:
             new = self.safe[name](self._site(name, original, updated))
             if any(made in self.code(new) for made in ("tf.keras.layers.", "tf.lookup.")):

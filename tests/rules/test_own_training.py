@@ -187,3 +187,20 @@ def test_positions_are_those_of_the_file_as_it_was() -> None:
     _, findings = run_project({"train.py": text, "update.py": UPDATE}, style="mapped")["train.py"]
     (line,) = [number for number, text in enumerate(text.splitlines(), 1) if "assign(" in text]
     assert [finding.line for finding in findings if finding.code == "TFM422"] == [line]
+
+
+def test_layer_norm_of_contrib_is_written_out() -> None:
+    new = migrate(before="logits = tf.contrib.layers.layer_norm(logits, begin_norm_axis=-1, scope='LayerNorm')")
+    assert "logits = contrib_layer_norm(logits, begin_norm_axis=-1, scope='LayerNorm')\n" in new["train.py"]
+    assert "def contrib_layer_norm(\n" in new["train.py"]
+    assert "TFM151" in blocked(before="logits = tf.contrib.layers.layer_norm(logits, outputs_collections='c')")
+
+
+def test_a_number_of_steps_that_may_be_none_takes_all() -> None:
+    text = PROGRAM.format(before="pass", more="").replace(
+        "result = estimator.evaluate(input_fn=input_fn)",
+        "steps = None\n        if FLAGS.short:\n            steps = 2\n"
+        "        result = estimator.evaluate(input_fn=input_fn, steps=steps)",
+    )
+    new, _ = run_project({"train.py": text, "update.py": UPDATE}, style="mapped")["train.py"]
+    assert 'model.evaluate(input_fn({"batch_size": 4}).take(-1 if steps is None else steps), return_dict=True)' in new
