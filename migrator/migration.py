@@ -138,8 +138,12 @@ def _read_programs(
                 blocked[shared.path] = file.path
             blocked.setdefault(shared.path, file.path)
         where = problem.file if isinstance(problem, InFile) else file
+        where = next((f for f in (where, *project.files) if problem.node in f.parents), where)
         finding = where.finding(problem.code, Severity.MANUAL, problem.node or place, problem.message)
         findings.setdefault(where.path, []).append(finding)
+        if where is not file:
+            message = f"this Estimator's program is blocked at {finding.path}:{finding.line}: {problem.message}"
+            findings.setdefault(file.path, []).append(file.finding(problem.code, Severity.MANUAL, place, message))
         if problem.code != "TFM160":
             distributed = _horovod(_reach(project, [file]), findings)
             if distributed is not None:

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from migrator.names.imports import dotted
 from migrator.program.body import Parameters
 from migrator.program.flow import Calls, Mentioning, Parents, class_of
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import Binding, bindings, method_of, path_to, returns_in
+from migrator.program.scopes import Binding, always_returns, bindings, method_of, path_to, returns_in
 
 _ROLES = ("mode", "params", "config")
 _DEPTH = 8  # names, partials and builders followed one after the other; more is a circle
+_DECORATORS = ("staticmethod", "classmethod", "configurable", "typechecked", "no_type_check")
 _MOST = 12  # model_fns that one Estimator may choose from
 
 
@@ -135,6 +137,12 @@ class _Found:
     lambdas: dict[cst.CSTNode, tuple[ParsedFile, cst.BaseExpression]] = field(default_factory=dict)
 
     def reference(self, asked: cst.BaseExpression) -> ModelReference:
+        for decorator in self.function.decorators:
+            made = decorator.decorator
+            name = dotted(made.func if isinstance(made, cst.Call) else made)
+            if (name or "").rpartition(".")[2] not in _DECORATORS:
+                message = "the model_fn is decorated: what the decorator does with its arguments cannot be followed"
+                raise Blocked("TFM104", self.function, message)
         parameters = self.roles or read_parameters(self.function, self.given, self.is_method)
         return ModelReference(
             self.file,
@@ -167,7 +175,9 @@ class _Finder:
 
     def _choose(self, place: cst.CSTNode, count: int) -> int:
         """Which of several values to take at a place."""
-        if count > 1 and place not in self.chosen:
+        if count < 2:
+            return 0
+        if place not in self.chosen:
             self.met[place] = count
         return self.chosen.get(place, 0)
 
@@ -440,10 +450,9 @@ class _Finder:
         if maker.callee is not None or not isinstance(maker.function.body, cst.IndentedBlock):
             raise Blocked("TFM104", node, "what this call returns cannot be followed to a model_fn")
         returns = returns_in(maker.function.body)
-        last = maker.function.body.body[-1]
-        if len(returns) != 1 or not (isinstance(last, cst.SimpleStatementLine) and last.body[-1] is returns[0]):
-            raise Blocked("TFM104", node, "the function that makes the model_fn does not end in one return of it")
-        value = returns[0].value
+        if not returns or not always_returns(maker.function.body):
+            raise Blocked("TFM104", node, "the function that makes the model_fn does not always return one")
+        value = returns[self._choose(maker.function.body, len(returns))].value
         if value is None:
             raise Blocked("TFM104", node, "the function that makes the model_fn returns nothing")
         inside = [*_around(maker.file, maker.function), maker.function]

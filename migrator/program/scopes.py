@@ -305,3 +305,24 @@ def returns_in(node: cst.CSTNode) -> list[cst.Return]:
     finder = _Returns()
     node.visit(finder)
     return finder.found
+
+
+def always_returns(node: cst.CSTNode) -> bool:
+    """Whether a block ends in a return or raise in every branch of its last `if`."""
+    body = getattr(node, "body", ())
+    if isinstance(body, cst.IndentedBlock):
+        body = body.body
+    last = body[-1] if body else None
+    if isinstance(last, cst.SimpleStatementLine | cst.Return | cst.Raise):
+        return isinstance(last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last, cst.Return | cst.Raise)
+    if isinstance(last, cst.If):
+        return always_returns(last.body) and last.orelse is not None and _else_returns(last.orelse)
+    if isinstance(last, cst.With):
+        return always_returns(last.body)
+    return False
+
+
+def _else_returns(node: cst.If | cst.Else) -> bool:
+    if isinstance(node, cst.If):
+        return always_returns(node.body) and node.orelse is not None and _else_returns(node.orelse)
+    return always_returns(node.body)

@@ -146,6 +146,13 @@ FORMS.update(
             ("model = fn(make_inputs(input_fn()), dict(units=3))\n", "def other(features, params):"),
             (),
         ),
+        "a builder that returns one of two": (
+            f"{PLAIN}\n\n{PLAIN.replace('my_model', 'other')}\n\ndef build(deep):\n    if deep:\n"
+            "        return my_model\n    else:\n        return other\n\n\n"
+            f"estimator = tf.estimator.Estimator(build(1), params=dict(units=3))\n{TRAIN}",
+            ("model = build(1)(make_inputs(input_fn()), dict(units=3))\n", "def other(features, params):"),
+            (),
+        ),
         "one of two in place": (
             f"{PLAIN}\n\n{PLAIN.replace('my_model', 'other')}\n\n"
             f"estimator = tf.estimator.Estimator(my_model if deep else other, params=dict(units=3))\n{TRAIN}",
@@ -188,7 +195,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         f"{PLAIN}\n\ndef choose(deep):\n    if deep:\n        return my_model\n    return None\n\n\n"
         f"estimator = tf.estimator.Estimator(choose(1))\n{TRAIN}",
         "TFM104",
-        "choose(1)",
+        "return None",
     ),
     "a name with two values": (
         f"{PLAIN}\n\nfn = my_model\nfn = print\nestimator = tf.estimator.Estimator(fn)\n{TRAIN}",
@@ -204,6 +211,11 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         f"{PLAIN}\n\ndef train(fn):\n    estimator = tf.estimator.Estimator(fn)\n    {TRAIN}\n\nrun(train)\n",
         "TFM104",
         "Estimator(fn)",
+    ),
+    "a function that is decorated": (
+        f"@retried\n{PLAIN}\n\nestimator = tf.estimator.Estimator(my_model)\n{TRAIN}",
+        "TFM104",
+        "def my_model",
     ),
     "a dict that is changed": (
         f"{PLAIN}\n\nMODELS = {{'a': my_model}}\nMODELS['b'] = other\n"
