@@ -35,6 +35,8 @@ def eval_input_fn():
 def model_fn(features, labels, mode, params):
     net = tf.compat.v1.layers.dense(features, 4, tf.nn.tanh)
     logits = tf.compat.v1.layers.dense(net, 1)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions=logits)
     loss = tf.compat.v1.losses.mean_squared_error(labels, logits)
     {model}
     optimizer = tf.compat.v1.train.GradientDescentOptimizer({rate})
@@ -90,6 +92,45 @@ class Enough(tf.estimator.SessionRunHook):
         if run_values.results["loss"] > self.limit:
             run_context.request_stop()
 """
+WATCHED = """
+class Watches(tf.estimator.SessionRunHook):
+    def __init__(self):
+        self.began, self.batches, self.ended = 0, 0, 0
+
+    def begin(self):
+        self.began += 1
+
+    def before_run(self, run_context):
+        self.started = time.time()
+
+    def after_run(self, run_context, run_values):
+        assert time.time() >= self.started
+        self.batches += 1
+
+    def end(self, session):
+        self.ended += 1
+
+
+class Counts(tf.estimator.SessionRunHook):
+    def begin(self):
+        self.step = v1.train.get_global_step()
+        self.more = v1.assign_add(self.step, 1, use_locking=True)
+
+    def before_run(self, run_context):
+        return tf.estimator.SessionRunArgs(self.more)
+"""
+WATCHES = """\
+watches = Watches()
+estimator.train(input_fn, steps=5, hooks=[watches])
+estimator.evaluate(eval_input_fn, hooks=[watches])
+assert (watches.began, watches.batches, watches.ended) == (2, 5 + 6, 2), vars(watches)
+hooks = [watches]
+if time.time() > 3:
+    hooks += [Counts(), tf.estimator.StopAtStepHook(4)]
+found = [one for one in estimator.predict(eval_input_fn, hooks=hooks)]
+assert len(found) == 4 * 8, len(found)
+assert (watches.began, watches.batches, watches.ended) == (3, 5 + 6 + 4, 3), vars(watches)
+"""
 EARLY = """\
 hook = tf.estimator.experimental.{name}(
     estimator, {arguments}, run_every_secs=None, run_every_steps={every})
@@ -134,6 +175,7 @@ CASES = {
         ),
         6,
     ),
+    "hooks of evaluations and predictions": (case(WATCHES, WATCHED), 5),
     "asked every other step": (
         case(
             "asked = []\n\ndef enough():\n    asked.append(1)\n    return len(asked) == 4\n\n"
