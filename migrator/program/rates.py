@@ -233,10 +233,10 @@ class _Reader:
             raise Blocked("TFM402", rates[0], f"`{name}`, a parameter of the model_fn, gets another value for the rate")
         for name in sorted(read & (given | self.body.data) & self.body.data):
             raise Blocked("TFM402", rates[0], f"the rate reads `{name}`, which comes from the data")
-        first = moved[0][0] if moved else len(self.body.statements)
         for index, statement in enumerate(self.body.statements):
-            later = {name for name, _ in assignments(statement.node)} & (read - given)
-            if index > first and later and TRAIN in statement.modes and index not in {i for i, _ in moved}:
+            before = set[str]().union(*(names_in(node) for at, node in moved if at < index))
+            later = {name for name, _ in assignments(statement.node)} & (read - given) & before
+            if later and TRAIN in statement.modes and index not in {i for i, _ in moved}:
                 raise Blocked("TFM402", statement.node, f"`{sorted(later)[0]}`, which the rate reads, is changed later")
         steps = sorted(read & self.steps)
         if len(steps) > 1:

@@ -171,6 +171,20 @@ def test_a_helper_that_trains_is_read_through_and_goes() -> None:
     ) in new
 
 
+def test_what_a_rate_reads_may_be_given_between_its_lines() -> None:
+    rate = (
+        "loss = tf.losses.mean_squared_error(labels, logits)\n"
+        "step = tf.to_float(tf.train.get_global_step())\n"
+        'rate = params["rate"] * tf.rsqrt(step + 1.0)\n'
+        "size = 4.0\n"
+        "rate *= size"
+    )
+    new = run(program(network=SCOPED, loss=rate, optimizer="tf.train.AdamOptimizer(rate)"), style="mapped")[0]
+    assert "            rate *= size\n" in new
+    changed = rate + "\nsize = 5.0"
+    assert codes(program(network=SCOPED, loss=changed, optimizer="tf.train.AdamOptimizer(rate)")) == ["TFM402"]
+
+
 def test_hooks_of_a_spec_that_only_tell_are_left_out() -> None:
     hook = "tf.train.LoggingTensorHook({'loss': loss}, 10)"
     new, findings = run(program(network=SCOPED, spec=f", training_hooks=[{hook}]"), style="mapped")
