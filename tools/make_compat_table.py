@@ -5,7 +5,8 @@ Run it with the interpreter of the migrated environment:
     python tools/make_compat_table.py migrator/names/compat.json
 
 The mapped form leaves TensorFlow 1 code in place and spells its symbols `tf.compat.v1.X`: what is not in this table
-cannot stay. Symbols that live on in TensorFlow 2 under a name of their own are in symbols.json.
+cannot stay. `two` are the names of TensorFlow 2 that mean something else than in TensorFlow 1, or that TensorFlow 1
+does not have. Symbols that live on in TensorFlow 2 under a name of their own are in symbols.json.
 """
 
 import json
@@ -20,5 +21,8 @@ if __name__ == "__main__":
 
     elsewhere = {*known["same"], *known["renamed"]}
     left = sorted(set(public_symbols(tf.compat.v1, "tf")) - elsewhere)
-    text = json.dumps({"tensorflow": tf.__version__, "compat": left}, indent=0, sort_keys=True)
+    plain = public_symbols(tf, "tf")
+    own = ("tf.estimator.", "tf.raw_ops.", "tf.compat.")
+    two = sorted(n for n in set(plain) - {*known["same"], *known["new"]} if not n.startswith(own))
+    text = json.dumps({"tensorflow": tf.__version__, "compat": left, "two": two}, indent=0, sort_keys=True)
     Path(sys.argv[1]).write_text(text + "\n", encoding="utf-8")

@@ -82,7 +82,11 @@ def choose_strategy(program: TrainingProgram, asked: Strategy) -> Strategy:
             value = program.file.constants.get(distribute.value)
             function = value.func if isinstance(value, cst.Call) else function
         if program.file.imports.resolve(function) not in _MIRRORED:
-            raise Blocked("TFM704", distribute, "this train_distribute strategy is not carried over yet")
+            raise Blocked(
+                "TFM704",
+                distribute,
+                "this train_distribute strategy is not carried over yet: leave it out to train on one device",
+            )
         if isinstance(distribute, cst.Name) or (isinstance(distribute, cst.Call) and distribute.args):
             raise Blocked("TFM704", distribute, "give the strategy in the RunConfig, without arguments")
         mirrored = True

@@ -9,9 +9,10 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.names.imports import SWITCHES, canonical, dotted, imports_tensorflow
+from migrator.names.imports import SWITCHES, ImportMap, canonical, dotted, imports_tensorflow
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
+from migrator.rules import mnist
 from migrator.rules.generation import Keras
 from migrator.rules.rewriter import Rewriter
 
@@ -57,6 +58,11 @@ class FileRewriter(Rewriter):
         self._dropped: set[cst.CSTNode] = set(self.imports.alias_lines)
         self.problems += [Blocked("TFM209", node, message) for node, message in self.imports.problems]
         self._read_nested_imports()
+        finder = _Loaders(self.imports)
+        module.visit(finder)
+        if finder.loaders and finder.methods:
+            message = f"`{finder.methods[0].attr.value}` of the old MNIST loader is not carried over: batch the arrays"
+            self.problems.append(Blocked("TFM752", finder.methods[0], message))
         return self
 
     def _read_nested_imports(self) -> None:
@@ -169,6 +175,24 @@ class FileRewriter(Rewriter):
         while comments and comments[0].comment is None:
             comments.pop(0)
         return cst.FlattenSentinel([*new, rest[0].with_changes(leading_lines=[*two, *comments]), *rest[1:]])
+
+
+class _Loaders(cst.CSTVisitor):
+    """Calls of the old MNIST loaders, and what their results have beside arrays."""
+
+    def __init__(self, imports: ImportMap) -> None:
+        super().__init__()
+        self.imports = imports
+        self.loaders: list[cst.Call] = []
+        self.methods: list[cst.Attribute] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if self.imports.tensorflow(node.func) in mnist.LOADERS:
+            self.loaders.append(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        if node.attr.value in mnist.METHODS:
+            self.methods.append(node)
 
 
 class _ImportLines(cst.CSTVisitor):

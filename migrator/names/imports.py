@@ -94,6 +94,13 @@ class ImportMap:
         head, _, rest = (dotted(node) or "").partition(".")
         return self.mentions_v1 and "compat.v1" not in f"{self.names.get(head, '')}.{rest}"
 
+    def means_two(self, node: cst.BaseExpression) -> bool:
+        """Whether a name means TensorFlow 2: it is spelled plainly where `tensorflow.compat.v1` is imported as well."""
+        head = (dotted(node) or "").partition(".")[0]
+        origins = self.names.values()
+        both = "tensorflow" in origins and "tensorflow.compat.v1" in origins
+        return both and self.names.get(head) == "tensorflow" and self.may_be_two(node)
+
     def tensorflow(self, node: cst.BaseExpression | None) -> str | None:
         """Like resolve, but only for TensorFlow symbols (`tf` or `tf.X`)."""
         name = self.resolve(node)

@@ -188,14 +188,19 @@ _KEPT = (
 
 
 @lru_cache(maxsize=1)
-def _compat() -> frozenset[str]:
+def _table() -> dict[str, frozenset[str]]:
     data = json.loads(Path(migrator.names.__file__).with_name("compat.json").read_text(encoding="utf-8"))
-    return frozenset(data["compat"])
+    return {key: frozenset(data[key]) for key in ("compat", "two")}
 
 
 def in_compat(name: str) -> bool:
     """Whether TensorFlow 2.21 has `tf.X` of TensorFlow 1 as `tf.compat.v1.X`, and nowhere else."""
-    return name in _compat()
+    return name in _table()["compat"]
+
+
+def only_two(name: str) -> bool:
+    """Whether TensorFlow 2.21 has a `tf.X` that is not what TensorFlow 1 called so."""
+    return name in _table()["two"]
 
 
 def may_stay_outside(name: str) -> bool:

@@ -16,10 +16,11 @@ from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
 from migrator.program.calls import is_none
 from migrator.program.modes import TRAIN, ModeNames
 from migrator.program.parsed import Blocked
-from migrator.rules import datasets, initializers, keras3, layers, logs, partitioners
+from migrator.rules import datasets, initializers, keras3, layers, logs, mnist, partitioners
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
+from migrator.rules.mapped import only_two
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, TrainingContext
@@ -65,6 +66,18 @@ left as it was where `tf`, or another name imported from TensorFlow, also stands
 where TensorFlow is imported by `import *`, only inside a function, or through another module of the project.
 """,
         (Example("print(tf)", None),),
+    ),
+    Rule(
+        "TFM175",
+        "modules of TensorFlow Hub for TensorFlow 1",
+        Severity.MANUAL,
+        """
+`hub.Module` (and the feature columns made of one) puts the graph of a module in the TF1 Hub format into a session's
+graph, with variables that the session initialises. There are no sessions any more, and newer versions of
+tensorflow_hub do not have it. Most publishers offer the same module as a TF2 SavedModel under another handle:
+`hub.KerasLayer(handle, trainable=True)` takes its place. That its weights are the same is the publisher's to say, so
+tf-migrate does not exchange it.
+""",
     ),
     Rule(
         "TFM208",
@@ -117,10 +130,18 @@ def _app_run(site: Site) -> cst.BaseExpression:
 
 
 _FLAGS = ("tf.flags", "tf.app.flags")
+_HUB = (
+    "Module",
+    "ModuleSpec",
+    "create_module_spec",
+    "load_module_spec",
+    "text_embedding_column",
+    "image_embedding_column",
+)
 _LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
 _PHASES = phases()
 _READ_AS_WRITTEN = ("reuse", "normalizer_fn", "updates_collections")
-_NEEDS = {"tf.app.run": "absl.app", "tf.contrib.training.HParams": "types"}
+_NEEDS = {**dict.fromkeys(mnist.LOADERS, "types"), "tf.app.run": "absl.app", "tf.contrib.training.HParams": "types"}
 _CALLS: dict[str, CallRule] = {
     "tf.app.run": _app_run,
     **call_rules(),
@@ -130,6 +151,15 @@ _CALLS: dict[str, CallRule] = {
 
 # What datasets and iterators of TensorFlow 1 said of their elements; nothing else has these attributes.
 _OF_DATASETS = {"output_types": "dtype", "output_shapes": "shape"}
+# Protocol messages: the same classes in both versions, which TensorFlow 2 has under this name only.
+_MESSAGES = tuple(
+    f"tf.{name}"
+    for name in (
+        *("AttrValue", "ConfigProto", "Event", "GPUOptions", "GraphDef", "GraphOptions", "HistogramProto"),
+        *("LogMessage", "MetaGraphDef", "NameAttrList", "NodeDef", "OptimizerOptions", "RunMetadata", "RunOptions"),
+        *("SessionLog", "Summary", "SummaryMetadata", "TensorInfo"),
+    )
+)
 _ABSTRACT = frozenset(
     f"collections.{name}"
     for name in (
@@ -322,6 +352,8 @@ class Rewriter(cst.CSTTransformer):
                 Blocked("TFM601", node, "the tensors of this iterator are used otherwise than being returned")
             )
         name = self.imports.tensorflow(node.func)
+        if name is None:
+            self._check_hub(node)
         if name is not None and name in _CALLS:
             self._consumed.add(node.func)
         if name == "tf.logging.set_verbosity":
@@ -335,6 +367,13 @@ class Rewriter(cst.CSTTransformer):
             receiver = _receiver(node.func)
             (self._known_objects if isinstance(receiver, cst.Call) else self._consumed).add(receiver)
         return True
+
+    def _check_hub(self, node: cst.Call) -> None:
+        """Modules of TensorFlow Hub in the form of TensorFlow 1 need a graph and a session."""
+        origin = self.imports.resolve(node.func) or ""
+        if origin.startswith("tensorflow_hub.") and origin.rpartition(".")[2] in _HUB:
+            message = f"`{origin}` is TensorFlow Hub for TensorFlow 1: use `hub.KerasLayer` of a TF2 SavedModel"
+            self.problems.append(Blocked("TFM175", node, message))
 
     def visit_Assign(self, node: cst.Assign) -> bool:
         target = node.targets[0].target
@@ -525,6 +564,10 @@ class Rewriter(cst.CSTTransformer):
             if name == prefix or name.startswith(prefix + "."):
                 self.needs.add("absl.flags")
                 return cst.parse_expression("absl.flags" + name[len(prefix) :])
+        if self.imports.means_two(original) and only_two(name):
+            return updated
+        if name.startswith(_MESSAGES) and f"{name}.".startswith(tuple(f"{message}." for message in _MESSAGES)):
+            return cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}")
         found, rest = home(name), ""
         shorter = name
         while found is None and shorter.count(".") > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from migrator.harness.environments import migrated_python, original_python
 from tests.end_to_end.proving import Servers, prove, prove_project
+from tests.rules.programs import run
 
 pytestmark = pytest.mark.tensorflow
 
@@ -100,4 +103,45 @@ def test_unused_code_still_computes_what_it_did(servers: Servers, tmp_path: Path
         done = subprocess.run(command, cwd=tmp_path / kind, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         answers.append(done.stdout.strip().splitlines()[-1])
+    assert answers[0] == answers[1]
+
+
+IMAGES = """\
+import numpy as np
+random = np.random.RandomState(3)
+images = random.randint(0, 256, (5020, 28, 28)).astype(np.uint8)
+labels = random.randint(0, 10, 5020).astype(np.uint8)
+"""
+AS_FILES = """\
+import gzip, struct
+for name, many in (("train", 5020), ("t10k", 7)):
+    with gzip.open(name + "-images-idx3-ubyte.gz", "wb") as file:
+        file.write(struct.pack(">4i", 2051, many, 28, 28) + images[:many].tobytes())
+    with gzip.open(name + "-labels-idx1-ubyte.gz", "wb") as file:
+        file.write(struct.pack(">2i", 2049, many) + labels[:many].tobytes())
+"""
+DIGESTS = """\
+import hashlib, json
+parts = [getattr(data, name) for name in ("train", "validation", "test")]
+arrays = [array for part in parts for array in (part.images, part.labels)]
+print(json.dumps([(str(a.dtype), a.shape, hashlib.sha1(np.ascontiguousarray(a)).hexdigest()) for a in arrays]))
+"""
+
+
+def test_the_images_of_the_tutorials_are_the_same_bits(tmp_path: Path) -> None:
+    python = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON")
+    if not python:
+        pytest.skip("tf.contrib needs TensorFlow 1.15.5: TF_MIGRATE_TENSORFLOW1_PYTHON is not set")
+    text = PROGRAM.format(lines='data = tf.contrib.learn.datasets.mnist.read_data_sets(".")', config="None")
+    new = run(text)[0]
+    helper = new[new.index("def load_mnist") : new.index("def input_fn")]
+    old = "import tensorflow as tf\ndata = tf.contrib.learn.datasets.mnist.read_data_sets('.')\n"
+    stub = "tf.keras.datasets.mnist.load_data = lambda: ((images, labels), (images[:7], labels[:7]))\n"
+    made = f"import types\nimport tensorflow as tf\n{helper}{stub}data = load_mnist()\n"
+    answers = []
+    for interpreter, code in ((python, AS_FILES + old), (str(migrated_python()), made)):
+        command = [interpreter, "-c", IMAGES + code + DIGESTS]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        answers.append(json.loads(done.stdout.strip().splitlines()[-1]))
     assert answers[0] == answers[1]

@@ -1,0 +1,83 @@
+"""The MNIST data of the old tutorials: the same arrays, from Keras."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.program.calls import is_false, is_none, string
+from migrator.program.parsed import Blocked
+from migrator.rules.rule import Example, Rule
+from migrator.rules.site import CallRule, Site, call_text, expression
+
+_TEXT = '''\
+def {name}():
+    """Returns MNIST in three parts: images as rows of 784 numbers from 0 to 1, and labels."""
+    (images, labels), (test_images, test_labels) = tf.keras.datasets.mnist.load_data()
+    images = images.reshape(-1, 784).astype("float32") * (1.0 / 255.0)
+    test_images = test_images.reshape(-1, 784).astype("float32") * (1.0 / 255.0)
+    return types.SimpleNamespace(
+        train=types.SimpleNamespace(images=images[5000:], labels=labels[5000:]),
+        validation=types.SimpleNamespace(images=images[:5000], labels=labels[:5000]),
+        test=types.SimpleNamespace(images=test_images, labels=test_labels),
+    )
+'''
+_LOADERS = {
+    "tf.contrib.learn.datasets.load_dataset": ("name", "size", "test_with_fake_data"),
+    "tf.contrib.learn.datasets.mnist.load_mnist": ("train_dir",),
+    "tf.contrib.learn.datasets.mnist.read_data_sets": ("train_dir", "fake_data", "one_hot"),
+    "tf.examples.tutorials.mnist.input_data.read_data_sets": ("train_dir", "fake_data", "one_hot"),
+}
+LOADERS = frozenset(_LOADERS)
+# What a part of the data has beside its two arrays, which the new object has not.
+METHODS = ("next_batch", "epochs_completed", "num_examples")
+_FOLDER = "the folder of the files is left out: Keras keeps MNIST in ~/.keras"
+
+
+def _load(site: Site) -> cst.BaseExpression:
+    new = site.arguments(_LOADERS[site.name], "TFM752")
+    if site.name.endswith("load_dataset") and string(new.get("name")) != "mnist":
+        raise Blocked("TFM752", site.original, "of `load_dataset` only MNIST is carried over: read the data yourself")
+    for key in ("size", "fake_data", "one_hot", "test_with_fake_data"):
+        if not is_none(new.get(key)) and not is_false(new[key]):
+            raise Blocked("TFM752", site.original, f"`{key}` of `{site.name}` is not carried over")
+    where = f": {_FOLDER}" if not is_none(new.get("train_dir")) else ""
+    message = f"MNIST comes from `tf.keras.datasets.mnist`, split and scaled as it was{where}"
+    site.remarks.append(Blocked("TFM751", site.original, message))
+    return expression(call_text(site.helper("load_mnist", _TEXT), ()))
+
+
+CALLS: dict[str, CallRule] = dict.fromkeys(_LOADERS, _load)
+RULES = (
+    Rule(
+        "TFM751",
+        "MNIST of the tutorials",
+        Severity.REVIEW,
+        """
+`tf.contrib.learn.datasets.load_dataset("mnist")` and `input_data.read_data_sets(folder)` of TensorFlow 1 download four
+files and answer with three parts: 55,000 images to train, the first 5,000 of the 60,000 to validate, 10,000 to test, as
+rows of 784 float32 numbers (each byte times 1/255) and uint8 labels. A function in the user's file makes the same of
+`tf.keras.datasets.mnist.load_data()`: of the same bytes it makes the same arrays, bit for bit (measured against
+TensorFlow 1.15.5). The archive that Keras downloads holds the same images in the same order.
+""",
+        (
+            Example('tf.contrib.learn.datasets.load_dataset("mnist")', "load_mnist()"),
+            Example('tf.contrib.learn.datasets.mnist.read_data_sets("data", one_hot=False)', "load_mnist()"),
+        ),
+    ),
+    Rule(
+        "TFM752",
+        "datasets of tf.contrib.learn",
+        Severity.MANUAL,
+        """
+`tf.contrib` is gone, and with it its loaders of data. MNIST is carried over where only the arrays (`images`, `labels`)
+of its parts are used (TFM751), not `next_batch`, one-hot labels or fake data. For the others, load the data with
+`tf.keras.datasets`, `tensorflow_datasets` or the functions of scikit-learn (`sklearn.datasets.load_iris`,
+`fetch_california_housing`), and migrate again.
+""",
+        (
+            Example('tf.contrib.learn.datasets.load_dataset("iris")', None),
+            Example('tf.contrib.learn.datasets.mnist.read_data_sets("data", one_hot=True)', None),
+        ),
+    ),
+)
