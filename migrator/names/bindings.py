@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 
@@ -38,11 +39,16 @@ def dotted(node: cst.BaseExpression | None) -> str | None:
 
 def read_bindings(module: cst.CSTNode) -> list[Binding]:
     """All bindings of a module (or another node) in the order of its text, those inside functions included."""
+    return list(_read(module))
+
+
+@lru_cache(maxsize=1024)
+def _read(module: cst.CSTNode) -> tuple[Binding, ...]:
     lines = module.body if isinstance(module, cst.Module) else ()
     top = {small for line in lines if isinstance(line, cst.SimpleStatementLine) for small in line.body}
     binder = _Binder(top)
     module.visit(binder)
-    return binder.found
+    return tuple(binder.found)
 
 
 class _Binder(cst.CSTVisitor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import libcst as cst
@@ -67,6 +68,7 @@ class _Words(cst.CSTVisitor):
         return False  # what is imported counts where it is named
 
 
+@lru_cache(maxsize=16384)
 def _words(node: cst.CSTNode) -> set[str]:
     finder = _Words()
     node.visit(finder)

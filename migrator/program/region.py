@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 import libcst as cst
 
@@ -27,9 +28,7 @@ def reach(
         if current in found:
             continue
         found[current] = where
-        mentions = References(without)
-        current.visit(mentions)
-        for reference in mentions.found:
+        for reference in references(current, frozenset(without)):
             if where is file:
                 queue += [(file, function) for function in around.get(file.code(reference), ())]
             function = project.function(where, reference)
@@ -100,11 +99,17 @@ class References(cst.CSTVisitor):
         self.found.append(node)
 
 
+@lru_cache(maxsize=4096)
+def references(node: cst.CSTNode, without: frozenset[cst.CSTNode] = frozenset()) -> tuple[cst.BaseExpression, ...]:
+    """Names and dotted names that are read below a node, those in the nodes `without` left out."""
+    mentions = References(without)
+    node.visit(mentions)
+    return tuple(mentions.found)
+
+
 def symbols(region: Region) -> set[str]:
     """The TensorFlow symbols that the nodes of a region mention."""
     found: set[str] = set()
     for node, file in region.items():
-        mentions = References()
-        node.visit(mentions)
-        found |= {name for one in mentions.found if (name := file.imports.tensorflow(one)) is not None}
+        found |= {name for one in references(node) if (name := file.imports.tensorflow(one)) is not None}
     return found

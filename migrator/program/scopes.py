@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import libcst as cst
 
@@ -10,31 +11,40 @@ from migrator.names.imports import dotted
 from migrator.program.parsed import NameCollector, ParsedFile, Project, names_in
 
 
-class _Path(cst.CSTVisitor):
-    def __init__(self, node: cst.CSTNode) -> None:
+class _Parents(cst.CSTVisitor):
+    def __init__(self) -> None:
         super().__init__()
-        self.node = node
         self.stack: list[cst.CSTNode] = []
-        self.found: list[cst.CSTNode] = []
+        self.found: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if self.found:
-            return False
+        if self.stack:
+            self.found.setdefault(node, self.stack[-1])
         self.stack.append(node)
-        if node is self.node:
-            self.found = list(self.stack)
-        return not self.found
+        return True
 
     def on_leave(self, original_node: cst.CSTNode) -> None:
-        if self.stack and self.stack[-1] is original_node:
-            self.stack.pop()
+        self.stack.pop()
+
+
+# A tree never changes, so what was found out about one node holds for ever; the caches are for speed only.
+@lru_cache(maxsize=32)
+def _parents(scope: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
+    finder = _Parents()
+    scope.visit(finder)
+    return finder.found
 
 
 def path_to(scope: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes from `scope` down to `node`, both included; empty when it is not in there."""
-    finder = _Path(node)
-    scope.visit(finder)
-    return finder.found
+    parents = _parents(scope)
+    path = [node]
+    while path[-1] is not scope:
+        above = parents.get(path[-1])
+        if above is None:
+            return []
+        path.append(above)
+    return path[::-1]
 
 
 Binding = tuple[str, cst.CSTNode]
@@ -45,9 +55,14 @@ def bindings(scope: cst.CSTNode) -> list[Binding]:
 
     `x[...] = ...`, `x.y = ...` and the statement `x.method(...)` count for `x`.
     """
+    return list(_bindings(scope))
+
+
+@lru_cache(maxsize=4096)
+def _bindings(scope: cst.CSTNode) -> tuple[Binding, ...]:
     collector = _Bindings(scope)
     scope.visit(collector)
-    return collector.found
+    return tuple(collector.found)
 
 
 class _Bindings(cst.CSTVisitor):
