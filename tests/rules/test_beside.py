@@ -56,9 +56,9 @@ def test_unused_code_that_is_no_trouble_is_migrated_as_ever() -> None:
 
 
 def test_gone_symbols_in_unused_code_are_said() -> None:
-    text = beside("def old(x):\n    return tf.contrib.rnn.LSTMCell(3)(x)\n\n\n")
+    text = beside("def old(x):\n    return tf.contrib.seq2seq.TrainingHelper(x, 3)\n\n\n")
     assert codes(text, Severity.MANUAL) == [] and codes(text, Severity.REVIEW) == ["TFM171", "TFM172"]
-    assert "return tf.contrib.rnn.LSTMCell(3)(x)" in run(text)[0]
+    assert "return tf.contrib.seq2seq.TrainingHelper(x, 3)" in run(text)[0]
 
 
 USED = {
