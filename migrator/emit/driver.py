@@ -573,7 +573,18 @@ class _Emitter:
             callbacks=self._callbacks(both.train),
             eval_callbacks=self._callbacks(both.evaluate),
         )
-        return self._with_period(plan, both)
+        plan = self._with_period(plan, both)
+        watching = {
+            p: {one.node for q, hooks in program.hooks if q == p for one in hooks.own} for p in ("train", "test")
+        }
+        shared = watching["train"] & watching["test"]
+        if shared and plan.period is not None:
+            name = next(iter(shared)).name.value
+            message = (
+                f"`{name}` is a hook of the training and of its evaluations, which `fit` would mix up: make it two"
+            )
+            raise Blocked("TFM162", both.place.call, message)
+        return plan
 
     def _callbacks(self, arguments: Mapping[str, cst.BaseExpression]) -> tuple[str, ...]:
         """The elements of the list of callbacks that a call's hooks have become."""

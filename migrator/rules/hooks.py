@@ -323,6 +323,12 @@ class _Judge:
             if initializer is not None:
                 message = f"`{initializer}` initializes the iterator of an input function: let that return its dataset"
                 raise Blocked("TFM165", node, message)
+            made = _Unpacked(node.value)
+            scope.visit(made)
+            if made.found:
+                text = file.code(made.found[0][0].func).strip()
+                message = f"the hook that `{text[:40]}(...)` gives beside something else is not known"
+                raise Blocked("TFM110", node, f"{message}: give tf-migrate its file too, or take the hook out")
             raise Blocked("TFM110", node, f"what hook `{node.value}` stands for is not known: make it in this function")
         stays = []
         for value, line in finder.found:

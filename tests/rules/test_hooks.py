@@ -480,3 +480,20 @@ estimator.train(read_fn, steps=3, hooks=[read_hook])
 def test_hooks_that_initialize_iterators() -> None:
     found = refused(program(driver=INITIALIZER))
     assert "TFM165" in [f.code for f in found] and any("`Initializer`" in f.message for f in found)
+
+
+def test_a_hook_of_the_training_and_of_its_evaluations() -> None:
+    driver = (
+        "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=10, hooks=[Timer()]), "
+        "tf.estimator.EvalSpec(input_fn, hooks=[Timer()]))"
+    )
+    text = program(driver=TIMER + driver)
+    new, _ = migrated(text)
+    assert "model.evaluate(input_fn().take(100), callbacks=[Timer()])" in new
+    found = refused(text.replace('params={"rate": 0.1})', CONFIG))
+    assert [f.code for f in found] == ["TFM162"]
+
+
+def test_a_hook_that_is_not_known() -> None:
+    found = refused(program(driver="read, hook = other.inputs()\nestimator.train(input_fn, hooks=[hook])"))
+    assert found[0].code == "TFM110" and "`other.inputs(...)`" in found[0].message
