@@ -520,6 +520,8 @@ def class_of(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tu
         if own:
             return (file, own[0]) if len(own) == 1 else None
     origin = file.imports.resolve(node)
+    if origin is None and isinstance(node, cst.Name):
+        return _through_stars(project, file, node.value, [file])
     module, _, name = (origin or "").rpartition(".")
     if isinstance(node, cst.Name) and node.value in file.imports.relative:
         module = file.imports.relative[node.value][1].rpartition(".")[0] or module
@@ -528,6 +530,22 @@ def class_of(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tu
         return None
     classes = [s for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name]
     return (other, classes[0]) if len(classes) == 1 else None
+
+
+def _through_stars(
+    project: Project, file: ParsedFile, name: str, seen: list[ParsedFile]
+) -> tuple[ParsedFile, cst.ClassDef] | None:
+    """The class that a name means by `from module import *`."""
+    for star in reversed(file.imports.stars):
+        other = project.sibling(file, star)
+        if other is None or any(other is known for known in seen):
+            continue
+        seen.append(other)
+        classes = [s for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name]
+        found = (other, classes[0]) if len(classes) == 1 else _through_stars(project, other, name, seen)
+        if found is not None:
+            return found
+    return None
 
 
 def _is_nothing(node: cst.BaseExpression) -> bool:

@@ -107,6 +107,14 @@ def test_a_file_that_does_not_say_estimator() -> None:
     assert "return Trainer(" in results["making.py"][0]
 
 
+def test_a_derived_class_behind_an_import_of_everything() -> None:
+    head, _, tail = derived().partition("\n\n\nown = ")
+    files = {"making.py": head + "\n", "main.py": "from making import *\n\nown = " + tail}
+    results = run_project(files)
+    assert results["main.py"][0] == files["main.py"]
+    assert "class Own(Trainer):" in results["making.py"][0]
+
+
 def test_a_config_of_another_function() -> None:
     build = f"def build(rate, config, n=1):\n    return {ESTIMATOR}\n\n\n".replace(
         "params={", "config=config, params={"
