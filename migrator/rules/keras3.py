@@ -86,7 +86,8 @@ OPS: dict[str, Op] = {
     "tf.math.reduce_std": _op("std", _REDUCE),
     "tf.math.reduce_variance": _op("var", _REDUCE),
     **_both("argmax argmin", lambda name: _op(name, "input:x axis output_type: name:", cast='"int64"', axis="0")),
-    **_both("cumsum cumprod", lambda name: _op(name, "x axis exclusive: reverse: name:", axis="0")),
+    **_both("cumsum", lambda name: _op(name, "x axis exclusive: reverse: name:", axis="0")),
+    "tf.math.cumprod": _op("cumprod", "x axis exclusive: reverse: name:", axis="0"),
     **_both(
         "abs sqrt square exp sign floor round cos sin tan tanh sigmoid",
         lambda name: _op(name, "x name:"),
@@ -111,7 +112,7 @@ OPS: dict[str, Op] = {
     ),
     **_both("logical_not", lambda name: _op(name, "x name:")),
     **{f"tf.nn.{name}": _op(name, "features:x name:") for name in ("relu", "relu6", "elu", "selu", "softplus")},
-    "tf.nn.softsign": _op("soft_sign", "features:x name:"),
+    "tf.nn.softsign": _op("softsign", "features:x name:"),
     "tf.nn.silu": _op("silu", "features:x beta:"),
     "tf.nn.swish": _op("silu", "features:x beta:"),
     "tf.nn.sigmoid": _op("sigmoid", "x name:"),
@@ -641,6 +642,14 @@ def is_in_keras3(name: str) -> bool:
         return False
     allowed = _SAME_MODULES[module]
     return allowed is None or len(parts) == 3 or parts[3] in allowed
+
+
+def known_names() -> frozenset[str]:
+    """Every name below `tf.keras` that is known to mean the same in Keras 3."""
+    found = set(_KERAS)
+    for module, names in _SAME_MODULES.items():
+        found |= {f"tf.keras.{module}", *(f"tf.keras.{module}.{name}" for name in names or ())}
+    return frozenset((*found, *(f"tf.keras.ops.{op.name}" for op in OPS.values())))
 
 
 class _Foreign(cst.CSTVisitor):

@@ -38,9 +38,11 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
     return read(folder / "record")
 
 
-def prove(text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, style: str = "native") -> str:
+def prove(
+    text: str, servers: Servers, tmp_path: Path, *, steps: int = 5, style: str = "native", keras: str = "2"
+) -> str:
     """Proves a program of one file, see prove_project; returns the new program."""
-    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, steps=steps, style=style)
+    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, steps=steps, style=style, keras=keras)
     return new["train.py"]
 
 
