@@ -10,7 +10,7 @@ import libcst as cst
 from migrator.emit.layout import call, statements
 from migrator.emit.names import free
 from migrator.names.imports import dotted
-from migrator.program.calls import is_none
+from migrator.program.calls import calls_in, is_none
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -332,6 +332,7 @@ class _Emitter:
     def _needs(self, plan: TrainingPlan) -> frozenset[str]:
         """Modules that the new lines import."""
         needs = {"os", "time"} if self.program.servings else {"os"} if plan.model_dir is not None else set()
+        needs = needs | ({"copy"} if self.copies_params else set())
         return frozenset(needs | ({"re"} if self.program.warm_start is not None else set()))
 
     def _keep_comments(self, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
@@ -843,10 +844,30 @@ class _Emitter:
         template = [value for _, value in model.template or () if not isinstance(value, str)]
         return [*template, *(arg.value for arg in model.more)]
 
+    @property
+    def copies_params(self) -> bool:
+        """Whether the params must be copied, as an Estimator copies them: what they hold is given to other functions.
+
+        The model_fn of a mapped model runs again when the model evaluates, predicts or is exported.
+        """
+        params = self.program.params
+        if not self.mapped or params is None:
+            return False
+        around = {call for call in calls_in(self.program.scope) if path_to(call, self.program.place.call)}
+        last = self._position(self.program.place.call)
+        return any(
+            isinstance(arg.value, cst.Name) and arg.value.value in names_in(params)
+            for call in calls_in(self.program.scope)
+            if call not in around and self._position(call) > last
+            for arg in call.args
+        )
+
     def _model_arguments(self, inputs: str) -> list[str]:
         """The arguments of the call that makes the model."""
         model = self.program.model
         params = "{}" if self.program.params is None else self._text(self.program.params)
+        if self.copies_params:
+            params = f"copy.deepcopy({params})"
         if model.template is not None:
             arguments = []
             for keyword, value in model.template:

@@ -334,3 +334,16 @@ def test_variables_asked_for_before_the_network_is_finished_are_refused(later: s
     assert "penalty" in text.splitlines()[found.line - 1]
     late = program(network=f"{first}\n{later}", loss=f"loss = tf.reduce_mean(net) + {WEIGHTS}")
     assert not codes(late.replace("def model_fn", HELPER + "def model_fn"), style)
+
+
+def test_params_that_other_functions_get_are_copied() -> None:
+    driver = "estimator.train(input_fn, steps=3)\nextend(columns)\n"
+    text = program(network="net = tf.layers.dense(net, len(params['columns']))", driver=driver)
+    text = text.replace('{"rate": 0.1}', '{"rate": 0.1, "columns": columns}')
+    text = text.replace(
+        "estimator = ", "columns = [1]\n\n\ndef extend(columns):\n    columns.append(2)\n\n\nestimator = ", 1
+    )
+    new, findings = run(text, style="mapped")
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert 'copy.deepcopy({"rate": 0.1, "columns": columns})' in new and "\nimport copy\n" in f"\n{new}"
+    assert "deepcopy" not in run(text.replace("extend(columns)\n", "print()\n"), style="mapped")[0]
