@@ -56,6 +56,7 @@ from migrator.rules.inputs import rewrite_returns
 from migrator.rules.layers import runs_updates
 from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
+from migrator.rules.wrapped import check_not_wrapped
 from migrator.targets.setup import Strategy
 
 _PART_OF_PROGRAMS = (
@@ -153,6 +154,7 @@ def _read_programs(
         for place in places.get(file.path, []):
             try:
                 if is_estimator(place.name):
+                    check_not_wrapped(file, place.function, place.call)
                     programs += _read_place(project, everything, file, place, places)
                 elif _is_foreign(place.name):
                     raise Blocked(

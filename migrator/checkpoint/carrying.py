@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -89,7 +90,9 @@ def _carry(order: Order, folder: Path) -> Carried:
     }
     (folder / "job.json").write_text(json.dumps(job))
     environment = {name: value for name, value in os.environ.items() if name not in ("TF_CONFIG", "PYTHONPATH")}
-    environment.update(TF_USE_LEGACY_KERAS="1", CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="2")
+    environment.update(CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="2")
+    if "TF_USE_LEGACY_KERAS" in order.program.read_text(encoding="utf-8", errors="replace"):
+        environment.setdefault("TF_USE_LEGACY_KERAS", "1")  # TensorFlow is imported before the program asks for it
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [str(order.python), str(_SCRIPT), str(folder / "job.json")],
@@ -133,6 +136,7 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, name: str) -> dict[str
 
 def _last_lines(folder: Path) -> str:
     lines = (folder / "log").read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = [line for line in lines if not re.match(r"[IWE]\d{4} |WARNING: All log messages before absl", line)]
     return "\n".join(f"    {line}" for line in lines[-_LINES:])
 
 

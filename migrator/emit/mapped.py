@@ -43,6 +43,7 @@ from migrator.rules.metrics import is_metric
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.rules.site import CallRule, TrainingContext
+from migrator.rules.warm_starts import RESTORING
 
 CLASS = "TF1Model"
 _COUNTER = 'tf.keras.optimizers.Optimizer("train_op")'
@@ -225,8 +226,10 @@ class MappedRewriter(FileRewriter):
             return _spec(original, updated, SPEC, kept_arguments(self._training > 0))
         if name in tpu.SPECS:
             return _spec(original, updated, tpu.SPEC, kept_arguments(self._training > 0))
-        if name == "tf.train.init_from_checkpoint" and self.model is not None:
+        if name in RESTORING and self.model is not None:
             self.restores = True
+            message = "the values are found in a checkpoint of TensorFlow 1, by the names of its variables"
+            self.remarks.append(Blocked("TFM857", original, message))
             return updated.with_changes(func=cst.parse_expression(f"{self.model}.init_from_checkpoint"))
         if is_metric(original, self.imports):
             return self._metric(original, updated)

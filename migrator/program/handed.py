@@ -395,7 +395,7 @@ class _HandedReader:
         if isinstance(node, cst.Name) and function is not None and _is_parameter(function, node.value):
             if all(is_none(value) for _, value in self._given(function, node.value, "TFM146")):
                 return
-        raise Blocked("TFM146", node, "`warm_start_from` is not carried over")
+        raise Blocked("TFM146", node, "`warm_start_from` of an Estimator that is handed around is not carried over")
 
     def _given(
         self, function: cst.FunctionDef, parameter: str, code: str

@@ -13,7 +13,22 @@ from migrator.rules.site import CallRule, Site
 SETTINGS = "tf.estimator.WarmStartSettings"
 _PARAMETERS = ("ckpt_to_initialize_from", "vars_to_warm_start", "var_name_to_vocab_info", "var_name_to_prev_var_name")
 
+#: What starts variables with values of a checkpoint, by an assignment map.
+RESTORING = ("tf.train.init_from_checkpoint", "tf.contrib.framework.init_from_checkpoint")
+
 RULES = (
+    Rule(
+        "TFM857",
+        "init_from_checkpoint",
+        Severity.REVIEW,
+        """
+`tf.train.init_from_checkpoint(checkpoint, {"scope/": "scope/"})` in a model_fn of the mapped form becomes a method of
+its Keras model, which gives the variables made so far the values of the checkpoint before the training; one in the
+`model_dir` is loaded after it, as with an Estimator. The checkpoint has to be one of TensorFlow 1: migrated programs
+write others, in which `tf.train.list_variables` finds no variable by its name, so that a map made from them would be
+empty. Carry those back first: `tf-migrate checkpoint KERAS_DIR migrated.py --back --like TF1_DIR -o NEW`.
+""",
+    ),
     Rule(
         "TFM146",
         "warm_start_from",

@@ -61,6 +61,11 @@ told["names"] = [name for name in estimator.get_variable_names() if "Momentum" n
 json.dump(told, open(os.path.join('MODEL_DIR', "told.json"), "w"))"""
 
 
+INIT = """\
+estimator = tf.estimator.Estimator(model_fn, 'MODEL_DIR', params={"name": "first"})
+estimator.train(input_fn, steps=5)"""
+
+
 def test_both_programs_start_from_the_checkpoint(servers: Servers, tmp_path: Path) -> None:
     before, after = PROGRAM.replace("{rest}", BEFORE), PROGRAM.replace("{rest}", AFTER)
     tf1, keras = tmp_path / "before", tmp_path / "carried"
@@ -84,4 +89,14 @@ def test_both_programs_start_from_the_checkpoint(servers: Servers, tmp_path: Pat
         for name in ("net/renamed", "other/kernel"):
             np.testing.assert_allclose(ours[name], told[name], rtol=1e-4, atol=1e-6)
     # A cold start from the same initial values is another training.
+    assert cold.steps[0].loss != pytest.approx(expected.steps[0].loss, rel=1e-2)
+
+    # The same by an assignment map in the model_fn, for a variable and for a scope.
+    network = PROGRAM.replace("{rest}", INIT).replace(
+        "    loss = ",
+        f"    tf.train.init_from_checkpoint('{tf1}', {{'net/': 'net/', 'other/bias': 'other/bias'}})\n    loss = ",
+    )
+    expected = train(servers[0], "original", network, tmp_path / "init", tmp_path / "d")
+    found = train(servers[1], "migrated", migrated(network, "mapped"), tmp_path / "ours", tmp_path / "e")
+    np.testing.assert_allclose([step.loss for step in found.steps], [step.loss for step in expected.steps], rtol=1e-5)
     assert cold.steps[0].loss != pytest.approx(expected.steps[0].loss, rel=1e-2)
