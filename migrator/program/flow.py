@@ -211,9 +211,11 @@ class Calls:
         return found
 
     def _related(self, one: cst.ClassDef, other: cst.ClassDef) -> bool:
-        """Whether one class may be derived from the other (by the names of its bases)."""
-        bases = {(dotted(b.value) or "").rpartition(".")[2] for b in one.bases}
-        return other.name.value in bases
+        """Whether one of two classes is derived from the other, or both from a third (by the names of their bases)."""
+        first, second = (
+            {c.name.value, *((dotted(b.value) or "").rpartition(".")[2] for b in c.bases)} for c in (one, other)
+        )
+        return bool(first & second - {"object", "ABC"})
 
     def argument(
         self, file: ParsedFile, function: cst.FunctionDef, call: cst.Call, parameter: str
@@ -304,7 +306,14 @@ class _Follower:
 
     def _bind(self, file: ParsedFile, target: cst.BaseExpression, layers: Layers) -> None:
         if isinstance(target, cst.Name):
-            self._name(file, self.parents.function(file, target), target.value, layers)
+            scopes = cst.FunctionDef | cst.ClassDef
+            scope = next((n for n in self.parents.above(file, target) if isinstance(n, scopes)), None)
+            if isinstance(scope, cst.ClassDef):
+                self._kept(file, scope, target.value, layers)
+                if any(node is not target for node in mentions_of(scope, target.value)):
+                    raise self.lost(file, target, f"{self.what} is used in the body of a class")
+                return
+            self._name(file, scope, target.value, layers)
         elif isinstance(target, cst.Tuple | cst.List):
             for index, element in enumerate(target.elements):
                 if layers and layers[0] in (None, index):
@@ -355,6 +364,7 @@ class _Follower:
         if (id(owner), name, layers) in self._held:
             return
         self._held.add((id(owner), name, layers))
+        only = self._is_stored_once(owner, name)
         for other in self.mentioning([f".{name}"]):
             finder = _Attributes(name)
             other.module.visit(finder)
@@ -370,9 +380,21 @@ class _Follower:
                     if own is not None and isinstance(statement, cst.Assign):
                         self.flow.assumed.append((other, statement.value))
                     continue
-                if own is None and not self._is_used_as_estimator(other, node):
+                if own is None and not only and not self._is_used_as_estimator(other, node):
                     continue
                 self.follow(other, node, layers)
+
+    def _is_stored_once(self, owner: cst.ClassDef, name: str) -> bool:
+        """Whether objects of no other class keep something under this name."""
+        for file in self.mentioning([f".{name}"]):
+            finder = _Attributes(name)
+            file.module.visit(finder)
+            for node in finder.found:
+                if isinstance(self.parents(file, node), cst.AssignTarget):
+                    own = self.parents.own_class(file, node.value)
+                    if own is None or not (own is owner or self.calls._related(own, owner)):
+                        return False
+        return True
 
     def _is_used_as_estimator(self, file: ParsedFile, node: cst.Attribute) -> bool:
         """Whether an attribute of an unknown object is asked to train, evaluate or predict."""

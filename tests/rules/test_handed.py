@@ -49,6 +49,12 @@ DRIVERS = {
     "a property": "class Go:\n    @property\n    def one(self):\n        return build()\n\n\nGo().one.train(input_fn)",
     "a class that is given it": "class Go:\n    def __init__(self, one):\n        self.one = one\n\n\n"
     "go = Go(build())\ngo.one.train(input_fn)",
+    "in an object, given on": "class Go:\n    def __init__(self):\n        self.one = build()\n\n\n"
+    "def run(estimator):\n    estimator.train(input_fn)\n\n\nrun(Go().one)",
+    "in an attribute of a class": "class Go:\n    one = build()\n\n    def run(self):\n"
+    "        self.one.train(input_fn)\n\n\nGo().run()",
+    "in an object of a derived class": "class Base:\n    def run(self):\n        self.one.train(input_fn)\n\n\n"
+    "class Go(Base):\n    def __init__(self):\n        self.one = build()\n\n\nGo().run()",
     "on a condition": f"estimator = None\nif go:\n    estimator = build()\nif estimator is not None:\n    {TRAIN}",
     "evaluated first": f"estimator = build()\nwhile estimator.evaluate(input_fn)['loss'] > 1:\n    {TRAIN}",
 }
@@ -69,6 +75,16 @@ LOST = {
     "a stranger": (f"def go(estimator):\n    {TRAIN}\n\n\ngo(build())\ngo(other)", "go(other)"),
     "another value": (f"estimator = build()\nestimator = other\n{TRAIN}", "estimator = other"),
     "its maker is handed on": (f"estimator = build()\n{TRAIN}\nrun(build)", "run(build)"),
+    "in the body of a class": ("class Go:\n    one = build()\n    foreign.go(one)", "one = build()"),
+    "in an object, to foreign code": (
+        "class Go:\n    def __init__(self):\n        self.one = build()\n\n\nforeign.go(Go().one)",
+        "foreign.go",
+    ),
+    "in an object, with hooks of a base": (
+        "class Base:\n    def run(self):\n        self.one.train(input_fn, hooks=foreign)\n\n\n"
+        "class Go(Base):\n    def __init__(self):\n        self.one = build()\n\n\nGo().run()",
+        "",
+    ),
     "a lambda": ("go = lambda: build()\ngo().train(input_fn)", "go = lambda"),
     "a star": ("def go(one):\n    one.train(input_fn)\n\n\ngo(*[build()])", "go(*[build()])"),
     "its config": ("estimator = build()\nprint(estimator.config)\nestimator.train(input_fn)", ".config"),
@@ -82,7 +98,7 @@ def test_where_it_is_lost_is_named(name: str) -> None:
     text = handed(driver)
     new, findings = run(text)
     assert new == text
-    lines = [text.splitlines()[line - 1] for code, line in manual(findings) if code == "TFM103"]
+    lines = [text.splitlines()[line - 1] for code, line in manual(findings) if code in ("TFM103", "TFM110")]
     assert lines and any(part in line for line in lines), findings
 
 
