@@ -273,7 +273,8 @@ class _Translator:
         kind: str | None = None
         text = string(node)
         if text is not None:
-            kind = self.tensors(text.rpartition(":")[0] or text)
+            name = text.rpartition(":")[0] or text
+            kind = "step" if name == "global_step" else self.tensors(name)  # the name that TensorFlow gives it
         elif self._is_step(node):
             kind = "step"
         if kind == "step":

@@ -352,6 +352,8 @@ def test_tensors_by_name() -> None:
     new, codes = migrated(text)
     assert "".join(LOSS_NEW.split()).replace(",]", "]") in "".join(new.split()).replace(",]", "]")
     assert "identity" not in new and codes == ["TFM161"]
+    new, _ = migrated(text.replace("head/step:0", "global_step:0"))
+    assert "self.model.optimizer.iterations.numpy()," in new
     assert refused(text.replace("tf.identity(loss,", "tf.identity(logits,"))[0].code == "TFM162"
     assert refused(text.replace('name="step"', 'name="total_loss"'))[0].code == "TFM162"
 
