@@ -28,7 +28,7 @@ from migrator.program.handed import estimator_subclasses, read_handed_programs
 from migrator.program.helpers import HelperPlan, Scope, Stays
 from migrator.program.inlining import Inlined, inline_helpers, inline_training
 from migrator.program.layer_names import check_layer_names
-from migrator.program.mapped import MappedFunction, read_mapped_function
+from migrator.program.mapped import MappedFunction, only_names, read_mapped_function
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -1276,6 +1276,10 @@ class _MappedMigration(_GroupMigration):
         self.problems[file.path] += emitted.problems
         self.remarks[file.path] += emitted.remarks
         for where, node in function.summaries:
+            if only_names(where, node):
+                message = "the name of this tensor is left out: Keras has no graph in which to look it up"
+                self.remarks[where.path].append(Blocked("TFM512", node, message))
+                continue
             message = "the summary is left out: Keras writes loss and metrics with a TensorBoard callback"
             self.remarks[where.path].append(Blocked("TFM801", node, message))
         models[program.model_fn] = emitted, function.predicts_dicts

@@ -14,12 +14,12 @@ import libcst as cst
 
 from migrator.program import tpu
 from migrator.program.body import Parameters, names_given
-from migrator.program.calls import bind, is_none
+from migrator.program.calls import bind, is_none, string
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, ModeNames, Modes, StraightBody, straighten
 from migrator.program.own_training import check_own_training, trains_itself
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.region import Region, reach
+from migrator.program.region import References, Region, reach
 from migrator.program.scopes import path_to
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.program.variable_order import check_order
@@ -305,13 +305,28 @@ class _Specs(cst.CSTVisitor):
 # -- summaries ---------------------------------------------------------------------------------------------------------
 
 
+_IDENTITY = "tf.identity"
+
+
 def is_summary(file: ParsedFile, node: cst.CSTNode) -> bool:
-    """Whether a statement line only writes a summary."""
+    """Whether a statement line only writes a summary, or gives a tensor a name."""
     if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
         return False
     small = node.body[0]
     value = small.value if isinstance(small, cst.Expr) else None
-    return isinstance(value, cst.Call) and (file.imports.resolve(value.func) or "").startswith("tf.summary.")
+    name = file.imports.resolve(value.func) or "" if isinstance(value, cst.Call) else ""
+    return name.startswith("tf.summary.") or name == _IDENTITY
+
+
+def only_names(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether a statement line only gives a tensor a name, for hooks to find."""
+    return is_summary(file, node) and _IDENTITY in {file.imports.resolve(n) for n in _attributes(node)}
+
+
+def _attributes(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    found = References()
+    node.visit(found)
+    return found.found
 
 
 def _summaries(file: ParsedFile, function: cst.CSTNode) -> list[cst.CSTNode]:
@@ -359,7 +374,7 @@ def _check_metrics(own: cst.FunctionDef, region: Region, gone: Collection[cst.CS
         finder = _MetricNames(file)
         function.visit(finder)
         any_found = any_found or finder.found
-        reads = _MetricReads(finder.names, finder.pairs, gone)
+        reads = _MetricReads(finder.names, finder.pairs, finder.keys, gone)
         function.visit(reads)
         if reads.read is not None:
             where = reads.read if file is region[own] else own.name
@@ -375,12 +390,24 @@ class _MetricNames(cst.CSTVisitor):
         self.file = file
         self.found = False
         self.names: set[str] = set()
+        self.keys: set[str] = set()
         self.pairs: dict[str, str] = {}
+
+    def visit_DictElement(self, node: cst.DictElement) -> None:
+        self._entry(node.key, node.value)
+
+    def _entry(self, key: cst.BaseExpression, value: cst.BaseExpression) -> None:
+        name = value.value if isinstance(value, cst.Name) else None
+        if is_metric(value, self.file.imports) or name in self.names or pair_of(value, self.pairs) is not None:
+            self.keys |= {text for text in (string(key),) if text is not None}
 
     def visit_Call(self, node: cst.Call) -> None:
         self.found = self.found or is_metric(node, self.file.imports)
 
     def visit_Assign(self, node: cst.Assign) -> None:
+        element = node.targets[0].target
+        if isinstance(element, cst.Subscript) and isinstance(element.slice[0].slice, cst.Index):
+            self._entry(element.slice[0].slice.value, node.value)
         if is_metric(node.value, self.file.imports):
             for target in node.targets:
                 if isinstance(target.target, cst.Name):
@@ -393,9 +420,16 @@ class _MetricNames(cst.CSTVisitor):
 class _MetricReads(cst.CSTVisitor):
     """Where one part of a metric's pair is taken."""
 
-    def __init__(self, names: Collection[str], pairs: Mapping[str, str], gone: Collection[cst.CSTNode]) -> None:
+    def __init__(
+        self,
+        names: Collection[str],
+        pairs: Mapping[str, str],
+        keys: Collection[str],
+        gone: Collection[cst.CSTNode],
+    ) -> None:
         super().__init__()
         self.names = names
+        self.keys = keys
         self.pairs = pairs
         self.parts = {*pairs.keys(), *pairs.values()}
         self.gone = gone
@@ -420,6 +454,9 @@ class _MetricReads(cst.CSTVisitor):
     def visit_Subscript(self, node: cst.Subscript) -> None:
         if isinstance(node.value, cst.Name) and node.value.value in self.names:
             self.read = self.read or node
+        if isinstance(node.value, cst.Subscript) and isinstance(node.value.slice[0].slice, cst.Index):
+            if string(node.value.slice[0].slice.value) in self.keys:
+                self.read = self.read or node
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
         for side in (node.left, node.right):

@@ -213,6 +213,12 @@ def test_the_value_of_a_metric_is_not_read() -> None:
     assert codes(METRICS.replace('metrics = {"error": error}', 'metrics = {"error": error}\n    loss += error[1]')) == [
         "TFM501"
     ]
+    assert codes(METRICS.replace('metrics["mean"] =', "loss += metrics['error'][1]\n    metrics[\"mean\"] =")) == [
+        "TFM501"
+    ]
+    named = METRICS.replace('metrics["mean"] =', "tf.identity(metrics['error'][1], name='e')\n    metrics[\"mean\"] =")
+    new, findings = run(named, style="mapped")
+    assert "identity" not in new and "TFM512" in {f.code for f in findings}
     pair = METRICS.replace("error = tf", "error, update = tf").replace('{"error": error}', '{"error": (error, update)}')
     assert codes(pair.replace('metrics["mean"]', 'loss += update\n    metrics["mean"]')) == ["TFM501"]
 
