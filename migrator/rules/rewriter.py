@@ -25,9 +25,15 @@ from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, TrainingContext
 
-# Classes of Keras that TensorFlow 1 has under the same name, with other arguments.
+# Classes that TensorFlow 1 has under the same name, but not the same ones.
 _OF_TWO = frozenset(
-    f"tf.keras.{name}" for name in ("callbacks.TensorBoard", "experimental.LinearModel", "experimental.WideDeepModel")
+    f"tf.{name}"
+    for name in (
+        "keras.callbacks.TensorBoard",
+        "keras.experimental.LinearModel",
+        "keras.experimental.WideDeepModel",
+        "train.Checkpoint",
+    )
 )
 RULES = (
     Rule(
