@@ -179,7 +179,7 @@ _SAME_MODULES: dict[str, frozenset[str] | None] = {
         "CosineSimilarity SensitivityAtSpecificity SpecificityAtSensitivity PrecisionAtRecall "
         "sparse_top_k_categorical_accuracy"
     ),
-    "callbacks": _words("Callback LambdaCallback TensorBoard EarlyStopping History CSVLogger"),
+    "callbacks": _words("LambdaCallback"),
     "utils": frozenset(("to_categorical", "set_random_seed", "get_file")),
 }
 _TYPES = _words("float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string")
@@ -208,8 +208,9 @@ RULES = (
 With `--keras 3` a program is carried over where every layer, optimizer and metric of it was run on Keras 3 and gave the
 numbers of TensorFlow 1. The one named here has no such form, or does not work there: feature columns
 (`DenseFeatures` is gone from Keras 3), the mapped style (it needs `tf_keras`), `training=` at the call of a layer
-object (a model of Keras 3 tells its layers its own phase in any case: measured, the loss is off by half), and helper
-classes that tf-migrate writes for Keras 2 only.
+object (a model of Keras 3 tells its layers its own phase in any case: measured, the loss is off by half), hooks of the
+program's own, weighted `mean_iou`, an Estimator that is handed around, and helper classes that tf-migrate writes for
+Keras 2 only.
 Leave `--keras 3` out: Keras 2 (`tf_keras`) carries it over. Or replace the line by a form that the finding names.
 """,
     ),

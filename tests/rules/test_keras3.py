@@ -223,3 +223,32 @@ def test_a_refusal_names_the_line() -> None:
     found = blocked(text)
     assert [(finding.code, finding.line) for finding in found] == [("TFM871", 11)]
     assert "tf.strings.to_number" in found[0].message
+
+
+def test_hooks_of_the_program_are_refused() -> None:
+    hook = """class Told(tf.train.SessionRunHook):
+    def after_run(self, run_context, run_values):
+        print("step")
+
+
+def model_fn"""
+    text = program(driver="estimator.train(input_fn, hooks=[Told()], steps=3)").replace("def model_fn", hook, 1)
+    assert "(tf.keras.callbacks.Callback)" in run(text)[0]
+    found = blocked(text)
+    assert [finding.code for finding in found] == ["TFM870"] and "tf.keras.callbacks.Callback" in found[0].message
+
+
+def test_a_model_of_the_program_is_refused() -> None:
+    text = """import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(optimizer="sgd", loss="mse")
+estimator = tf.keras.estimator.model_to_estimator(model)
+estimator.train(input_fn, steps=3)
+"""
+    assert run(text)[0] != text and "TFM870" in [finding.code for finding in blocked(text)]
