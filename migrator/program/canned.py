@@ -37,7 +37,8 @@ def write_out(files: Sequence[ParsedFile]) -> list[ParsedFile]:
 
 
 def _may_hold(text: str) -> bool:
-    return any(word in text for word in ("Classifier", "Regressor", "create_estimator_spec", "LinearEst", "DNNEst"))
+    words = ("Classifier", "Regressor", "create_estimator_spec", "logits_dimension", "LinearEst", "DNNEst")
+    return any(word in text for word in words)
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ class _Writer:
             self._tell_apart([call for call, _ in finder.canned])
         for call, line, function in finder.specs:
             self._try(call, lambda c=call, s=line, f=function: self._spec(c, s, f), line)  # type: ignore[misc]
+        for title, maker, function in finder.heads:
+            self._only_a_size(title, maker, function)
         if not self.edits:
             return replace(self.file, refused=self.refused)
         made = spread(self.file.text, self.edits)
@@ -542,6 +545,25 @@ class _Writer:
             if isinstance(node, cst.SimpleStatementLine):
                 self._remove_statement(node)
 
+    def _only_a_size(self, name: str, made: cst.Call, function: cst.FunctionDef) -> None:
+        """A head that is only asked for `logits_dimension` goes."""
+        kind = heads.head_name(self.file.imports.resolve(made.func))
+        finder = _Sizes(name)
+        function.visit(finder)
+        uses = [n for n in name_nodes(function) if n.value == name]
+        if kind is None or not finder.found or len(uses) != 1 + len(finder.found):
+            return
+        try:
+            head = heads.read_head(made, kind, self.file.code, self._definitions(path_to(self.file.module, made)))
+        except Blocked:
+            return  # it stays, and is a symbol without a home
+        for size in finder.found:
+            start, end = self.file.range(size)
+            self.edits.append(Edit(start, end, (Written(head.size, start),)))
+        for node in path_to(function, made):
+            if isinstance(node, cst.SimpleStatementLine):
+                self._remove_statement(node)
+
     def _remove_statement(self, node: cst.BaseStatement) -> None:
         start, end = self.file.range(node)
         text = self.file.text
@@ -558,6 +580,7 @@ class _Calls(cst.CSTVisitor):
         self.file = file
         self.canned: list[tuple[cst.Call, str]] = []
         self.specs: list[tuple[cst.Call, cst.SimpleStatementLine, cst.FunctionDef]] = []
+        self.heads: list[tuple[str, cst.Call, cst.FunctionDef]] = []
         self._functions: list[cst.FunctionDef] = []
         self._lines: list[cst.SimpleStatementLine] = []
 
@@ -577,6 +600,12 @@ class _Calls(cst.CSTVisitor):
         name = self.file.imports.resolve(node.func) or ""
         if name.startswith(_FAMILY) and name.removeprefix(_FAMILY) in CANNED:
             self.canned.append((node, name.removeprefix(_FAMILY)))
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        target = node.targets[0].target
+        if len(node.targets) == 1 and isinstance(target, cst.Name) and isinstance(node.value, cst.Call):
+            if self._functions and heads.head_name(self.file.imports.resolve(node.value.func)) is not None:
+                self.heads.append((target.value, node.value, self._functions[-1]))
 
     def visit_Return(self, node: cst.Return) -> None:
         value = node.value

@@ -167,6 +167,18 @@ def test_a_head() -> None:
     assert "head" not in new
 
 
+def test_a_head_that_is_only_asked_for_its_size() -> None:
+    start, end = HEAD.index("    return head."), HEAD.index("\n\nestimator = ")
+    loss = (
+        "    loss = tf.losses.sigmoid_cross_entropy(labels, logits)\n"
+        "    train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())\n"
+        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n"
+    )
+    new = migrated(HEAD[:start] + loss + HEAD[end:])
+    assert "logits = tf.keras.layers.Dense(1)(features)" in new
+    assert "head" not in new
+
+
 def test_a_train_op_fn_with_a_name() -> None:
     lines = "    def train_op_fn(loss):\n        return optimizer.minimize(loss, tf.train.get_global_step())\n\n"
     text = HEAD.replace("    return head", f"{lines}    return head")
