@@ -31,9 +31,11 @@ from migrator.program.layer_names import check_layer_names
 from migrator.program.mapped import MappedFunction, only_names, read_mapped_function
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
+from migrator.program.own_training import counted_in_any_order
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
 from migrator.program.relevant import around_programs, is_concerned
+from migrator.program.shared import runs_in_both
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import (
     Place,
@@ -399,9 +401,77 @@ def _migrate_group(
     texts, findings = _MappedMigration(
         project, group, asked, blocked_files, references, everything, keras, reasons
     ).run()
+    if not texts:
+        found = _without_the_blocked(
+            project, group, asked, blocked_files, references, everything, keras, native, findings
+        )
+        if found is not None:
+            return found
     if texts or style is Style.MAPPED:
         return texts, findings
     return {}, both_blocked(native, findings)
+
+
+def _without_the_blocked(
+    project: Project,
+    group: _Group,
+    asked: Strategy,
+    blocked_files: Mapping[Path, Path],
+    references: References,
+    everything: Everything,
+    keras: Keras,
+    native: dict[Path, list[Finding]],
+    findings: dict[Path, list[Finding]],
+) -> tuple[dict[Path, str], dict[Path, list[Finding]]] | None:
+    """The mapped form of the programs of a group that nothing of their own blocks; None where that cannot be.
+
+    The others stay what they are. The modules that they share with these must run in both: in the mapped form they only
+    are TensorFlow 1 code in another spelling.
+    """
+    stuck = {path for path, found in findings.items() if any(f.severity is Severity.MANUAL for f in found)}
+    homes = {home for path, home in blocked_files.items() if path in group.files}
+    blocked: list[TrainingProgram] = []
+    left = list(group.programs)
+    own = set(homes)
+    gone = stuck | {home for path, home in blocked_files.items() if path == home}
+    while True:
+        # A driver that a blocked program imports is no module in another spelling: it stays with that program.
+        more = [p for p in left if {p.file.path, p.model_file.path} & gone]
+        if not more:
+            break
+        blocked += more
+        left = [p for p in left if p not in more]
+        own |= {path for p in more for path in (p.file.path, p.model_file.path)}
+        drivers = {path for p in left for path in (p.file.path, p.model_file.path)}
+        gone = gone | own | {f.path for p in more for f in _files_of(project, p) if f.path in drivers}
+    if not left or not (blocked or homes):
+        return None
+    for program in blocked:
+        if not {program.file.path, program.model_file.path} & stuck:
+            message = "a program that is blocked imports this one: all or none change"
+            finding = program.file.finding("TFM114", Severity.MANUAL, program.place.call, message)
+            findings.setdefault(program.file.path, []).append(finding)
+    rest = _Group(left, {f.path: f for p in left for f in _files_of(project, p)})
+    if rest.files.keys() & own:
+        return None
+    texts, new_findings = _MappedMigration(project, rest, asked, {}, references, everything, keras, ()).run()
+    if not texts:
+        return None
+    used = {f.path for p in blocked for f in _files_of(project, p)} | blocked_files.keys()
+    for path in sorted(used & texts.keys()):
+        if texts[path] == rest.files[path].text:
+            continue
+        if not runs_in_both(rest.files[path].text, texts[path]):
+            return None
+        other = sorted(str(home) for home in own)[0]
+        message = f"`{other}`, which stays as it is, uses this file too: it runs in TensorFlow 1.15 as well as in 2"
+        finding = rest.files[path].finding("TFM424", Severity.REVIEW, None, message)
+        new_findings.setdefault(path, []).append(finding)
+    both = both_blocked(native, findings) if native else findings
+    for path, found in both.items():
+        if path not in rest.files:
+            new_findings.setdefault(path, []).extend(found)
+    return texts, new_findings
 
 
 class _Rewriter(FileRewriter):
@@ -1263,6 +1333,9 @@ class _MappedMigration(_GroupMigration):
         if function.trains_itself:
             message = "the train_op stays as it is: it trains on one device"
             self.remarks[file.path].append(Blocked("TFM421", function.train_op, message))
+            for where, counting in counted_in_any_order(function.region):
+                message = "TensorFlow 1 may count this step before the rate reads it; the new program reads it first"
+                self.remarks[where.path].append(Blocked("TFM425", counting, message))
         for name, text in emitted.classes.items():
             if changes.classes.setdefault(name, text) != text:
                 message = "two model_fns of one file that train in different ways: put them into two files"

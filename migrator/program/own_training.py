@@ -66,6 +66,39 @@ def check_own_training(region: Region, file: ParsedFile, place: cst.CSTNode) -> 
             raise Blocked(_CODE, unused.found if where is file else place, message)
 
 
+def counted_in_any_order(region: Region) -> list[tuple[ParsedFile, cst.CSTNode]]:
+    """Where the global step is counted under no control dependency, so that its readers may see it before or after."""
+    found: list[tuple[ParsedFile, cst.CSTNode]] = []
+    for node, file in region.items():
+        finder = _Counts(file)
+        node.visit(finder)
+        found += [(file, one) for one in finder.found]
+    return found
+
+
+class _Counts(cst.CSTVisitor):
+    """`step.assign(...)` and `step.assign_add(...)` of names of the global step, outside of control dependencies."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.names: set[str] = set()
+        self.found: list[cst.CSTNode] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if isinstance(node.value, cst.Call) and self.file.imports.resolve(node.value.func) in GLOBAL_STEPS:
+            self.names |= {t.target.value for t in node.targets if isinstance(t.target, cst.Name)}
+
+    def visit_With(self, node: cst.With) -> bool:
+        calls = [item.item for item in node.items if isinstance(item.item, cst.Call)]
+        return not any(self.file.imports.resolve(call.func) == "tf.control_dependencies" for call in calls)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        method, owner = (node.func.attr.value, node.func.value) if isinstance(node.func, cst.Attribute) else ("", None)
+        if method in ("assign", "assign_add") and isinstance(owner, cst.Name) and owner.value in self.names:
+            self.found.append(node)
+
+
 def _applies(node: cst.CSTNode, file: ParsedFile) -> bool:
     """Whether a node is an optimizer class that applies gradients its own way."""
     if not isinstance(node, cst.ClassDef):
@@ -109,4 +142,4 @@ class _Unused(cst.CSTVisitor):
             self.found = node
 
 
-__all__ = ["check_own_training", "is_kept_collection", "is_of_training", "trains_itself"]
+__all__ = ["check_own_training", "counted_in_any_order", "is_kept_collection", "is_of_training", "trains_itself"]

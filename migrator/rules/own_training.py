@@ -37,4 +37,29 @@ the program has to train on a cluster:
 - `train_distribute`, or a cluster asked for by `--strategy`: gradients would not be summed over the workers.
 """,
     ),
+    Rule(
+        "TFM424",
+        "a module that a program which stays TensorFlow 1 shares",
+        Severity.REVIEW,
+        """
+Of several programs that share modules all are migrated or none, with one exception: in the mapped form (TFM150) a
+shared module may stay TensorFlow 1 code in a spelling that TensorFlow 1.15 knows as well (`tf.compat.v1`, say). Then
+the programs that nothing blocks are migrated, and the named one goes on as it was, on TensorFlow 1.15. Where more
+than the spelling of the module would change, all programs stay.
+""",
+    ),
+    Rule(
+        "TFM425",
+        "a global step that is counted in any order",
+        Severity.REVIEW,
+        """
+The train_op assigns the next global step, and nothing says that the learning rate reads the step before. A graph of
+TensorFlow 1 leaves the order open: with the variables of TensorFlow 1.15.5, ten of the first sixteen steps of two short
+sessions of BERT's `create_optimizer` were trained with the rate of one step later, and not the same ones in both. The
+new program runs in the order of its lines: the rate is that of the step itself, as written.
+
+So `tf-migrate verify` finds another rate in such an original, and may find it not repeatable. To compare the two, put
+the counting under `with tf.control_dependencies([train_op]):` first.
+""",
+    ),
 )

@@ -204,3 +204,60 @@ def test_a_number_of_steps_that_may_be_none_takes_all() -> None:
     )
     new, _ = run_project({"train.py": text, "update.py": UPDATE}, style="mapped")["train.py"]
     assert 'model.evaluate(input_fn({"batch_size": 4}).take(-1 if steps is None else steps), return_dict=True)' in new
+
+
+BLOCKED = """\
+import tensorflow as tf
+
+import update
+import train
+
+with tf.Session() as session:
+    session.run(tf.constant(1.0))
+
+
+def model_fn(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features, 1))
+    train_op = update.make_train_op(loss, 0.1, False)
+    print(tf.get_default_session())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(lambda: tf.data.Dataset.from_tensors(([[1.0]], [[2.0]])), steps=3)
+"""
+
+
+def share(update: str = UPDATE, blocked_program: str = BLOCKED) -> dict[str, tuple[str, list[Finding]]]:
+    texts = {"train.py": PROGRAM.format(before="pass", more=""), "update.py": update, "other.py": blocked_program}
+    return run_project(texts, style="mapped")
+
+
+def test_a_blocked_program_that_shares_a_module_keeps_the_others_from_nothing() -> None:
+    alone = BLOCKED.replace("import train\n", "")
+    results = share(blocked_program=alone)
+    assert results["other.py"][0] == alone
+    assert "TF1Model" in results["train.py"][0]
+    assert "tf.compat.v1.gradients" in results["update.py"][0]
+    assert "TFM424" in [finding.code for finding in results["update.py"][1]]
+
+
+def test_but_not_where_it_imports_them_or_where_the_module_would_change() -> None:
+    for results in (share(), share(UPDATE + "\n\nDATA = tf.data.experimental.AUTOTUNE\n")):
+        assert "TFM424" not in [f.code for _, findings in results.values() for f in findings]
+        assert "TF1Model" not in results["train.py"][0]
+
+
+def test_a_step_that_is_counted_in_any_order_is_told() -> None:
+    _, findings = run_project(
+        {"train.py": PROGRAM.format(before="pass", more=""), "update.py": UPDATE}, style="mapped"
+    )["update.py"]
+    (found,) = [finding for finding in findings if finding.code == "TFM425"]
+    assert UPDATE.splitlines()[found.line - 1].strip() == "return tf.group(train_op, step.assign(step + 1))"
+    ordered = UPDATE.replace(
+        "    return tf.group(train_op, step.assign(step + 1))",
+        "    with tf.control_dependencies([train_op]):\n        return tf.group(step.assign(step + 1))",
+    )
+    texts = {"train.py": PROGRAM.format(before="pass", more=""), "update.py": ordered}
+    found_now = [f.code for _, findings in run_project(texts, style="mapped").values() for f in findings]
+    assert "TFM421" in found_now and "TFM425" not in found_now

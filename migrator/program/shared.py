@@ -1,0 +1,21 @@
+"""Files that a program which stays TensorFlow 1 shares with one that is migrated in the mapped form."""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = re.compile(r"\btf\.[\w.]+")
+_DIMENSIONS = re.compile(r"\]\.value\b")
+# New spellings that mean the same in TensorFlow 1.15 as in TensorFlow 2.
+_IN_BOTH = (
+    *("tf.compat.v1.", "tf.io.gfile.", "tf.io.FixedLen", "tf.io.VarLen", "tf.io.parse_", "tf.math.", "tf.random."),
+    *("tf.cast", "tf.get_logger"),
+)
+
+
+def runs_in_both(old: str, new: str) -> bool:
+    """Whether the new text of a module means in TensorFlow 1.15 what the old one did: only names are spelled anew."""
+    if len(_DIMENSIONS.findall(old)) != len(_DIMENSIONS.findall(new)):
+        return False
+    names = set(_NAMES.findall(new)) - set(_NAMES.findall(old))
+    return all(name.startswith(_IN_BOTH) or name == "tf.float32" for name in names)
