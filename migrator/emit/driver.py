@@ -562,6 +562,10 @@ class _Emitter:
             keras=self.keras,
         )
         if both is None:
+            every = program.config.get("save_checkpoints_steps")
+            if every is not None and model_dir is not None:
+                message = "checkpoints come at the end of every training only: what an interrupted one has done is lost"
+                self.remarks.append(Blocked("TFM109", every, message))
             return plan
         max_steps = self._limits(both.train, both.place.call).get("max_steps")
         plan = replace(
