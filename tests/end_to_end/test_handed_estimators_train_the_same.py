@@ -217,3 +217,8 @@ PROGRAMS = {"a runner": RUNNER, "a chosen model": CHOSEN, "a derived class": DER
 def test_trains_and_evaluates_the_same(name: str, servers: Servers, tmp_path: Path) -> None:
     new = prove_project(PROGRAMS[name], "train.py", servers, tmp_path)
     assert not any("tf.estimator" in text for text in new.values())
+
+
+def test_the_mapped_form_trains_and_evaluates_the_same(servers: Servers, tmp_path: Path) -> None:
+    new = prove_project(RUNNER, "train.py", servers, tmp_path, style="mapped")
+    assert "self.model_fn(dataset, params=self.params)" in new["building.py"]
