@@ -8,7 +8,7 @@ and where the program cannot be carried over, its file stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -303,8 +303,15 @@ class _Writer:
     ) -> tuple[str, list[tuple[str, cst.BaseExpression]]]:
         """The body of the model_fn, and the parameters that it needs beside features, labels and mode."""
         local = self._local(around)
+        for name in sorted(names_in(cst.parse_expression(head.size)) & local):
+            # The function stands at the top, where this name means nothing.
+            count = number(define(head.size)) if head.size == name else None
+            if count is None:
+                raise Blocked("TFM190", call, f"the number of logits reads `{name}`: give it as a number")
+            head = replace(head, size=str(int(count)))
         given: list[tuple[str, cst.BaseExpression]] = []
         used: set[str] = set()
+        own_values = _OwnValues(given, local | self.file.names_at_top)
 
         def take(parameter: str, value: cst.BaseExpression) -> str:
             given.append((parameter, value))
@@ -313,6 +320,10 @@ class _Writer:
         def inline(node: cst.BaseExpression) -> str:
             """The text of an expression; what it reads from the function around becomes a parameter."""
             used.update(names_in(node))
+            if "self" in local:
+                changed = node.visit(own_values)
+                assert isinstance(changed, cst.BaseExpression)
+                node = changed
             for name in sorted(names_in(node) & local):
                 if all(name != known for known, _ in given):
                     given.append((name, next(n for n in name_nodes(node) if n.value == name)))
@@ -614,6 +625,26 @@ class _Calls(cst.CSTVisitor):
             if value.func.attr.value == "create_estimator_spec" and line is not None and line.body[-1] is node:
                 if len(line.body) == 1:
                     self.specs.append((value, line, self._functions[-1]))
+
+
+class _OwnValues(cst.CSTTransformer):
+    """`self.rate` becomes a parameter `rate`, which is added to those that are given, but for names that are taken."""
+
+    def __init__(self, given: list[tuple[str, cst.BaseExpression]], taken: Collection[str]) -> None:
+        super().__init__()
+        self.given = given
+        self.taken = taken
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if not isinstance(original_node.value, cst.Name) or original_node.value.value != "self":
+            return updated_node
+        name = original_node.attr.value
+        known = dict(self.given).get(name)
+        if name in self.taken or not (known is None or known.deep_equals(original_node)):
+            return updated_node
+        if known is None:
+            self.given.append((name, original_node))
+        return cst.Name(name)
 
 
 class _Sizes(cst.CSTVisitor):

@@ -280,3 +280,29 @@ print(estimator.evaluate(input_fn))
     new = migrated(text)
     assert "model.fit(input_fn().take(3))" in new and "model_2.fit(input_fn().take(4))" in new
     assert "print(model_2.evaluate(" in new
+
+
+def test_a_number_of_classes_that_has_a_name_in_the_function() -> None:
+    new = migrated(canned("tf1.estimator.LinearClassifier(columns, n_classes=count)", "    count = 3\n"))
+    assert "units=3" in new
+    _, findings = run(canned("tf1.estimator.LinearRegressor(columns, label_dimension=n)", "    n = len(columns)\n"))
+    assert [f.code for f in findings if f.severity is Severity.MANUAL] == ["TFM190"]
+
+
+def test_an_estimator_that_is_made_in_a_method() -> None:
+    text = f"""{TOP[: TOP.index("def main")]}class Trainer:
+    def __init__(self, rate):
+        self.rate = rate
+        self.columns = [tf.feature_column.numeric_column("x")]
+
+    def run(self):
+        optimizer = tf1.train.AdamOptimizer(self.rate)
+        classifier = tf1.estimator.DNNClassifier([2], self.columns, optimizer=optimizer)
+        classifier.train(input_fn, steps=3)
+
+
+Trainer(0.1).run()
+"""
+    new = migrated(text)
+    assert "def dnn_classifier(features, feature_columns, rate):" in new
+    assert "feature_columns=self.columns, rate=self.rate)" in new
