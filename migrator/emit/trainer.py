@@ -146,6 +146,10 @@ class _Emitter:
                 "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
             )
             self.made.remarks.append((self.program.file, Blocked("TFM850", self.program.place.call, message)))
+            every = self.program.config.get("save_checkpoints_steps")
+            if every is not None:
+                message = "checkpoints come at the end of every training only: what an interrupted one has done is lost"
+                self.made.remarks.append((self.program.file, Blocked("TFM109", every, message)))
         return self.made
 
     def _helper(self, wanted: str, build) -> str:  # type: ignore[no-untyped-def]
