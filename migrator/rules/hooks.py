@@ -330,8 +330,13 @@ class _Judge:
                 message = f"the hook that `{text[:40]}(...)` gives beside something else is not known"
                 raise Blocked("TFM110", node, f"{message}: give tf-migrate its file too, or take the hook out")
             raise Blocked("TFM110", node, f"what hook `{node.value}` stands for is not known: make it in this function")
+        given = finder.found
+        around = path_to(scope, node)
+        if around and not any(isinstance(n, cst.For | cst.While | cst.FunctionDef | cst.Lambda) for n in around[1:]):
+            before = [one for one in given if file.position(one[0]) < file.position(node)]
+            given = before if before and path_to(scope, before[0][0]) else given
         stays = []
-        for value, line in finder.found:
+        for value, line in given:
             stays.append(self.value(file, scope, value, seen | {_mark(scope, node.value)}))
             if not stays[-1] and line is not None:
                 self.found.gone.append((file, line))

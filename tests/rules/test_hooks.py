@@ -499,3 +499,13 @@ def test_a_hook_of_the_training_and_of_its_evaluations() -> None:
 def test_a_hook_that_is_not_known() -> None:
     found = refused(program(driver="read, hook = other.inputs()\nestimator.train(input_fn, hooks=[hook])"))
     assert found[0].code == "TFM110" and "`other.inputs(...)`" in found[0].message
+
+
+def test_a_name_that_is_used_twice() -> None:
+    driver = COUNTS.replace(
+        "estimator.train(input_fn, steps=3)\nhooks = []",
+        "hooks = [tf.train.ProfilerHook(save_steps=3)]\nestimator.train(input_fn, steps=3, hooks=hooks)\nhooks = []",
+    )
+    new, _ = migrated(program(spec=", predictions=logits", driver=driver))
+    assert "StopAfterBatches(num_steps=4)" in new and "ProfilerHook" not in new
+    assert refused(program(spec=", predictions=logits", driver="for _ in 'ab':\n    " + driver.replace("\n", "\n    ")))
