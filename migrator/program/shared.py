@@ -11,6 +11,8 @@ _IN_BOTH = (
     *("tf.compat.v1.", "tf.io.gfile.", "tf.io.FixedLen", "tf.io.VarLen", "tf.io.parse_", "tf.math.", "tf.random."),
     *("tf.cast", "tf.get_logger"),
 )
+# What the layer_norm that is written out for contrib's says; TensorFlow 1.15 takes `keepdims` as well.
+_SAME = ("tf.float16", "tf.float32", "tf.nn.batch_normalization", "tf.nn.moments")
 
 
 def runs_in_both(old: str, new: str) -> bool:
@@ -18,4 +20,4 @@ def runs_in_both(old: str, new: str) -> bool:
     if len(_DIMENSIONS.findall(old)) != len(_DIMENSIONS.findall(new)):
         return False
     names = set(_NAMES.findall(new)) - set(_NAMES.findall(old))
-    return all(name.startswith(_IN_BOTH) or name == "tf.float32" for name in names)
+    return all(name.startswith(_IN_BOTH) or name in _SAME for name in names)

@@ -235,7 +235,8 @@ def share(update: str = UPDATE, blocked_program: str = BLOCKED) -> dict[str, tup
 
 def test_a_blocked_program_that_shares_a_module_keeps_the_others_from_nothing() -> None:
     alone = BLOCKED.replace("import train\n", "")
-    results = share(blocked_program=alone)
+    norm = "    loss = tf.reduce_sum(tf.contrib.layers.layer_norm(tf.reshape(loss, [1, 1])))\n    tvars"
+    results = share(UPDATE.replace("    tvars", norm, 1), alone)
     assert results["other.py"][0] == alone
     assert "TF1Model" in results["train.py"][0]
     assert "tf.compat.v1.gradients" in results["update.py"][0]
