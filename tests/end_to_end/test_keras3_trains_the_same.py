@@ -268,7 +268,7 @@ EMBEDDINGS = PROGRAM.format(
     train_op = optimizer.apply_gradients(zip(gradients, variables), tf.train.get_global_step())""",
 )
 SPARSE = (
-    "tf.train.AdamOptimizer(0.05)",
+    "tf.train.AdamOptimizer(0.005)",
     "tf.train.RMSPropOptimizer(0.01)",
 )
 
@@ -277,7 +277,6 @@ def test_images(servers: Servers, tmp_path: Path) -> None:
     new = prove(IMAGES, servers, tmp_path, keras="3")
     for said in (
         "ImageBatchNormalization(momentum=0.9)",
-        "AlwaysDropout(0.5)",
         "tf.keras.layers.Identity()",
         "Lambda(",
     ):
