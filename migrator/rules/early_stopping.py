@@ -22,7 +22,7 @@ RULES = (
 did. `tf.keras.callbacks.EarlyStopping` does not: it counts epochs, looks at the end of each, and starts with the first
 evaluation; a hook looked after the first step and every `run_every_steps` steps from there (measured: evaluations
 every 5 steps, `run_every_steps=5`, a loss that never falls for 10 steps: the Estimator stops after step 16, one step
-into the next part of the training, `EarlyStopping` after step 15).
+into the next part of the training).
 
 Things to look at: with `run_every_secs` the clock decides, in both programs. `EvalSpec(throttle_secs=...)` (600 seconds
 unless it is given) made the Estimator skip evaluations; the new program evaluates after every part of the training, so

@@ -58,7 +58,7 @@ RULES = (
 files and answer with three parts: 55,000 images to train, the first 5,000 of the 60,000 to validate, 10,000 to test, as
 rows of 784 float32 numbers (each byte times 1/255) and uint8 labels. A function in the user's file makes the same of
 `tf.keras.datasets.mnist.load_data()`: of the same bytes it makes the same arrays, bit for bit (measured against
-TensorFlow 1.15.5). The archive that Keras downloads holds the same images in the same order.
+TensorFlow 1.15.5). That the archive which Keras downloads holds the same images in the same order was not compared.
 """,
         (
             Example('tf.contrib.learn.datasets.load_dataset("mnist")', "load_mnist()"),

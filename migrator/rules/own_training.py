@@ -54,9 +54,9 @@ than the spelling of the module would change, all programs stay.
         Severity.REVIEW,
         """
 The train_op assigns the next global step, and nothing says that the learning rate reads the step before. A graph of
-TensorFlow 1 leaves the order open: with the variables of TensorFlow 1.15.5, ten of the first sixteen steps of two short
-sessions of BERT's `create_optimizer` were trained with the rate of one step later, and not the same ones in both. The
-new program runs in the order of its lines: the rate is that of the step itself, as written.
+TensorFlow 1 leaves the order open: with the variables of TensorFlow 1.15.5, many steps of two short sessions of BERT's
+`create_optimizer` were trained with the rate of one step later, and not the same ones in both (measured). The new
+program runs in the order of its lines: the rate is that of the step itself, as written.
 
 So `tf-migrate verify` finds another rate in such an original, and may find it not repeatable. To compare the two, put
 the counting under `with tf.control_dependencies([train_op]):` first.
