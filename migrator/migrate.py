@@ -55,11 +55,14 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
 
         texts, findings = migrate_project(everything, options.strategy, options.style, options.keras)
         estimators = set(around_programs(everything))
-    if any(may_be_modern(source.text) for source in relevant if source.path not in estimators):
+    # A program that is one of TensorFlow 2 now is looked at as such, so that a second run finds nothing new.
+    everything = {**everything, **texts}
+    left = estimators if options.keras == "3" else estimators - texts.keys()
+    if any(may_be_modern(everything[source.path]) for source in relevant if source.path not in left):
         from migrator.modern import modernize
 
-        modern, more = modernize(everything, estimators)
-        texts = {**modern, **texts}
+        modern, more = modernize(everything, left)
+        texts = {**texts, **modern}
         for path, found in more.items():
             findings.setdefault(path, []).extend(found)
     return [

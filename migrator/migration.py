@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import libcst as cst
@@ -34,7 +34,7 @@ from migrator.program.modes import EVAL, TRAIN
 from migrator.program.own_training import counted_in_any_order
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
-from migrator.program.relevant import around_programs, is_concerned
+from migrator.program.relevant import around_programs, importing, imports_of, is_concerned
 from migrator.program.shared import runs_in_both
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import (
@@ -262,6 +262,11 @@ class Everything:
         self.texts = texts
         self.remarks = remarks or {}
         self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
+
+    @cached_property
+    def imported(self) -> dict[Path, set[Path]]:
+        """What the imports of every file may mean, see `imports_of`."""
+        return imports_of(self.texts)
 
     def mentioning(self, names: Collection[str]) -> list[ParsedFile]:
         """The files of the project, and the others, whose text holds one of some names."""
@@ -632,7 +637,9 @@ class _GroupMigration:
         if not blocking:
             return []
         mentioning = self.everything.mentioning({unit.name.value for unit in blocking})
-        others = [file for file in mentioning if file.path not in files]
+        # A file that does not import one of these, through whatever files, means another thing by the name.
+        users = importing(self.everything.imported, files)
+        others = [file for file in mentioning if file.path not in files and file.path in users]
         found = []
         for path, units in unused(files.values(), others, roots).items():
             for unit in units:

@@ -241,10 +241,11 @@ def _programs(
     scratch: Path,
     tried: Tried,
 ) -> None:
-    for file in project.files:
+    # Without what was written out for canned Estimators; TensorFlow may reach a file through an `import *`.
+    for own_text in Project.of(ParsedFile.parse(file.path, file.text) for file in project.files).files:
+        file = own_text
         if "stimator" not in file.text:
             continue
-        own_text = ParsedFile.parse(file.path, file.text)  # without what was written out for canned Estimators
         finder = _Constructions(own_text)
         own_text.module.visit(finder)
         for node, kind in finder.found:

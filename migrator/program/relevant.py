@@ -54,17 +54,12 @@ def around_programs(texts: Mapping[Path, str]) -> list[Path]:
     return [path for path in texts if path in found]
 
 
-def scripts_with(texts: Mapping[Path, str], wanted: set[Path]) -> set[Path]:
-    """The scripts that speak of TensorFlow and import one of some files, directly or not; these files themselves, too.
-
-    A script is what no file imports, or what does something when it is the main module.
+def imports_of(texts: Mapping[Path, str]) -> dict[Path, set[Path]]:
+    """For every file the paths, without their endings, that its imports may mean.
 
     An import means the file of that name beside the importing one, or under one of the folders above it.
     """
-    found = set(wanted)
-    if not wanted:
-        return found
-    imported = {
+    return {
         path: {
             folder.joinpath(*module[:length], *end)
             for module in _imported(text)
@@ -73,15 +68,30 @@ def scripts_with(texts: Mapping[Path, str], wanted: set[Path]) -> set[Path]:
             for end in ((), ("__init__",))
         }
         for path, text in texts.items()
-        if "tensorflow" in text
     }
+
+
+def importing(imported: Mapping[Path, set[Path]], wanted: Iterable[Path]) -> set[Path]:
+    """The files that import one of some files, directly or not, and these themselves."""
+    found = set(wanted)
     while True:
         files = {path.with_suffix("") for path in found}
         more = {path for path, modules in imported.items() if path not in found and modules & files}
         if not more:
-            break
+            return found
         found |= more
+
+
+def scripts_with(texts: Mapping[Path, str], wanted: set[Path]) -> set[Path]:
+    """The scripts that speak of TensorFlow and import one of some files, directly or not; these files themselves, too.
+
+    A script is what no file imports, or what does something when it is the main module.
+    """
+    if not wanted:
+        return set()
+    imported = imports_of({path: text for path, text in texts.items() if "tensorflow" in text})
     everywhere = set().union(*imported.values())
+    found = importing(imported, wanted)
     return wanted | {path for path in found if "__main__" in texts[path] or path.with_suffix("") not in everywhere}
 
 

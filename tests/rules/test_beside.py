@@ -90,3 +90,11 @@ def test_code_that_another_file_names_blocks() -> None:
 def test_a_symbol_alone_on_its_line_goes() -> None:
     text = beside("tf.metrics.precision\n")
     assert codes(text, Severity.MANUAL) == [] and "precision" not in run(text)[0]
+
+
+def test_the_same_name_in_files_that_do_not_import_this_one_says_nothing() -> None:
+    unused = "def old(x):\n    return tf.placeholder(x)\n\n\n"
+    files = {"a/train.py": beside(unused), "b/tools.py": "import tensorflow as tf\n\n\ndef old(x):\n    return x\n"}
+    assert "tf.compat.v1.placeholder(x)" in run_project(files)["a/train.py"][0]
+    files["a/other.py"] = "import train\n\ntrain.old(3)\n"
+    assert run_project(files)["a/train.py"][0] == files["a/train.py"]
