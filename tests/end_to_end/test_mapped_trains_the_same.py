@@ -63,7 +63,7 @@ def program(network: str, metrics: str = "", optimizer: str = "tf.train.AdamOpti
 
 def trained_by_a_helper(text: str) -> str:
     """A program whose train_op a function makes: a rate with a warm-up, clipped gradients."""
-    start, end = text.index("    optimizer ="), text.index("    return tf.estimator")
+    start, end = text.index("    optimizer ="), text.index("    hook =")
     helper = (
         "def train_op_of(loss, base):\n"
         "    step = tf.train.get_or_create_global_step()\n"
