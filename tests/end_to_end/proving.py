@@ -17,12 +17,15 @@ from tests.rules.programs import run_project as migrate_texts
 Servers = tuple[ForkServer, ForkServer]
 
 
-def record(server: ForkServer, program: str, script: Path, folder: Path, initial: Path | None) -> Recording:
+def record(
+    server: ForkServer, program: str, script: Path, folder: Path, initial: Path | None, steps: int | None = None
+) -> Recording:
+    """Runs a program to its end, or for so many `steps`: 0 shows its variables and no more."""
     plan = {
         "record": str(folder / "record"),
         "model_dir": str(folder / "model"),
         "trainers": [str(LOCAL)],
-        "steps": None,
+        "steps": steps,
         "state_steps": [1, 5],
         "initial": str(initial) if initial else None,
         "ulp_seed": None,
@@ -30,7 +33,7 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
         "replay": None,
         "record_batches": True,
         "pin_dropout": True,
-        "evaluate": True,
+        "evaluate": steps is None,
     }
     folder.mkdir()
     outcome = server.run(Launch(program, script, (), ClusterShape.parse(""), folder, plan))
@@ -74,7 +77,7 @@ def prove_project(
         for name, text in files.items():
             (tmp_path / kind / name).write_text(text, encoding="utf-8")
     original = record(servers[0], "original", tmp_path / "original" / script, tmp_path / "a", None)
-    probe = record(servers[1], "migrated", tmp_path / "migrated" / script, tmp_path / "b", None)
+    probe = record(servers[1], "migrated", tmp_path / "migrated" / script, tmp_path / "b", None, steps=0)
     pairs = name_map.build(original.variables, probe.variables)
     assert pairs.complete, pairs
     initial = tmp_path / "initial.npz"

@@ -68,7 +68,7 @@ def trained_by_a_helper(text: str) -> str:
         "def train_op_of(loss, base):\n"
         "    step = tf.train.get_or_create_global_step()\n"
         "    rate = base * tf.minimum(1.0, (tf.cast(step, tf.float32) + 1.0) / 3.0)\n"
-        "    optimizer = tf.train.AdamOptimizer(rate)\n"
+        "    optimizer = tf.train.MomentumOptimizer(rate, 0.9)\n"
         "    variables = tf.trainable_variables()\n"
         "    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 0.5)\n"
         "    return optimizer.apply_gradients(zip(gradients, variables), global_step=step)\n\n\n"

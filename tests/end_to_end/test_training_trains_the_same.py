@@ -124,7 +124,8 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
             raise ValueError("no such optimizer")
         pairs = optimizer.compute_gradients(loss)
         pairs = [(tf.clip_by_norm(g, 0.3), v) for g, v in pairs if g is not None]
-        train_op = tf.group(optimizer.apply_gradients(pairs), tf.assign_add(gs, 1))
+        with tf.control_dependencies([optimizer.apply_gradients(pairs)]):
+            train_op = tf.group(tf.assign_add(gs, 1))
         """,
         ("clipnorm=0.3",),
     ),

@@ -421,5 +421,6 @@ def test_a_trainer_whose_input_ends_leaves_the_circle(runner: Runner) -> None:
 def test_without_turns_nobody_waits(runner: Runner) -> None:
     for program in ("original", "migrated"):
         free = runner.run(program, turns=False)
-        assert STEPS <= len(free.order) <= STEPS + 2
+        # Estimator's workers read the count at the start of a step: each but the last may be two steps past the end.
+        assert STEPS <= len(free.order) <= STEPS + 4
         assert not (free.folder / "record" / "turns").exists()

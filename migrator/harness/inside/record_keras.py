@@ -517,8 +517,12 @@ class KerasRecorder(object):
             self.describe_traced()
         if self.steps_done in self.state_steps:
             self.record_state(model)
-        if self.limit is not None and self.steps_done >= self.limit:
+        if self.ended():
             model.stop_training = True
+
+    def ended(self):
+        """Whether as many steps were taken as the plan allows; none are where it only asks for the variables."""
+        return self.limit is not None and self.steps_done >= self.limit
 
     def record_state(self, model):
         if self.coordinated:
@@ -533,7 +537,7 @@ class KerasRecorder(object):
     def fit(self, original, signature, model, *args, **kwargs):
         if self.training_depth:
             return original(model, *args, **kwargs)
-        if self.limit is not None and self.steps_done >= self.limit:
+        if self.started and self.ended():
             return self.empty_history(model)
         strategy = model.distribute_strategy
         self.coordinated = bool(strategy._should_use_with_coordinator)
@@ -546,8 +550,8 @@ class KerasRecorder(object):
             self.begin(model, strategy)
             if self.folder.replay:
                 self.replay(bound, strategy)
-                if self.limit is not None and self.steps_done >= self.limit:
-                    return self.empty_history(model)
+            if self.ended():
+                return self.empty_history(model)
             step = model.train_step
             if not getattr(step, "recorded", False):
 
