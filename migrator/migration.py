@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.emit.beside import respelled
-from migrator.emit.driver import FileNames, choose_strategy, emit_driver, is_late, uses_of
+from migrator.emit.driver import FileNames, choose_strategy, emit_driver, is_late, only_predicts, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.helper import emit_helper
 from migrator.emit.layout import statements
@@ -30,7 +30,7 @@ from migrator.program.inlining import Inlined, inline_helpers, inline_training
 from migrator.program.layer_names import check_layer_names
 from migrator.program.mapped import MappedFunction, only_names, read_mapped_function
 from migrator.program.model_function import read_model_function
-from migrator.program.modes import EVAL, TRAIN
+from migrator.program.modes import EVAL, PREDICT, TRAIN, not_run_in
 from migrator.program.own_training import counted_in_any_order
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
@@ -628,9 +628,10 @@ class _GroupMigration:
         roots = [p.model_fn for p in self.group.programs]
         roots += [p.place.function for p in self.group.programs if p.place.function is not None]
         files = self.group.files
+        never = self._never_run()
         blocking = {
             unit
-            for path, units in unused(files.values(), [], roots).items()
+            for path, units in unused(files.values(), [], roots, never).items()
             for unit in units
             if self._is_in_the_way(files[path], unit)
         }
@@ -641,7 +642,7 @@ class _GroupMigration:
         users = importing(self.everything.imported, files)
         others = [file for file in mentioning if file.path not in files and file.path in users]
         found = []
-        for path, units in unused(files.values(), others, roots).items():
+        for path, units in unused(files.values(), others, roots, never).items():
             for unit in units:
                 if unit in blocking:
                     new, remarks = respelled(unit, files[path].imports)
@@ -649,6 +650,10 @@ class _GroupMigration:
                     self.remarks[path] += remarks
                     found.append(unit)
         return found
+
+    def _never_run(self) -> frozenset[cst.CSTNode]:
+        """Statements of model_fns that the programs never come to."""
+        return frozenset()
 
     def _is_in_the_way(self, file: ParsedFile, unit: cst.FunctionDef | cst.ClassDef) -> bool:
         """Whether something in a function or class cannot be carried over."""
@@ -1291,6 +1296,18 @@ class _MappedMigration(_GroupMigration):
                 self._guarded(program.model_file, partial(self._emit, program, functions[program.model_fn], models))
             self.changes[program.model_file.path].statements.setdefault(program.model_fn, [])
 
+    def _never_run(self) -> frozenset[cst.CSTNode]:
+        found: set[cst.CSTNode] = set()
+        for program in self.group.programs:
+            body = program.model_fn.body
+            if self._only_predicts(program.model_fn) and isinstance(body, cst.IndentedBlock):
+                mode = program.model.parameters.mode
+                found |= set(not_run_in(PREDICT, body.body, program.model_file.imports, mode))
+        return frozenset(found)
+
+    def _only_predicts(self, model_fn: cst.FunctionDef) -> bool:
+        return all(only_predicts(p) for p in self.group.programs if p.model_fn is model_fn)
+
     def _rewriter(self, file: ParsedFile) -> _MappedRewriter:
         rewriter = self.rewriters[file.path]
         assert isinstance(rewriter, _MappedRewriter)
@@ -1299,10 +1316,12 @@ class _MappedMigration(_GroupMigration):
     def _read(self, program: TrainingProgram, functions: dict[cst.FunctionDef, MappedFunction]) -> None:
         if program.model_fn in functions:
             return
+        file, node, parameters = program.model_file, program.model_fn, program.model.parameters
+        if self._only_predicts(node):
+            functions[node] = read_mapped_function(self.project, file, node, parameters, only_predicts=True)
+            return
         inlined, self.unread[program.model_fn] = inline_training(self.project, program.model)
-        function = read_mapped_function(
-            self.project, program.model_file, program.model_fn, program.model.parameters, inlined.node
-        )
+        function = read_mapped_function(self.project, file, node, parameters, inlined.node)
         functions[program.model_fn] = function
         gone = tuple((file, helper) for file, helper in inlined.helpers if helper not in function.region)
         self.read[program.model_fn] = replace(inlined, helpers=gone)
@@ -1343,6 +1362,9 @@ class _MappedMigration(_GroupMigration):
             for where, counting in counted_in_any_order(function.region):
                 message = "TensorFlow 1 may count this step before the rate reads it; the new program reads it first"
                 self.remarks[where.path].append(Blocked("TFM425", counting, message))
+        if function.elsewhere:
+            message = "the program only predicts: what the model_fn does to train or to evaluate is left out"
+            self.remarks[file.path].append(Blocked("TFM427", program.model_fn.name, message))
         for name, text in emitted.classes.items():
             if changes.classes.setdefault(name, text) != text:
                 message = "two model_fns of one file that train in different ways: put them into two files"

@@ -1090,12 +1090,20 @@ def uses_of(program: TrainingProgram, method: str) -> bool:
     return any(use.method == method for use in program.all_uses)
 
 
+def only_predicts(program: TrainingProgram) -> bool:
+    """Whether a program predicts with its Estimator, and does nothing else with it."""
+    if program.handed is not None or program.train_and_evaluate is not None or program.servings:
+        return False
+    return bool(program.all_uses) and all(use.method == "predict" for use in program.all_uses)
+
+
 __all__ = [
     "EmittedDriver",
     "FileNames",
     "ParsedFile",
     "choose_strategy",
     "emit_driver",
+    "only_predicts",
     "session_lines",
     "uses_of",
 ]

@@ -544,7 +544,7 @@ class _Emitter:
         self.native = Rewriter(self.file.imports, self.file.code, None, True, self.file.constants.get)
         before: list[cst.BaseStatement] = []
         optimizer = _COUNTER
-        if not function.trains_itself:
+        if not function.trains_itself and not function.only_predicts:
             train = read_training(function)
             rate_class = optimizer_of.prepare(self.native, self.training, train, self.file.code)
             before, optimizer = self._optimizer(train, rate_class)
@@ -556,14 +556,15 @@ class _Emitter:
         lines = [f"{model} = {CLASS}({name})"]
         if function.trains_itself:
             lines.append("# The train_op applies the gradients. Of this optimizer only the step counter is used.")
-        lines.append(f"{model}.compile(optimizer={optimizer})")
+        if not function.only_predicts:
+            lines.append(f"{model}.compile(optimizer={optimizer})")
         if not self.late:
             lines.append(f"{model}.make_variables({dataset}{modes})")
         lines.append(f"return {model}")
         end = statements("\n".join(lines) + "\n", self.file.module)
         body = [forward, *_set_off([*before, *end])]
         node = function.node
-        form = Form(function.trains_itself, self.late, self.rewriter.restores)
+        form = Form(function.trains_itself, self.late, self.rewriter.restores, function.only_predicts)
         assert isinstance(node.body, cst.IndentedBlock)
         return EmittedModel(
             node.with_changes(
@@ -582,7 +583,9 @@ class _Emitter:
         )
 
     def _check_updates(self) -> None:
-        """In a Keras model batch normalization always updates its averages."""
+        """In a Keras model batch normalization always updates its averages; a prediction reads none that it made."""
+        if self.function.only_predicts:
+            return
         places = [*self.function.region.items(), (self.function.inlined, self.file)]
         if any(runs_updates(node, file.imports) for node, file in places):
             return

@@ -10,12 +10,14 @@ class Form:
     """What the class has to do for one program.
 
     `trains_itself`: the train_op of the model_fn trains, no Keras optimizer. `late`: the driver makes the variables,
-    before each use of the model. `restores`: the model_fn calls `tf.train.init_from_checkpoint`.
+    before each use of the model. `restores`: the model_fn calls `tf.train.init_from_checkpoint`. `predicts`: the
+    program does nothing else.
     """
 
     trains_itself: bool = False
     late: bool = False
     restores: bool = False
+    predicts: bool = False
 
 
 _HEAD = """\
@@ -27,6 +29,8 @@ _INIT = """\
     def __init__(self, forward):
         super().__init__()
         self.forward = forward
+"""
+_INIT_RESULTS = """\
         self.mean_loss = tf.keras.metrics.Mean(name="loss")
         self.metrics_by_name = {}
 """
@@ -68,8 +72,10 @@ _FILL_COLLECTIONS = """\
 """
 _FORWARD = """\
         # Entered anew, a scope counts anew: layers without a name get the same name in every call.
-        with tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope()%s):
-            spec = self.forward(features, labels, mode)
+        with tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope(){}):
+            {} self.forward(features, labels, mode)
+"""
+_METRICS_MADE = """\
         metrics = spec.get("metrics") or {}
         for name, (make, *_) in metrics.items():
             if name not in self.metrics_by_name:
@@ -113,7 +119,7 @@ _OWN_TRAIN_STEP = """\
         return {"loss": self.mean_loss.result()}
 
 """
-_REST = """\
+_TEST_STEP = """\
     def test_step(self, data):
         features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
         spec = self.run(features, labels, "eval")
@@ -124,6 +130,8 @@ _REST = """\
             results[name] = self.metrics_by_name[name].result()
         return results
 
+"""
+_PREDICT_STEP = """\
     def predict_step(self, data):
         features, _, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
         return self.call(features)
@@ -142,7 +150,7 @@ def _make_variables(form: Form) -> str:
         ]
     else:
         lines = [
-            'def make_variables(self, dataset, modes=("train",)):',
+            f'def make_variables(self, dataset, modes=("{"infer" if form.predicts else "train"}",)):',
             '    """Makes the variables, for batches like those of a dataset, so that they can be trained or restored."""',  # noqa: E501
         ]
     lines.append("    features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(dataset.element_spec)")
@@ -164,17 +172,24 @@ def model_class(name: str, indent: str, form: Form) -> str:
     """The class, with the methods that a form needs."""
     code = "a model_fn and train_op of TensorFlow 1 code" if form.trains_itself else "a model_fn of TensorFlow 1 code"
     parts = [_HEAD.format(name=name, code=code), _INIT]
+    parts += [] if form.predicts else [_INIT_RESULTS]
     if form.restores:
         parts.append("        self.initial_values = {}\n")
     if form.late:
         parts.append("        self.made_for = set()\n")
-    parts += ["\n", _METRICS, _make_variables(form)]
+    parts += ["\n", *([] if form.predicts else [_METRICS]), _make_variables(form)]
     if form.restores:
         parts.append(_INIT_FROM_CHECKPOINT)
     parts.append(_RUN)
-    if form.trains_itself:
-        parts += [_FILL_COLLECTIONS, _FORWARD % ", custom_getter=self.collected", _COLLECTED]
+    getter = ", custom_getter=self.collected" if form.trains_itself else ""
+    parts += [_FILL_COLLECTIONS] if form.trains_itself else []
+    if form.predicts:
+        parts += [_FORWARD.format(getter, "return"), "\n"]
     else:
-        parts.append(_FORWARD % "")
-    parts += [_CALL, _OWN_TRAIN_STEP if form.trains_itself else _TRAIN_STEP, _REST]
+        parts += [_FORWARD.format(getter, "spec ="), _METRICS_MADE]
+    parts += [_COLLECTED] if form.trains_itself else []
+    parts.append(_CALL)
+    if not form.predicts:
+        parts += [_OWN_TRAIN_STEP if form.trains_itself else _TRAIN_STEP, _TEST_STEP]
+    parts.append(_PREDICT_STEP)
     return "".join(parts).replace("    ", indent)

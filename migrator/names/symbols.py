@@ -38,6 +38,7 @@ _CHECKED = {
     "tf.contrib.data.AUTOTUNE": Home("tf.data.AUTOTUNE"),
     "tf.gfile.GFile": Home("tf.io.gfile.GFile"),
     "tf.gfile.Open": Home("tf.io.gfile.GFile"),
+    "tf.io.gfile.Open": Home("tf.io.gfile.GFile"),  # what programs say that were converted by hand; 1.15.5 has none
     "tf.gfile.FastGFile": Home("tf.io.gfile.GFile"),
     **{f"tf.compat.{name}": Home(f"tf.compat.{name}") for name in ("as_bytes", "as_str", "as_str_any", "as_text")},
     **{

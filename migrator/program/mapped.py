@@ -16,7 +16,18 @@ from migrator.program import tpu
 from migrator.program.body import Parameters, names_given
 from migrator.program.calls import bind, is_none, string
 from migrator.program.exports import Signatures, signature_names
-from migrator.program.modes import EVAL, SPEC, TRAIN, ModalStatement, ModeNames, Modes, StraightBody, straighten
+from migrator.program.modes import (
+    EVAL,
+    PREDICT,
+    SPEC,
+    TRAIN,
+    ModalStatement,
+    ModeNames,
+    Modes,
+    StraightBody,
+    not_run_in,
+    straighten,
+)
 from migrator.program.own_training import check_own_training, trains_itself
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import References, Region, reach
@@ -44,7 +55,8 @@ class MappedFunction:
     included, each with its file. `exported` are the export_outputs of specs, each with the predictions beside them.
     `hooks` are those of the specs.
     `trains_itself` says that its train_op stays what it is. `evaluated` are the `eval_metrics` of TPUEstimatorSpecs,
-    `host_calls` their functions that write summaries.
+    `host_calls` their functions that write summaries. A program that only predicts has no `train_op` and no `loss`;
+    `elsewhere` are the statements of its model_fn that only the other modes run, which are dead.
     """
 
     file: ParsedFile
@@ -56,8 +68,8 @@ class MappedFunction:
     inlined: cst.FunctionDef
     train: StraightBody
     names: ModeNames
-    train_op: cst.BaseExpression
-    loss: cst.BaseExpression
+    train_op: cst.BaseExpression | None
+    loss: cst.BaseExpression | None
     metrics: bool
     region: Region
     predictions: tuple[cst.BaseExpression, ...]
@@ -66,6 +78,12 @@ class MappedFunction:
     trains_itself: bool = False
     evaluated: dict[cst.CSTNode, EvalMetrics] = field(default_factory=dict)
     host_calls: tuple[cst.BaseExpression, ...] = ()
+    elsewhere: tuple[cst.BaseStatement, ...] = ()
+
+    @property
+    def only_predicts(self) -> bool:
+        """Whether the program never trains or evaluates."""
+        return self.train_op is None
 
     def signature_names(self) -> Signatures:
         """The names under which the predictions are served. Raises Blocked (TFM142)."""
@@ -104,12 +122,16 @@ def read_mapped_function(
     node: cst.FunctionDef,
     parameters: Parameters,
     inlined: cst.FunctionDef | None = None,
+    only_predicts: bool = False,
 ) -> MappedFunction:
     """Reads a model_fn for the mapped form. Raises Blocked for what cannot stay and cannot be rewritten.
 
     `inlined` is the model_fn with the helpers read through, where that is possible: it says how the program trains.
     Its train_op stays where only the program itself knows how to train (`MappedFunction.trains_itself`).
+    `only_predicts` says that the program does nothing else: how to train and to evaluate is not read then.
     """
+    if only_predicts:
+        return _read_predictor(project, file, node, parameters)
     region = reach(project, file, node)
     if not trains_itself(region):
         return _read(project, file, node, parameters, region, False, inlined)
@@ -135,14 +157,7 @@ def _read(
 ) -> MappedFunction:
     if not isinstance(node.body, cst.IndentedBlock):
         raise Blocked("TFM105", node, "the model_fn is written on one line")
-    specs = _Specs(file)
-    node.body.visit(specs)
-    if not specs.found:
-        raise Blocked("TFM105", node.name, "the model_fn makes no EstimatorSpec itself")
-    bound = {call: _arguments(file, call) for call in specs.found}
-    for arguments in bound.values():
-        if not is_none(arguments.get("scaffold_fn")) and not _is_always_none(node, arguments["scaffold_fn"]):
-            raise Blocked("TFM110", arguments["scaffold_fn"], "`scaffold_fn` of the EstimatorSpec is not carried over")
+    specs, bound = _bound_specs(file, node)
     hooks = read_spec_hooks(project, file, node, bound.values())
     own_statements = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
     train = own_statements
@@ -170,7 +185,7 @@ def _read(
         file=file,
         node=node,
         parameters=parameters,
-        specs=tuple(specs.found),
+        specs=specs,
         dead=dead,
         summaries=tuple(summaries),
         inlined=inlined or node,
@@ -191,13 +206,94 @@ def _read(
     )
 
 
-def kept_arguments(by_itself: bool) -> dict[str, str]:
+def _bound_specs(
+    file: ParsedFile, node: cst.FunctionDef, without: Collection[cst.CSTNode] = ()
+) -> tuple[tuple[cst.Call, ...], dict[cst.Call, dict[str, cst.BaseExpression]]]:
+    """The EstimatorSpecs of a model_fn and their arguments, those in the statements `without` left out."""
+    specs = _Specs(file, without)
+    node.body.visit(specs)
+    if not specs.found:
+        raise Blocked("TFM105", node.name, "the model_fn makes no EstimatorSpec itself")
+    bound = {call: _arguments(file, call) for call in specs.found}
+    for arguments in bound.values():
+        if not is_none(arguments.get("scaffold_fn")) and not _is_always_none(node, arguments["scaffold_fn"]):
+            raise Blocked("TFM110", arguments["scaffold_fn"], "`scaffold_fn` of the EstimatorSpec is not carried over")
+    return tuple(specs.found), bound
+
+
+def _read_predictor(
+    project: Project, file: ParsedFile, node: cst.FunctionDef, parameters: Parameters
+) -> MappedFunction:
+    """Reads the model_fn of a program that only predicts: what other modes run is dead."""
+    if not isinstance(node.body, cst.IndentedBlock):
+        raise Blocked("TFM105", node, "the model_fn is written on one line")
+    straight = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
+    elsewhere = _with_inner(not_run_in(PREDICT, node.body.body, file.imports, parameters.mode))
+    specs, bound = _bound_specs(file, node, elsewhere)
+    if not any(not is_none(arguments.get("predictions")) for arguments in bound.values()):
+        raise Blocked("TFM111", node.name, "predict() is called, but no EstimatorSpec has predictions")
+    hooks = read_spec_hooks(project, file, node, bound.values())
+    kept = kept_arguments(False, True)
+    dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in kept]
+    dead = frozenset(_dead(node, file, dropped, [*elsewhere, *_summaries(file, node)]))
+    region = reach(project, file, node, dead)
+    summaries = [(f, s) for function, f in region.items() for s in _summaries(f, function) if not _inside(s, elsewhere)]
+    # In the graph of a prediction the variables are all of them, whenever they are asked for.
+    check_order(project, file, [s.node for s in straight.statements if PREDICT in s.modes and s.node not in dead])
+    _check_metrics(node, region, {*dead, *(s for _, s in summaries)})
+    return MappedFunction(
+        file=file,
+        node=node,
+        parameters=parameters,
+        specs=specs,
+        dead=dead,
+        summaries=tuple(summaries),
+        inlined=node,
+        train=straight,
+        names=straight.names,
+        train_op=None,
+        loss=None,
+        metrics=False,
+        region=region,
+        predictions=tuple(a["predictions"] for a in bound.values() if not is_none(a.get("predictions"))),
+        hooks=hooks,
+        elsewhere=elsewhere,
+    )
+
+
+def _with_inner(statements: Iterable[cst.BaseStatement]) -> tuple[cst.BaseStatement, ...]:
+    """Statements, and those in their blocks."""
+    found = _Statements()
+    for statement in statements:
+        statement.visit(found)
+    return tuple(found.found)
+
+
+class _Statements(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.BaseStatement] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            self.found.append(node)
+        return not isinstance(node, cst.BaseExpression)
+
+
+def _inside(node: cst.CSTNode, places: Iterable[cst.CSTNode]) -> bool:
+    return any(path_to(place, node) for place in places)
+
+
+def kept_arguments(by_itself: bool, only_predicts: bool = False) -> dict[str, str]:
     """The arguments of an EstimatorSpec that are kept, and what they are called then."""
+    if only_predicts:
+        return {"predictions": "predictions"}
     return {**KEPT, "train_op": "train_op"} if by_itself else KEPT
 
 
 def read_training(function: MappedFunction) -> TrainOp:
     """The train_op of a model_fn, for a Keras optimizer. Raises Blocked (TFM401, TFM402, TFM403)."""
+    assert function.loss is not None
     statements = function.train.statements
     last = {name: index for index, s in enumerate(statements) for name in names_given((s,))}
     body = TrainBody(
@@ -290,12 +386,16 @@ def in_train(statements: Iterable[ModalStatement]) -> list[ModalStatement]:
 
 
 class _Specs(cst.CSTVisitor):
-    """The EstimatorSpec calls of a function, those of functions inside it included."""
+    """The EstimatorSpec calls of a function, those of functions inside it included, those in `without` left out."""
 
-    def __init__(self, file: ParsedFile) -> None:
+    def __init__(self, file: ParsedFile, without: Collection[cst.CSTNode] = ()) -> None:
         super().__init__()
         self.file = file
+        self.without = without
         self.found: list[cst.Call] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self.without and super().on_visit(node)
 
     def visit_Call(self, node: cst.Call) -> None:
         if self.file.imports.resolve(node.func) in _SPECS:

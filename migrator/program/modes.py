@@ -155,6 +155,64 @@ def straighten(
     return StraightBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried))
 
 
+def not_run_in(
+    mode: str, body: Sequence[cst.BaseStatement], imports: ImportMap, parameter: str | None
+) -> tuple[cst.BaseStatement, ...]:
+    """The statements of a function body, inside its mode branches too, that one mode never comes to."""
+    found: list[cst.BaseStatement] = []
+    _without(mode, body, ModeNames(imports, parameter, {}), found)
+    return tuple(found)
+
+
+def _without(
+    mode: str, body: Sequence[cst.BaseStatement], names: ModeNames, found: list[cst.BaseStatement]
+) -> tuple[bool, ModeNames]:
+    """Collects what a mode does not run in a block; whether it falls out of the block's end, and the flags there."""
+    for index, statement in enumerate(body):
+        when = names.when(statement.test) if isinstance(statement, cst.If) else None
+        if isinstance(statement, cst.If) and when is not None:
+            taken, other = _body(statement.body), statement.orelse
+            if mode not in when:
+                found += taken
+                taken = [other] if isinstance(other, cst.If) else [] if other is None else _body(other.body)
+            elif other is not None:
+                found += _all_below(other)
+            goes_on, names = _without(mode, taken, names, found)
+        else:
+            goes_on = not _leaves(statement)
+            names = _with_flag(names, statement)
+        if not goes_on:
+            found += body[index + 1 :]
+            return False, names
+    return True, names
+
+
+def _all_below(orelse: cst.If | cst.Else) -> list[cst.BaseStatement]:
+    """The statements of an `else`, or of an `elif` and all that follow it."""
+    found = list(_body(orelse.body))
+    if isinstance(orelse, cst.If) and orelse.orelse is not None:
+        found += _all_below(orelse.orelse)
+    return found
+
+
+def _leaves(statement: cst.BaseStatement) -> bool:
+    """Whether a statement line ends the function."""
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Return | cst.Raise)
+
+
+def _with_flag(names: ModeNames, statement: cst.BaseStatement) -> ModeNames:
+    """The mode and its flags after a statement."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
+        name, when = small.targets[0].target.value, names.when(small.value)
+        if when is not None and not isinstance(small.value, cst.Name):
+            return ModeNames(names.imports, names.mode, {**names.flags, name: when})
+    given = _Given()
+    statement.visit(given)
+    left = {name: when for name, when in names.flags.items() if name not in given.found}
+    return names if len(left) == len(names.flags) else ModeNames(names.imports, names.mode, left)
+
+
 class _Walker:
     def __init__(self, names: ModeNames, spread: frozenset[str], lenient: bool = False) -> None:
         self.names = names

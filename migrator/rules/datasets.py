@@ -31,6 +31,10 @@ another stream of random numbers.
                 " num_parallel_calls=4))",
                 "d.map(parse, num_parallel_calls=4).batch(n, drop_remainder=True)",
             ),
+            Example(
+                "d.apply(tf.data.experimental.map_and_batch_with_legacy_function(parse, batch_size=n))",
+                "d.map(parse, num_parallel_calls=tf.data.AUTOTUNE).batch(n)",
+            ),
             Example("d.apply(tf.contrib.data.shuffle_and_repeat(100, 3))", "d.shuffle(100).repeat(3)"),
             Example(
                 "d.apply(tf.contrib.data.shuffle_and_repeat(buffer_size=n, seed=1))", "d.shuffle(n, seed=1).repeat()"
@@ -58,8 +62,10 @@ and `shuffle_batch`. The order of shuffled queues was never reproducible.
     ),
 )
 
+_MAP_AND_BATCH = ("map_func", "batch_size", "num_parallel_batches", "drop_remainder", "num_parallel_calls")
 _TRANSFORMATIONS = {
-    "map_and_batch": ("map_func", "batch_size", "num_parallel_batches", "drop_remainder", "num_parallel_calls"),
+    "map_and_batch": _MAP_AND_BATCH,
+    "map_and_batch_with_legacy_function": _MAP_AND_BATCH,
     "shuffle_and_repeat": ("buffer_size", "count", "seed"),
     "batch_and_drop_remainder": ("batch_size",),
     "unbatch": (),
@@ -94,7 +100,7 @@ def applied(original: cst.Call, updated: cst.Call, imports: ImportMap) -> cst.Ba
     assert isinstance(new, cst.Call)
     given = bind(new, _TRANSFORMATIONS[name], f"{module}.{name}", "TFM204")
     dataset = updated.func.value
-    if name == "map_and_batch":
+    if name.startswith("map_and_batch"):
         calls = given.get("num_parallel_calls")
         parallel = expression("tf.data.AUTOTUNE") if is_none(calls) else calls
         dataset = _method(dataset, "map", [given["map_func"]], num_parallel_calls=parallel)

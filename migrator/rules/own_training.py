@@ -38,6 +38,21 @@ the program has to train on a cluster:
 """,
     ),
     Rule(
+        "TFM427",
+        "a program that only predicts",
+        Severity.REVIEW,
+        """
+The program calls `predict` of its Estimator and nothing else (BERT's `extract_features`, a script that serves what
+another one has trained). In the mapped form (TFM150) its model only has what a prediction runs: the statements of the
+model_fn that belong to other modes are left out, its EstimatorSpec is a dict of the predictions, and there is no
+optimizer. Functions that only those statements called stay, as TensorFlow 1 code (TFM171). As with an Estimator, the
+values are those of the newest checkpoint in the `model_dir`, or without one those of the initializers and of
+`tf.train.init_from_checkpoint`.
+
+Measured (TensorFlow 2.15.1 against 2.21): the predictions agree to 1e-6.
+""",
+    ),
+    Rule(
         "TFM424",
         "a module that a program which stays TensorFlow 1 shares",
         Severity.REVIEW,
