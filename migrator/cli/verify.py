@@ -76,6 +76,13 @@ _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="The generation of Keras that MIGRATED was written for.",
 )
 @click.option(
+    "--tpu-cores",
+    type=click.IntRange(min=1, max=64),
+    default=1,
+    show_default=True,
+    help="Virtual CPUs that stand in for a TPU where MIGRATED asks for one.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0.0, min_open=True),
     default=600.0,
@@ -104,6 +111,7 @@ def command(
     seeds: int | None,
     promised: float,
     keras: str,
+    tpu_cores: int,
     timeout: float,
     stall_timeout: float,
     outputs: Outputs,
@@ -137,7 +145,8 @@ def command(
             total_timeout=timeout,
             stall_timeout=stall_timeout,
             keras=int(keras),
-            options=_said("full", "keras", "seeds", "promised", "timeout", "stall_timeout", "name_map"),
+            tpu_cores=tpu_cores,
+            options=_said("full", "keras", "tpu_cores", "seeds", "promised", "timeout", "stall_timeout", "name_map"),
         )
         # Made only when there is something to put in: nothing is left behind by a verification that is killed.
         folder = report_dir or Path(tempfile.gettempdir(), f"tf-migrate-report-{uuid.uuid4().hex[:8]}")

@@ -29,7 +29,8 @@ class Case:
     known-bad version is tried, not only the sentinels. `names` maps original variable names to migrated ones where
     creation order does not do. Times are seconds for one run of one program. `report_dir` and `options` (further
     words) are only named in the report's command line; writing the report is the caller's. The logs of runs that
-    failed are copied to `log_dir`. `keras` is the generation of Keras that the migrated program runs on.
+    failed are copied to `log_dir`. `keras` is the generation of Keras that the migrated program runs on. `tpu_cores`
+    virtual CPUs stand in for a TPU, where the migrated program asks for one.
     """
 
     original: Path
@@ -46,6 +47,7 @@ class Case:
     log_dir: Path | None = None
     both_original: bool = False
     keras: int = 2
+    tpu_cores: int = 1
     ready_timeout: float = 120.0
     stall_timeout: float = 60.0
     total_timeout: float = 600.0

@@ -13,6 +13,7 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     activations/<step>        outputs of the layers in the first step
     evaluations.jsonl         results of evaluate(), one line each
     evaluations/<step>.npz    what an original's checkpoint held that was evaluated
+    stand_in.json             what was put in the place of a TPU
     mutant.json               the known mistake that the plan asked for, and how often it was made
     calls.jsonl               how many steps were done before each call that trains, one line each
 
@@ -135,6 +136,14 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class StandIn:
+    """What a program asked for of a TPU (a TPUStrategy, a TPUEstimator), and how many CPUs it got instead."""
+
+    stands_for: str
+    cores: int
+
+
+@dataclass(frozen=True)
 class Recording:
     """Everything a run recorded. Step numbers are keys of ``states``, ``slots`` and ``gradients``.
 
@@ -150,7 +159,8 @@ class Recording:
     order of their calls. Keys are the layers' first weights, "name#2" for the second call of the same layer;
     outputs in loops or branches, outputs without effect on the loss and very large ones are left out.
     ``sources`` are lines of the user's files: "variable:<name>", "optimizer", "loss", "input", "train".
-    ``mutation`` counts the places that a mutant changed; None without a mutant.
+    ``mutation`` counts the places that a mutant changed; None without a mutant. ``replicas_of_batch``: a recorded
+    batch is that of so many replicas together. ``stand_in`` says what was put in the place of a TPU, None without.
     """
 
     program: str
@@ -177,6 +187,8 @@ class Recording:
     activations: dict[str, Array] = field(default_factory=dict)
     sources: dict[str, SourceLine] = field(default_factory=dict)
     mutation: int | None = None
+    replicas_of_batch: int = 1
+    stand_in: StandIn | None = None
 
 
 # -- packed tensors --
@@ -597,7 +609,17 @@ def read(record_dir: Path) -> Recording:
         activations=_activations(tasks),
         sources={what: SourceLine(path, int(line)) for what, (path, line) in program.get("sources", {}).items()},
         mutation=_mutation(tasks),
+        replicas_of_batch=int(program.get("replicas_of_batch", 1)),
+        stand_in=_stand_in(tasks),
     )
+
+
+def _stand_in(tasks: Mapping[str, Path]) -> StandIn | None:
+    for folder in tasks.values():
+        if (folder / "stand_in.json").exists():
+            found = _json(folder / "stand_in.json")
+            return StandIn(str(found["stands_for"]), int(found["cores"]))
+    return None
 
 
 def beginning(recording: Recording, steps: int) -> Recording:

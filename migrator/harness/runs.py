@@ -136,6 +136,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "evaluate_weights": None,
         "evaluation_control": False,
         "turns": False,
+        "tpu_cores": None,
         "mutant": None,
         **changes,
     }
@@ -165,7 +166,7 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
         case.args,
         shape,
         run_dir,
-        plan=plan_for(kind, run_dir, shape, **{"steps": case.steps, **plan}),
+        plan=plan_for(kind, run_dir, shape, **{"steps": case.steps, "tpu_cores": case.tpu_cores, **plan}),
         ready_timeout=case.ready_timeout,
         stall_timeout=case.stall_timeout,
         total_timeout=case.total_timeout,

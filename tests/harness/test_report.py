@@ -6,7 +6,7 @@ import io
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +19,9 @@ from migrator.harness import report
 from migrator.harness.cluster.launch import FAILURE_KINDS
 from migrator.harness.protocol import verdict
 from migrator.harness.protocol.results import Reason, Status
-from migrator.harness.recording import SourceLine
+from migrator.harness.recording import SourceLine, StandIn
 from migrator.harness.report import json_report, junit, terminal
-from migrator.harness.report.document import Report, plain
+from migrator.harness.report.document import Report, plain, stand_ins
 from migrator.harness.report.evidence import LONGEST_LINE, source
 
 REPORTS = {kind: make(kind) for kind in KINDS}
@@ -249,3 +249,22 @@ def test_variables_come_worst_first() -> None:
     assert ratios == sorted(ratios, reverse=True)
     assert {row["status"] for row in REPORTS["DIFFERENT"].document["variables"]} == {"outside"}
     assert {row["status"] for row in REPORTS["EQUIVALENT"].document["variables"]} == {"inside"}
+
+
+def test_a_stand_in_for_a_tpu_is_named_everywhere(tmp_path: Path) -> None:
+    original = replace(run(ORIGINAL), program="original", stand_in=StandIn("TPUEstimator", 1))
+    migrated = replace(original, program="migrated", stand_in=StandIn("TPUStrategy", 2))
+    found = stand_ins(original, migrated)
+    assert [(one["program"], one["stands_for"], one["cores"]) for one in found] == [
+        ("original", "TPUEstimator", 1),
+        ("migrated", "TPUStrategy", 2),
+    ]
+    assert stand_ins(run(ORIGINAL), None) == REPORTS["EQUIVALENT"].document["stand_in"] == []
+    made = Report({**REPORTS["EQUIVALENT"].document, "stand_in": found})
+    report.write(made, tmp_path)
+    assert report.load(tmp_path).document == made.document
+    console = Console(file=io.StringIO(), width=200)
+    terminal.show(made, console)
+    for text in (console.file.getvalue(), (tmp_path / "report.html").read_text()):  # type: ignore[attr-defined]
+        assert "a MirroredStrategy over 2 virtual CPUs; no TPU was there" in text
+        assert "use_tpu=False: on one CPU, with the global batch" in text

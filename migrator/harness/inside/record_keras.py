@@ -16,6 +16,7 @@ import batches
 import numpy as np
 import own_optimizers
 import parts
+import replicas
 import sources
 from batch_losses import BatchLosses
 from folder import OWN_DESCRIPTOR, REPLAY_DESCRIPTOR
@@ -267,30 +268,46 @@ class KerasRecorder(object):
         }
         if step.own is not None:
             self.traced["optimizer"] = own_optimizers.described(step.own)
+        strategy = model.distribute_strategy
+        shown = replicas.Shown(
+            loss=None if step.loss is None else tf.cast(step.loss, tf.float32),
+            rate=step.rate,
+            iteration=step.iteration,
+            data=data,
+            gradients=self.named_gradients(step),
+            activations=step.layers.activations(tf, graph, self.name_of, reached),
+        )
+        if replicas.local(strategy) > 1:
+            replicas.together(tf, shown, lambda whole: self.write_step(strategy, whole))
+        else:
+            self.write_step(strategy, shown)
+        return outputs
+
+    def write_step(self, strategy, shown):
+        """Writes what a step showed in all replicas of this process together."""
+        tf = self.tf
         stamp = tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
         fields = []
-        if step.loss is not None:
-            replicas = model.distribute_strategy.num_replicas_in_sync
-            loss = tf.cast(step.loss, tf.float32)
-            fields.append(("loss", loss * float(replicas) if replicas > 1 else loss))
-        if step.rate is not None:
-            fields.append(("learning_rate", step.rate))
+        if shown.loss is not None:
+            # What a replica minimises is divided by the number of all replicas.
+            workers = int(strategy.num_replicas_in_sync) // replicas.local(strategy)
+            fields.append(("loss", shown.loss * float(workers) if workers > 1 else shown.loss))
+        if shown.rate is not None:
+            fields.append(("learning_rate", shown.rate))
         header = {"fields": [name for name, _ in fields]}
         tensors = [tensor for _, tensor in fields]
         if self.plan.get("record_batches", True):
-            header["components"], described = batches.describe(tf, data)
+            header["components"], described = batches.describe(tf, shown.data)
             tensors += described
-            self.keep_batch(stamp, data, step.iteration)
+            self.keep_batch(stamp, shown.data, shown.iteration)
         tf.io.write_file(self.target("steps") + stamp, batches.pack(tf, header, tensors))
-        if self.state_steps and step.gradients:
-            number = step.iteration + 1
+        if self.state_steps and shown.gradients:
+            number = shown.iteration + 1
             wanted = tf.reduce_any(tf.equal(number, tf.constant(self.state_steps, number.dtype)))
-            tf.cond(wanted, lambda: self.write_gradients(step, number), lambda: tf.constant(False))
-        activations = step.layers.activations(tf, graph, self.name_of, reached)
-        if activations and step.iteration is not None and first_local_replica(tf, model.distribute_strategy):
-            first = tf.equal(step.iteration, 0)
-            tf.cond(first, lambda: self.write_activations(activations), lambda: tf.constant(False))
-        return outputs
+            tf.cond(wanted, lambda: self.write_gradients(shown.gradients, number), lambda: tf.constant(False))
+        if shown.activations and shown.iteration is not None:
+            first = tf.equal(shown.iteration, 0)
+            tf.cond(first, lambda: self.write_activations(shown.activations), lambda: tf.constant(False))
 
     def keep_batch(self, stamp, data, iteration):
         """Writes the batch itself, as long as all batches up to this one are no more than is to be kept."""
@@ -332,21 +349,26 @@ class KerasRecorder(object):
         tf.io.write_file(self.target("activations") + "%08d" % 1, pack_activations(tf, activations))
         return tf.constant(True)
 
-    def write_gradients(self, step, number):
+    def named_gradients(self, step):
+        """[(part of a variable, its whole gradient)] of a step; on replicas it is the sum of theirs already."""
         tf = self.tf
         by_variable = {id(part.variable): part for part in self.parts}
-        entries = []
-        tensors = []
-        for gradient, variable in step.gradients:
+        found = []
+        for gradient, variable in step.gradients or []:
             part = by_variable.get(id(variable))
             if part is None:
                 continue
             if isinstance(gradient, tf.IndexedSlices):
                 gradient = tf.math.unsorted_segment_sum(gradient.values, gradient.indices, part.shape[0])
-            entries.append({"name": part.name, "offset": part.offset, "whole": part.whole})
-            tensors.append(gradient)
+            found.append((part, gradient))
+        return found
+
+    def write_gradients(self, gradients, number):
+        tf = self.tf
+        entries = [{"name": part.name, "offset": part.offset, "whole": part.whole} for part, _ in gradients]
         name = tf.strings.as_string(number, width=8, fill="0")
-        tf.io.write_file(self.target("gradients") + name, batches.pack(tf, {"parts": entries}, tensors))
+        packed = batches.pack(tf, {"parts": entries}, [gradient for _, gradient in gradients])
+        tf.io.write_file(self.target("gradients") + name, packed)
         return tf.constant(True)
 
     def saw_gradient_call(self, target):
@@ -441,7 +463,9 @@ class KerasRecorder(object):
             "regularizers": len(losses),
             "regularization": float(total) if losses else None,
             "sources": self.source_lines(model),
-            "replicas": int(strategy.num_replicas_in_sync),
+            # A stand-in for a TPU is looked at as a whole: one device, which the original ran on.
+            "replicas": 1 if replicas.is_stand_in(strategy) else int(strategy.num_replicas_in_sync),
+            "replicas_of_batch": 1 if replicas.is_stand_in(strategy) else replicas.local(strategy),
             "gradients": "summed",
             # Until a train step was traced.
             "update_ops": 0,
@@ -798,17 +822,6 @@ def install(plan, folder):
     parts.wrap(tf.compat.v1.nn, "dropout", recorder.dropout_function)
     patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
     _patch_sidecar(base, recorder)
-
-
-def first_local_replica(tf, strategy):
-    """Whether what is being traced is the first of the replicas of its process."""
-    context = tf.distribute.get_replica_context()
-    if context is None:
-        return True
-    workers = getattr(strategy.extended, "_num_workers", 1) if strategy.extended._in_multi_worker_mode() else 1
-    local = max(1, int(strategy.num_replicas_in_sync) // workers)
-    number = tf.get_static_value(context.replica_id_in_sync_group)
-    return number is None or int(number) % local == 0
 
 
 def _patch_layers(base, recorder):

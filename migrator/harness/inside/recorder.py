@@ -19,7 +19,9 @@ SIBLINGS = (
     "record_keras",
     "record_keras3",
     "redirect",
+    "replicas",
     "sources",
+    "tpu_stand_in",
     "tracing",
     "turns",
 )
@@ -75,6 +77,7 @@ def install(plan):
     - ``pin_dropout``: dropout lets its input through
     - ``turns``: the trainers of parameter servers step one after another, and the numbers of states and
       gradients are those of all their steps
+    - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None
     - ``mutant``: a known mistake to make in a Keras program while it runs, or None
 
     The program kind is ``plan["program"]`` ("original" or "migrated") when given; else a process that was
@@ -91,6 +94,7 @@ def install(plan):
             sys.path.remove(HERE)
     program = plan.get("program") or ("migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original")
     folder = modules["folder"].TaskFolder(plan, program)
+    modules["tpu_stand_in"].install(plan, folder, program)
     kind = "record_estimator"
     if program != "original":
         kind = "record_keras3" if is_keras3(importlib.import_module("tensorflow")) else "record_keras"

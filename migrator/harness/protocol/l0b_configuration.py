@@ -176,8 +176,8 @@ def _global_size(recording: Recording) -> int | None:
     if not sizes or recording.replicas <= 1:
         # Asynchronous trainers update one by one.
         return sizes[0] if len(set(sizes)) == 1 else None
-    # Of the replicas of one process, which are alike, the batch of one is recorded.
-    local, rest = divmod(recording.replicas, len(sizes))
+    # Of the replicas of an original's process, which are alike, the batch of one is recorded.
+    local, rest = divmod(recording.replicas, len(sizes) * recording.replicas_of_batch)
     return None if rest else sum(sizes) * local
 
 

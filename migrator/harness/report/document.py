@@ -320,6 +320,7 @@ def _not_shown(
     levels: Sequence[LevelResult],
     case: Mapping[str, Any],
     original: Recording | None,
+    migrated: Recording | None,
     verdict: Verdict,
     mutants: Sequence[MutantOutcome],
 ) -> list[str]:
@@ -342,12 +343,30 @@ def _not_shown(
         lines += _limits_of_data(original)
     if "L7" not in passed:
         lines.append("evaluation metrics: not compared")
+    if migrated is not None and migrated.stand_in is not None:
+        lines.append("TPUs: none ran; their numbers, their limits and their speed are another matter than a CPU's")
     lines.append("predictions, exported models and checkpoints: not compared")
     lines.append(
         "initial values: every compared run started from the original's; of the migrated program's own at most the "
         "distributions were compared"
     )
     return lines
+
+
+def stand_ins(original: Recording | None, migrated: Recording | None) -> list[Document]:
+    """What was put in the place of a TPU, by program; empty where none was asked for."""
+    found = []
+    for recording in (original, migrated):
+        if recording is None or recording.stand_in is None:
+            continue
+        asked, cores = recording.stand_in.stands_for, recording.stand_in.cores
+        if recording.program == "original":
+            said = f"the original's {asked} ran with use_tpu=False: on one CPU, with the global batch"
+        else:
+            cpus = "one virtual CPU" if cores == 1 else f"{cores} virtual CPUs"
+            said = f"the migrated program's {asked} was a stand-in, a MirroredStrategy over {cpus}; no TPU was there"
+        found.append({"program": recording.program, "stands_for": asked, "cores": cores, "said": said})
+    return found
 
 
 def command_words(case: Mapping[str, Any]) -> list[str]:
@@ -428,6 +447,7 @@ def build(
                     "steps": case["steps"],
                 },
                 "environment": _environment(environments),
+                "stand_in": stand_ins(original, migrated),
                 "cluster": {
                     "original": case["cluster"],
                     "migrated": case["migrated_cluster"],
@@ -457,7 +477,7 @@ def build(
                 "seeds": list(seeds),
                 "evaluations": evidence.evaluations(evaluations, _metric_noise(original, replicates, limits)),
                 "baseline": None,
-                "not_shown": _not_shown(levels, case, original, verdict, mutants),
+                "not_shown": _not_shown(levels, case, original, migrated, verdict, mutants),
                 "processes": _processes(runs),
                 "runs": [
                     {

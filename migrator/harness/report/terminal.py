@@ -217,6 +217,8 @@ def show(report: Report, console: Console, paths: Mapping[str, Path] | None = No
     console.print()
     icon, style = ICONS[document["verdict"]], STYLES[document["verdict"]]
     console.print(Text.assemble((f"{icon} {document['verdict']}", style), ": ", clean(document["summary"]), "."))
+    for one in document.get("stand_in", []):
+        console.print(_line(f"Stand-in: {one['said']}.", "yellow"))
     if document["remedy"] is not None:
         for line in _remedy(document["remedy"]):
             console.print(line)

@@ -1,0 +1,71 @@
+"""Several replicas in one process: what each shows of a step, put together to what one device would have shown."""
+
+# What a stand-in for another strategy bears as a mark.
+STAND_IN = "_tf_migrate_stand_in"
+
+
+def is_stand_in(strategy):
+    """Whether a strategy stands in for one that this machine has no devices for."""
+    return getattr(strategy, STAND_IN, False)
+
+
+def local(strategy):
+    """How many of a strategy's replicas this process has."""
+    count = int(strategy.num_replicas_in_sync)
+    if not strategy.extended._in_multi_worker_mode():
+        return count
+    return max(1, count // max(1, int(getattr(strategy.extended, "_num_workers", 1))))
+
+
+class Shown(object):
+    """What a step of training shows, at tracing time.
+
+    ``loss`` is what is minimised here, ``gradients`` are [(part, tensor)], summed over all replicas already, and
+    ``activations`` are [(name, tensor)].
+    """
+
+    def __init__(self, loss, rate, iteration, data, gradients, activations):
+        self.loss = loss
+        self.rate = rate
+        self.iteration = iteration
+        self.data = data
+        self.gradients = gradients
+        self.activations = activations
+
+
+def together(tf, shown, write):
+    """Calls ``write`` once, with what all replicas of this process show: each calls this at the same place."""
+    leaves = tf.nest.flatten(shown.data)
+
+    def merge(strategy, given):
+        def every(value):
+            return strategy.experimental_local_results(value)
+
+        def joined(value):
+            values = every(value)
+            if len(values) == 1 or getattr(values[0], "shape", None) is None or values[0].shape.rank == 0:
+                return values[0]
+            if isinstance(values[0], tf.SparseTensor):
+                return tf.sparse.concat(0, values)
+            return tf.concat(values, 0)
+
+        write(
+            Shown(
+                loss=None if shown.loss is None else tf.add_n(list(every(given["loss"]))),
+                rate=None if shown.rate is None else every(given["rate"])[0],
+                iteration=None if shown.iteration is None else every(given["iteration"])[0],
+                data=tf.nest.pack_sequence_as(shown.data, [joined(leaf) for leaf in given["data"]]),
+                gradients=[(part, every(g)[0]) for (part, _), g in zip(shown.gradients, given["gradients"])],
+                activations=[(name, joined(a)) for (name, _), a in zip(shown.activations, given["activations"])],
+            )
+        )
+
+    given = {
+        "loss": shown.loss,
+        "rate": shown.rate,
+        "iteration": shown.iteration,
+        "data": leaves,
+        "gradients": [gradient for _, gradient in shown.gradients],
+        "activations": [tensor for _, tensor in shown.activations],
+    }
+    tf.distribute.get_replica_context().merge_call(merge, args=(given,))

@@ -1,0 +1,120 @@
+"""Stands in for a TPU where there is none: names, places and strategies of TPUs mean processors of this machine.
+
+A migrated program runs unchanged: its resolver finds a TPU of some cores, to connect and to initialize does nothing,
+and its TPUStrategy is a MirroredStrategy over as many virtual CPUs. An original runs as with ``use_tpu=False``: one
+processor, which takes the global batch. Both tell the record folder that they did (``stand_in.json``).
+"""
+
+import contextlib
+import importlib
+
+from parts import wrap
+from replicas import STAND_IN
+
+_PLACES = ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1")
+_RESOLVERS = (
+    "tensorflow.python.distribute.cluster_resolver.tpu.tpu_cluster_resolver",
+    "tensorflow.python.distribute.cluster_resolver.tpu_cluster_resolver",
+)
+
+
+def install(plan, folder, program):
+    """Obeys ``plan["tpu_cores"]``, the number of virtual CPUs for a migrated program; None: no stand-in."""
+    cores = plan.get("tpu_cores")
+    if not cores:
+        return
+    _patch_resolvers(cores)
+    if program == "original":
+        _patch_estimator(folder)
+    else:
+        _patch_strategies(importlib.import_module("tensorflow"), cores, folder)
+
+
+def _modules(names):
+    found = []
+    for name in names:
+        with contextlib.suppress(ImportError):
+            found.append(importlib.import_module(name))
+    return found
+
+
+def _patch_resolvers(cores):
+    """A resolver asks nobody, whatever TPU it is given."""
+
+    def create(self, tpu=None, zone=None, project=None, job_name="worker", *args, **kwargs):
+        self._tpu = tpu or "stand-in"
+        self.task_type = job_name
+        self.task_id = 0
+
+    def accelerators(self, *args, **kwargs):
+        return {"TPU": cores}
+
+    for module in _modules(_RESOLVERS):
+        kinds = [value for name, value in vars(module).items() if name.startswith("TPUClusterResolver")]
+        for kind in kinds:
+            kind.__init__ = create
+            kind.master = kind.get_master = lambda self, *args, **kwargs: ""
+            kind.cluster_spec = lambda self: None
+            kind.num_accelerators = accelerators
+            kind.environment = property(lambda self: "")
+            kind.connect = staticmethod(lambda tpu=None, zone=None, project=None, kind=kind: kind(tpu, zone, project))
+
+
+def _patch_strategies(tf, cores, folder):
+    """TPUStrategy, and the functions that come before it."""
+    device = tf.config.list_physical_devices("CPU")[0]
+    if cores > 1:
+        tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * cores)
+
+    def make(cls, *args, **kwargs):
+        folder.write_json("stand_in.json", {"stands_for": "TPUStrategy", "cores": cores})
+        strategy = tf.distribute.MirroredStrategy(["/cpu:%d" % number for number in range(cores)])
+        setattr(strategy, STAND_IN, True)
+        return strategy
+
+    module = importlib.import_module("tensorflow.python.distribute.tpu_strategy")
+    for name in ("TPUStrategy", "TPUStrategyV1", "TPUStrategyV2"):
+        kind = getattr(module, name, None)
+        if kind is not None:
+            kind.__new__ = make
+
+    def nothing(*args, **kwargs):
+        return None
+
+    for place in _modules(_PLACES):
+        for holder, name in (
+            (place.config, "experimental_connect_to_cluster"),
+            (place.config, "experimental_connect_to_host"),
+            (place.tpu.experimental, "initialize_tpu_system"),
+            (place.tpu.experimental, "shutdown_tpu_system"),
+        ):
+            if hasattr(holder, name):
+                setattr(holder, name, nothing)
+        for holder, name in (
+            (place.config, "list_logical_devices"),
+            (place.config.experimental, "list_logical_devices"),
+        ):
+            if hasattr(holder, name):
+                wrap(holder, name, _of_cpus)
+
+
+def _of_cpus(original, device_type=None):
+    """The virtual CPUs are the cores of the TPU."""
+    return original("CPU" if device_type == "TPU" else device_type)
+
+
+def _patch_estimator(folder):
+    """A TPUEstimator works without a TPU, and what its model_fn asks of other cores has its own value."""
+    estimator = importlib.import_module("tensorflow_estimator.python.estimator.tpu.tpu_estimator").TPUEstimator
+
+    def create(original, self, model_fn=None, model_dir=None, config=None, params=None, use_tpu=True, *args, **kwargs):
+        if use_tpu:
+            folder.write_json("stand_in.json", {"stands_for": "TPUEstimator", "cores": 1})
+        for name in ("_master", "_evaluation_master"):
+            if getattr(config, name, None):
+                setattr(config, name, "")  # the address of the TPU
+        return original(self, model_fn, model_dir, config, params, False, *args, **kwargs)
+
+    wrap(estimator, "__init__", create)
+    operations = importlib.import_module("tensorflow.python.tpu.ops.tpu_ops")
+    operations.cross_replica_sum = lambda x, *args, **kwargs: x
