@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.emit.beside import respelled
-from migrator.emit.driver import FileNames, choose_strategy, emit_driver, is_late, only_predicts, uses_of
+from migrator.emit.driver import FileNames, emit_driver, is_late, only_predicts, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.helper import emit_helper
 from migrator.emit.layout import statements
@@ -59,7 +59,9 @@ from migrator.rules.layers import runs_updates
 from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
 from migrator.rules.wrapped import check_not_wrapped
-from migrator.targets.setup import Strategy
+from migrator.targets.choosing import choose
+from migrator.targets.registry import AUTO, ONE_DEVICE, TARGETS
+from migrator.targets.target import Target
 
 _PART_OF_PROGRAMS = (
     "tf.estimator.Estimator",
@@ -103,7 +105,7 @@ def migrate_project(
     references = _references_to_models(project, everything, programs, places)
     for group in _groups(project, programs):
         texts_of_group, group_findings = _migrate_group(
-            project, group, Strategy(strategy), Style(style), blocked, references, everything, GENERATIONS[keras]
+            project, group, TARGETS[strategy], Style(style), blocked, references, everything, GENERATIONS[keras]
         )
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
@@ -383,7 +385,7 @@ class _Mentions(cst.CSTVisitor):
 def _migrate_group(
     project: Project,
     group: _Group,
-    asked: Strategy,
+    asked: Target,
     style: Style,
     blocked_files: Mapping[Path, Path],
     references: References,
@@ -420,7 +422,7 @@ def _migrate_group(
 def _without_the_blocked(
     project: Project,
     group: _Group,
-    asked: Strategy,
+    asked: Target,
     blocked_files: Mapping[Path, Path],
     references: References,
     everything: Everything,
@@ -526,7 +528,7 @@ class _GroupMigration:
         self,
         project: Project,
         group: _Group,
-        asked: Strategy,
+        asked: Target,
         blocked_files: Mapping[Path, Path],
         references: References,
         everything: Everything,
@@ -554,7 +556,7 @@ class _GroupMigration:
         }
         self.problems: dict[Path, list[Blocked]] = {path: [] for path in group.files}
         self.remarks: dict[Path, list[Blocked]] = {path: [*everything.remarks.get(path, [])] for path in group.files}
-        self.strategies: list[Strategy] = []
+        self.strategies: list[Target] = []
         self.drivers: list[TrainingProgram] = []
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
@@ -872,7 +874,7 @@ class _GroupMigration:
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
             self.plan.add(self.project, scope, function.body.names, calls)
             check_layer_names(self.project, scope, calls)
-            replicas = any(self._strategy(p).mirrored_workers for p in sharing)
+            replicas = any(self._strategy(p).in_step for p in sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
@@ -908,19 +910,20 @@ class _GroupMigration:
         strategy = self._strategy(program)
         return replace(
             self.training[program.model_file.path],
-            per_replica=strategy is Strategy.MULTI_WORKER_MIRRORED and not self.keras.clips_per_replica,
+            per_replica=strategy.in_step and not strategy.parameter_servers and not self.keras.clips_per_replica,
         )
 
-    def _strategy(self, program: TrainingProgram) -> Strategy:
+    def _strategy(self, program: TrainingProgram) -> Target:
         """The strategy of a program. Raises Blocked (TFM704, TFM872)."""
         if program.model.ready and self.keras.number == 3:
             message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
             raise Blocked("TFM870", program.place.call, message)
-        strategy = choose_strategy(program, self.asked)
-        if self.keras.fits_on_clusters or not strategy.cluster:
+        strategy = choose(program, self.asked)
+        if self.keras.fits_on_clusters or strategy.fits_on_keras3:
             return strategy
-        if strategy is not Strategy.AUTO:
-            raise Blocked("TFM872", program.place.call, "Keras 3 fits on no cluster: leave `--keras 3` out")
+        if strategy is not AUTO:
+            message = f"this program was not tried on Keras 3 under the {strategy.word} strategy: leave `--keras 3` out"
+            raise Blocked("TFM872", program.place.call, message)
         if any("TF_CONFIG" in file.text for file in self.group.files.values()):
             message = "the program reads or writes TF_CONFIG, and Keras 3 fits on no cluster: leave `--keras 3` out"
             raise Blocked("TFM872", program.place.call, message)
@@ -928,7 +931,7 @@ class _GroupMigration:
         remark = Blocked("TFM873", program.place.call, message)
         if remark not in self.remarks[program.file.path]:
             self.remarks[program.file.path].append(remark)
-        return Strategy.ONE_DEVICE
+        return ONE_DEVICE
 
     def _inputs(self, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
         rewriter = self.rewriters[path]
@@ -1102,7 +1105,7 @@ class _GroupMigration:
         changes.needs |= driver.needs
         for changes_of_file in self.changes.values():
             changes_of_file.keras = self.keras  # whichever module is imported first must choose
-            changes_of_file.on_cluster |= strategy.cluster
+            changes_of_file.on_cluster |= strategy.reads_cluster
         self.remarks[file.path] += driver.remarks
         if strategy.parameter_servers and emitted is not None:
             self.remarks[file.path].append(
@@ -1154,7 +1157,7 @@ class _GroupMigration:
         for where, remark in made.remarks:
             self.remarks.setdefault(where.path, []).append(remark)
 
-    def _partitioner(self, program: TrainingProgram, emitted: EmittedModel, strategy: Strategy) -> str | None:
+    def _partitioner(self, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> str | None:
         own = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))
         found = [*((program.model_file, node, text) for node, text in own), *self.partitioners]
         if not found:
@@ -1250,7 +1253,7 @@ class _MappedMigration(_GroupMigration):
         self,
         project: Project,
         group: _Group,
-        asked: Strategy,
+        asked: Target,
         blocked_files: Mapping[Path, Path],
         references: References,
         everything: Everything,
@@ -1262,13 +1265,13 @@ class _MappedMigration(_GroupMigration):
         self.unread: dict[cst.FunctionDef, tuple[Blocked, ...]] = {}
         self.trained_by_themselves: set[cst.FunctionDef] = set()
 
-    def _strategy(self, program: TrainingProgram) -> Strategy:
+    def _strategy(self, program: TrainingProgram) -> Target:
         strategy = super()._strategy(program)
-        if program.model_fn in self.trained_by_themselves and strategy.cluster:
-            if strategy is not Strategy.AUTO:
+        if program.model_fn in self.trained_by_themselves and not strategy.alone:
+            if strategy is not AUTO:
                 message = "a train_op of the program's own trains on one device only"
                 raise Blocked("TFM422", program.place.call, message)
-            return Strategy.ONE_DEVICE
+            return ONE_DEVICE
         return strategy
 
     def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:

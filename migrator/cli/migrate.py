@@ -15,11 +15,11 @@ import click
 from migrator.cli.program import DefaultCommand
 from migrator.findings import Finding
 from migrator.report.outcome import ExitCode, FileOutcome, Outcome
+from migrator.targets import STRATEGIES
 
 if TYPE_CHECKING:
     from migrator.source.reading import Source
 
-STRATEGIES = ("auto", "one-device", "parameter-server", "multi-worker-mirrored")
 STYLES = ("auto", "native", "mapped")
 KERAS = ("2", "3")
 STDIN = Path("<stdin>")
@@ -65,7 +65,8 @@ class _Rewritten:
     type=click.Choice(STRATEGIES),
     default="auto",
     show_default=True,
-    help="The tf.distribute strategy of the new programs; auto takes what TF_CONFIG asks for when they run.",
+    help="The tf.distribute strategy of the new programs; auto takes that of the RunConfig, or what TF_CONFIG asks for "
+    "when they run.",
 )
 @click.option(
     "--style",

@@ -30,17 +30,14 @@ from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
-from migrator.targets import cluster, one_device, setup
+from migrator.targets import setup
+from migrator.targets.choosing import strategy_arguments
 from migrator.targets.plan import TrainingPlan, as_argument, primary, restore
-from migrator.targets.setup import Strategy
+from migrator.targets.registry import LOOPS
+from migrator.targets.target import Target
 
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
 _MODES = {"train": "train", "evaluate": "eval", "predict": "infer"}
-_MIRRORED = (
-    "tf.distribute.experimental.MultiWorkerMirroredStrategy",
-    "tf.distribute.MultiWorkerMirroredStrategy",
-    "tf.contrib.distribute.CollectiveAllReduceStrategy",
-)
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class EmittedDriver:
     helpers: tuple[str, ...]
     needs: frozenset[str]
     remarks: tuple[Blocked, ...]
-    strategy: Strategy
+    target: Target
 
 
 @dataclass
@@ -72,52 +69,13 @@ class FileNames:
         return name
 
 
-def choose_strategy(program: TrainingProgram, asked: Strategy) -> Strategy:
-    """The strategy of a program: the one asked for, else what its RunConfig and its driver say."""
-    distribute = program.config.get("train_distribute")
-    mirrored = False
-    if distribute is not None:
-        function = distribute.func if isinstance(distribute, cst.Call) else distribute
-        if isinstance(distribute, cst.Name):
-            value = program.file.constants.get(distribute.value)
-            function = value.func if isinstance(value, cst.Call) else function
-        if program.file.imports.resolve(function) not in _MIRRORED:
-            raise Blocked(
-                "TFM704",
-                distribute,
-                "this train_distribute strategy is not carried over yet: leave it out to train on one device",
-            )
-        if isinstance(distribute, cst.Name) or (isinstance(distribute, cst.Call) and distribute.args):
-            raise Blocked("TFM704", distribute, "give the strategy in the RunConfig, without arguments")
-        mirrored = True
-    if program.uses and (asked in (Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER_MIRRORED) or mirrored):
-        if asked is not Strategy.ONE_DEVICE:
-            use = program.uses[0]
-            message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"
-            raise Blocked("TFM704", use.place.call, message)
-    if any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
-        if asked not in (Strategy.AUTO, Strategy.ONE_DEVICE) or mirrored:
-            message = "a hook ends the training: on a cluster every worker would have to stop after the same step"
-            raise Blocked("TFM704", program.place.call, message)
-        return Strategy.ONE_DEVICE
-    if program.model.ready:
-        if asked not in (Strategy.AUTO, Strategy.ONE_DEVICE) or mirrored:
-            raise Blocked("TFM704", program.place.call, "a model that is there already is trained on one device only")
-        return Strategy.ONE_DEVICE
-    if asked is not Strategy.AUTO:
-        return asked
-    if mirrored:
-        return Strategy.MULTI_WORKER_MIRRORED
-    return Strategy.AUTO if program.train_and_evaluate is not None else Strategy.ONE_DEVICE
-
-
-def is_late(program: TrainingProgram, strategy: Strategy) -> bool:
+def is_late(program: TrainingProgram, target: Target) -> bool:
     """Whether a model in the mapped form is given its variables before each of its uses.
 
     That is so where some of them depend on a condition, which may hold for the data too that tell the shapes, and for
     what the model_fn needs in order to train.
     """
-    if strategy.cluster or program.train_and_evaluate is not None or program.lent or program.handed is not None:
+    if not target.alone or program.train_and_evaluate is not None or program.lent or program.handed is not None:
         return False
     if program.warm_start is not None or program.model.ready or any(use.method not in _MODES for use in program.uses):
         return False
@@ -133,7 +91,7 @@ def emit_driver(
     project: Project,
     program: TrainingProgram,
     rewriter: Rewriter,
-    strategy: Strategy,
+    target: Target,
     partitioner: str | None,
     has_predictor: bool,
     predictions_are_dicts: bool,
@@ -156,7 +114,7 @@ def emit_driver(
         project,
         program,
         rewriter,
-        strategy,
+        target,
         partitioner,
         has_predictor,
         predictions_are_dicts,
@@ -187,7 +145,7 @@ class _Emitter:
         project: Project,
         program: TrainingProgram,
         rewriter: Rewriter,
-        strategy: Strategy,
+        target: Target,
         partitioner: str | None,
         has_predictor: bool,
         predictions_are_dicts: bool,
@@ -204,7 +162,7 @@ class _Emitter:
         self.program = program
         self.file = program.file
         self.rewriter = rewriter
-        self.strategy = strategy
+        self.target = target
         self.partitioner = partitioner
         self.has_predictor = has_predictor
         self.predictions_are_dicts = predictions_are_dicts
@@ -217,8 +175,9 @@ class _Emitter:
         self.file_names = names
         self.helpers: list[str] = []
         self.names = {wanted: self._free(wanted) for wanted in ("resolver", "strategy", "checkpoint", "steps")}
-        if strategy.cluster:
-            self._helper("make_strategy", lambda name: setup.make_strategy(name, strategy, partitioner, self.indent))
+        make_strategy = target.helper
+        if make_strategy is not None:
+            self._helper("make_strategy", lambda name: make_strategy(name, partitioner, self.indent))
         labelled = program.train_and_evaluate is not None or any(
             use.method in ("train", "evaluate") for use in program.all_uses
         )
@@ -278,22 +237,21 @@ class _Emitter:
                 "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
             )
             self.remarks.append(Blocked("TFM850", program.place.call, message))
-        if both is not None and self.strategy.cluster and plan.model_dir is None:
+        if both is not None and self.target.reads_cluster and plan.model_dir is None:
             self.remarks.append(
                 Blocked(
                     "TFM112", program.place.call, "without a model_dir an evaluator task has no checkpoints; it ends"
                 )
             )
-        if both is not None and self.strategy.cluster:
+        if both is not None and self.target.reads_cluster:
             for use in program.all_uses:
                 message = (
                     f"on a cluster every task runs this `{use.method}` after train_and_evaluate; it is untried there"
                 )
                 self.remarks.append(Blocked("TFM704", use.place.call, message))
         if both is not None:
-            target = cluster if self.strategy.cluster else one_device
             assert both.place.statement is not None
-            replaced[both.place.statement] = self._parsed(target.train_and_evaluate(plan))
+            replaced[both.place.statement] = self._parsed(plan.loop.train_and_evaluate(plan))
         if both is not None and both.exporters:
             assert both.place.statement is not None
             replaced[both.place.statement] += self._parsed("\n".join(self._exporters(both, plan)) + "\n")
@@ -326,7 +284,7 @@ class _Emitter:
             tuple(self.helpers),
             self._needs(plan),
             tuple(self.remarks),
-            self.strategy,
+            self.target,
         )
 
     def _needs(self, plan: TrainingPlan) -> frozenset[str]:
@@ -545,7 +503,8 @@ class _Emitter:
         else:
             self.model_dir_line = None
         plan = TrainingPlan(
-            strategy=self.strategy,
+            target=self.target,
+            loop=LOOPS["fit"],
             model=self.model,
             resolver=self.names["resolver"],
             strategy_name=self.names["strategy"],
@@ -560,6 +519,8 @@ class _Emitter:
             model_dir=model_dir,
             again=self._trains_again(),
             keras=self.keras,
+            make_strategy=self.names.get("make_strategy", ""),
+            devices=self._devices(),
         )
         if both is None:
             every = program.config.get("save_checkpoints_steps")
@@ -590,6 +551,11 @@ class _Emitter:
             )
             raise Blocked("TFM162", both.place.call, message)
         return plan
+
+    def _devices(self) -> str:
+        """What the strategy is given, as the RunConfig gave it."""
+        given = strategy_arguments(self.program, self.target)
+        return ", ".join(f"{name}={self._text(value)}" for name, value in given.items())
 
     def _callbacks(self, arguments: Mapping[str, cst.BaseExpression]) -> tuple[str, ...]:
         """The elements of the list of callbacks that a call's hooks have become."""
@@ -771,15 +737,12 @@ class _Emitter:
         arguments = self._model_arguments(inputs)
         target = f"{self.model}, {self.names['predictor']}" if self.has_predictor and not self.mapped else self.model
         head = f"{target} = {self._text(program.model.callee)}"
-        if not self.strategy.cluster:
-            lines.append(call(head, arguments, self.indent, 0))
+        made = self.target.set_up(plan)
+        if made:
+            scope = f"with {plan.strategy_name}.scope():"
+            lines += [*made, scope, self.indent + call(head, arguments, self.indent, 1)]
         else:
-            lines += [
-                f"{plan.resolver} = tf.distribute.cluster_resolver.TFConfigClusterResolver()",
-                f"{plan.strategy_name} = {self.names['make_strategy']}({plan.resolver})",
-                f"with {plan.strategy_name}.scope():",
-                self.indent + call(head, arguments, self.indent, 1),
-            ]
+            lines.append(call(head, arguments, self.indent, 0))
         lines += self._warm_start()
         after: list[str] = []
         if program.train_and_evaluate is None and plan.model_dir is not None and not self.late:
@@ -906,10 +869,10 @@ class _Emitter:
         begin = self._begin(use, plan) if self.late else []
         if not is_none(max_steps):
             assert max_steps is not None
-            lines = one_device.fit(plan, dataset, self._text(max_steps), absolute=True)
+            lines = plan.loop.train(plan, dataset, self._text(max_steps), True)
         else:
             text = None if is_none(steps) else self._text(steps)  # type: ignore[arg-type]
-            lines = one_device.fit(plan, dataset, text, absolute=False)
+            lines = plan.loop.train(plan, dataset, text, False)
         replaced[statement] = self._parsed("\n".join([*begin, *lines]) + "\n")
 
     # -- exports ---------------------------------------------------------------------------------------------------
@@ -933,14 +896,14 @@ class _Emitter:
                 raise Blocked("TFM142", exporter.call, "exporters write below the `model_dir`: give the Estimator one")
             if exporter.kind == "Best" and plan.period is not None:
                 raise Blocked("TFM142", exporter.call, "which of several evaluations is the best is not looked for")
-            if exporter.kind != "Final" and (plan.period is not None or self.strategy.cluster):
+            if exporter.kind != "Final" and (plan.period is not None or self.target.reads_cluster):
                 message = f"the {exporter.kind}Exporter writes once, when the training is over"
                 self.remarks.append(Blocked("TFM143", exporter.call, message))
             folder = f'os.path.join({plan.model_dir}, "export", {self._text(exporter.name)})'
             arguments = [self.names["predictor"], self._text(exporter.serving), folder]
-            depth = 1 if self.strategy.cluster else 0
+            depth = 1 if self.target.reads_cluster else 0
             lines.append(self.indent * depth + call(self.names["export_model"], arguments, self.indent, depth))
-        if self.strategy.cluster:
+        if self.target.reads_cluster:
             evaluates = f'{plan.resolver}.task_type == "evaluator" or not {plan.resolver}.cluster_spec().jobs'
             lines.insert(0, f"if {evaluates}:")
         return lines
@@ -1101,7 +1064,6 @@ __all__ = [
     "EmittedDriver",
     "FileNames",
     "ParsedFile",
-    "choose_strategy",
     "emit_driver",
     "only_predicts",
     "session_lines",

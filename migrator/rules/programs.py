@@ -208,9 +208,9 @@ split. The partitioner is left out; the numbers do not change.
         "a distribution strategy that is not carried over",
         Severity.MANUAL,
         """
-`RunConfig(train_distribute=...)` may be MultiWorkerMirroredStrategy (or contrib's CollectiveAllReduceStrategy) without
-arguments. The other strategies are not carried over yet. On a cluster only `train_and_evaluate` is: plain `train`,
-`evaluate` and `predict` run on one device.
+`RunConfig(train_distribute=...)` may be one of TensorFlow's strategies, made in the RunConfig: MirroredStrategy and
+CentralStorageStrategy with their devices, the others without arguments. On a cluster only `train_and_evaluate` is
+carried over: plain `train`, `evaluate` and `predict` run on one device, or on the devices of one machine.
 """,
     ),
     Rule(

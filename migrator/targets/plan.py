@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrator.emit.layout import bracket, call
 from migrator.rules.generation import KERAS_2, Keras
-from migrator.targets.setup import Strategy
+from migrator.targets.target import Loop, Target
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,12 @@ class TrainingPlan:
     and an evaluation after it, as the Estimator had. `callbacks` are the elements of the list of the training's, and
     `eval_callbacks` those of the evaluation's. `checkpoint` is
     the name of the newest checkpoint, or on Keras 3 (whose own checkpoints of weights cannot be found by their number)
-    that of the manager of checkpoints.
+    that of the manager of checkpoints. `make_strategy` is the name of the target's helper, and `devices` what the
+    strategy is given for its devices ("": it finds them).
     """
 
-    strategy: Strategy
+    target: Target
+    loop: Loop
     model: str
     resolver: str
     strategy_name: str
@@ -41,6 +43,8 @@ class TrainingPlan:
     callbacks: tuple[str, ...] = ()
     eval_callbacks: tuple[str, ...] = ()
     keras: Keras = KERAS_2
+    make_strategy: str = ""
+    devices: str = ""
 
     @property
     def resumes(self) -> bool:
@@ -72,7 +76,7 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
 
 def without_servers(plan: TrainingPlan, callbacks: Sequence[str]) -> list[str]:
     """Callbacks of a training: none on parameter servers, where Keras refuses those that act on batches."""
-    if not callbacks or not plan.strategy.parameter_servers:
+    if not callbacks or not plan.target.parameter_servers:
         return list(callbacks)
     given = callbacks[0][1:] if len(callbacks) == 1 and callbacks[0].startswith("*") else f"[{', '.join(callbacks)}]"
     return [f'*([] if "ps" in {plan.resolver}.cluster_spec().jobs else {given})']

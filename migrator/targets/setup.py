@@ -1,68 +1,10 @@
-"""The functions that a migrated program gets beside its own: its strategy, its inputs, its predictions."""
+"""The functions that a migrated program gets beside its own: its inputs, its predictions, its exports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
 from migrator.emit.layout import call
-
-
-class Strategy(Enum):
-    """What the migrated program runs on. AUTO decides when the program starts, by TF_CONFIG."""
-
-    AUTO = "auto"
-    ONE_DEVICE = "one-device"
-    PARAMETER_SERVER = "parameter-server"
-    MULTI_WORKER_MIRRORED = "multi-worker-mirrored"
-
-    @property
-    def parameter_servers(self) -> bool:
-        """Whether the program may run on parameter servers."""
-        return self in (Strategy.AUTO, Strategy.PARAMETER_SERVER)
-
-    @property
-    def mirrored_workers(self) -> bool:
-        """Whether the program may run on mirrored workers."""
-        return self in (Strategy.AUTO, Strategy.MULTI_WORKER_MIRRORED)
-
-    @property
-    def cluster(self) -> bool:
-        """Whether the program reads TF_CONFIG."""
-        return self is not Strategy.ONE_DEVICE
-
-
-def make_strategy(name: str, strategy: Strategy, partitioner: str | None, indent: str) -> str:
-    """The function that returns the strategy of the cluster in TF_CONFIG, as source text."""
-    served = " A worker or ps serves the coordinator and never returns." if strategy.parameter_servers else ""
-    lines = [
-        f"def {name}(resolver):",
-        f'{indent}"""Returns the strategy for the cluster in TF_CONFIG.{served}"""',
-        f"{indent}cluster = resolver.cluster_spec()",
-        f'{indent}if not cluster.jobs or resolver.task_type == "evaluator":',
-        f"{indent * 2}return tf.distribute.get_strategy()",
-    ]
-    mirrored = "return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)"
-    if strategy is Strategy.MULTI_WORKER_MIRRORED:
-        return "\n".join([*lines, f"{indent}{mirrored}"]) + "\n"
-    if strategy is Strategy.AUTO:
-        lines += [f'{indent}if "ps" not in cluster.jobs:', f"{indent * 2}{mirrored}"]
-    server = call(
-        "tf.distribute.Server",
-        ["cluster", "job_name=resolver.task_type", "task_index=resolver.task_id"],
-        indent,
-        2,
-        ".join()",
-    )
-    arguments = ["resolver"]
-    if partitioner is not None:
-        arguments.append(f"variable_partitioner={partitioner}")
-    lines += [
-        f'{indent}if resolver.task_type in ("worker", "ps"):',
-        f"{indent * 2}{server}",
-        indent + call("return tf.distribute.ParameterServerStrategy", arguments, indent, 1),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def make_inputs(name: str, indent: str, labelled: bool = True, named: bool = False) -> str:

@@ -1,12 +1,10 @@
-"""A cluster in TF_CONFIG: parameter servers or mirrored workers, with an evaluator task."""
+"""Training by `Model.fit` on a cluster in TF_CONFIG: parameter servers or mirrored workers, with an evaluator task."""
 
 from __future__ import annotations
 
 from migrator.emit.layout import call
 from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluation, of_tensorflow1, primary, restore
-from migrator.targets.setup import Strategy
 
-_PER_REPLICA = "# Every worker draws batches of its own: the batch size is per replica, as an Estimator's is."
 _DEPTH = 1  # training stands in the else of the evaluator's branch
 
 
@@ -31,31 +29,26 @@ def _train(plan: TrainingPlan) -> list[str]:
         repeat = ".repeat()"
         spec = f"{plan.resolver}.cluster_spec()"
         lines.append(f"{plan.steps} = sum(1 for _ in {plan.train_dataset})")
-        if plan.strategy is Strategy.AUTO:
-            lines.append(f'if "ps" in {spec}.jobs:')
-            lines.append(f'{plan.indent}{plan.steps} *= {spec}.num_tasks("worker")  # each passes over the data once')
-        elif plan.strategy is Strategy.PARAMETER_SERVER:
-            lines.append(f"if {spec}.jobs:")
+        if plan.target.parameter_servers:
+            lines.append(f'if "ps" in {spec}.jobs:' if plan.target.mirrored_workers else f"if {spec}.jobs:")
             lines.append(f'{plan.indent}{plan.steps} *= {spec}.num_tasks("worker")  # each passes over the data once')
     elif plan.resumes:
         lines.append(f"{plan.steps} = {primary(plan.max_steps)} - {plan.model}.optimizer.iterations.numpy()")
     guarded = plan.max_steps is not None and plan.resumes
     inner = _DEPTH + 1 if guarded else _DEPTH
     steps = plan.max_steps if plan.max_steps is not None and not guarded else plan.steps
-    arguments = [*_dataset(plan, repeat, inner), f"steps_per_epoch={steps}"]
+    arguments = [_dataset(plan, repeat, inner), f"steps_per_epoch={steps}"]
     arguments += callbacks_argument(plan, "ckpt", inner)
     train = call(f"{plan.model}.fit", arguments, plan.indent, inner)
     return [*lines, f"if {plan.steps} > 0:", plan.indent + train] if guarded else [*lines, train]
 
 
-def _dataset(plan: TrainingPlan, repeat: str, depth: int) -> list[str]:
-    comment = f"{_PER_REPLICA}\n{plan.indent * (depth + 1)}"
-    dataset = f"{primary(plan.train_dataset)}{repeat}" if repeat else plan.train_dataset
-    return [f"{comment}tf.keras.utils.experimental.DatasetCreator(lambda context: {dataset})"]
+def _dataset(plan: TrainingPlan, repeat: str, depth: int) -> str:
+    return plan.target.feed(plan, f"{primary(plan.train_dataset)}{repeat}" if repeat else plan.train_dataset, depth)
 
 
 def _periods(plan: TrainingPlan) -> list[str]:
-    arguments = [*_dataset(plan, "", _DEPTH), f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
+    arguments = [_dataset(plan, "", _DEPTH), f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
     if plan.resumes:
         arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
     arguments += callbacks_argument(plan, "ckpt-{epoch}", _DEPTH, plan.eval_callbacks)

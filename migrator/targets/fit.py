@@ -1,0 +1,56 @@
+"""Training by `Model.fit`, in one process or by the tasks of a cluster."""
+
+from __future__ import annotations
+
+from migrator.emit.layout import call
+from migrator.targets import fit_on_cluster
+from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluation, primary, restore
+from migrator.targets.target import Loop
+
+
+def train_and_evaluate(plan: TrainingPlan) -> str:
+    """The statements that replace train_and_evaluate, as source text at depth 0."""
+    if plan.target.reads_cluster:
+        return fit_on_cluster.train_and_evaluate(plan)
+    lines = restore(plan) if plan.model_dir is not None else []
+    if plan.period is not None:
+        lines.append(call(f"{plan.model}.fit", _periods(plan), plan.indent, 0))
+        return "\n".join(lines) + "\n"
+    lines += train(plan, plan.train_dataset, plan.max_steps, absolute=True)
+    lines.append(evaluation(plan, 0))
+    return "\n".join(lines) + "\n"
+
+
+def _periods(plan: TrainingPlan, depth: int = 0) -> list[str]:
+    fed = plan.target.feed(plan, plan.train_dataset, depth)
+    arguments = [fed, f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
+    if plan.resumes:
+        arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
+    arguments += callbacks_argument(plan, "ckpt-{epoch}", depth, plan.eval_callbacks)
+    arguments.append(f"validation_data={plan.eval_dataset}")
+    return arguments
+
+
+def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -> list[str]:
+    """Lines that train on `steps` batches (None: all). Absolute steps count those of before."""
+    guarded = steps is not None and absolute and plan.resumes
+    depth = 1 if guarded else 0
+    limit = plan.steps if guarded else steps
+    if plan.target.creates:
+        # -1 is all of them; the steps of fit are those of all replicas together, as an Estimator's are.
+        arguments = [plan.target.feed(plan, dataset, depth), f"steps_per_epoch={-1 if limit is None else limit}"]
+    else:
+        arguments = [dataset if limit is None else f"{primary(dataset)}.take({limit})"]
+    arguments += callbacks_argument(plan, "ckpt", depth)
+    fit = call(f"{plan.model}.fit", arguments, plan.indent, depth)
+    if not guarded:
+        return [fit]
+    assert steps is not None
+    return [
+        f"{plan.steps} = {primary(steps)} - {plan.model}.optimizer.iterations.numpy()",
+        f"if {plan.steps} > 0:",
+        plan.indent + fit,
+    ]
+
+
+LOOP = Loop("fit", train_and_evaluate=train_and_evaluate, train=train, evaluate=evaluation)

@@ -1,0 +1,22 @@
+"""Parameter servers: a coordinator gives steps to workers, variables live on the servers."""
+
+from __future__ import annotations
+
+from migrator.targets import feeding, tf_config
+from migrator.targets.target import Target
+
+
+def _make_strategy(name: str, partitioner: str | None, indent: str) -> str:
+    return tf_config.make_strategy(name, partitioner, indent, parameter_servers=True, mirrored_workers=False)
+
+
+TARGET = Target(
+    "parameter-server",
+    classes=("ParameterServerStrategy",),
+    reads_cluster=True,
+    parameter_servers=True,
+    helper=_make_strategy,
+    set_up=tf_config.set_up,
+    feed=feeding.to_workers,
+    creates=True,
+)

@@ -1,0 +1,75 @@
+"""The shape of a target (a strategy) and of a loop: what a module of this package says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from migrator.targets.plan import TrainingPlan
+
+
+def _nothing(plan: TrainingPlan) -> list[str]:
+    return []
+
+
+def _as_it_is(plan: TrainingPlan, dataset: str, depth: int) -> str:
+    return dataset
+
+
+@dataclass(frozen=True)
+class Target:
+    """A strategy that a migrated program runs on.
+
+    - `word`: what `--strategy` calls it
+    - `classes`: the last part of the names of the TensorFlow 1 classes that ask for it in a RunConfig
+    - `reads_cluster`: the program finds its task in TF_CONFIG when it starts, and an evaluator may be one
+    - `parameter_servers`: variables may live on parameter servers, which a coordinator drives
+    - `mirrored_workers`: workers may train in step, each in a process of its own
+    - `replicas`: one process may train several replicas in step
+    - `fits_on_keras3`: `Model.fit` works there on TensorFlow 2.21 with Keras 3
+    - `helper`: a function beside the program that makes the strategy: its source text for a name, a partitioner (None:
+      variables are not split) and an indent
+    - `set_up`: the lines that make the strategy, which a model is then made in the scope of; none on one device
+    - `feed`: the expression that `fit` is given for a dataset of per-replica batches, on a line of this depth
+    - `creates`: `feed` gives a function of datasets, for which `fit` must know its steps
+    """
+
+    word: str
+    classes: tuple[str, ...] = ()
+    reads_cluster: bool = False
+    parameter_servers: bool = False
+    mirrored_workers: bool = False
+    replicas: bool = False
+    fits_on_keras3: bool = False
+    helper: Callable[[str, str | None, str], str] | None = None
+    set_up: Callable[[TrainingPlan], list[str]] = _nothing
+    feed: Callable[[TrainingPlan, str, int], str] = _as_it_is
+    creates: bool = False
+
+    @property
+    def in_step(self) -> bool:
+        """Whether several replicas may train in step: Keras adds up what they compute, an Estimator took the mean."""
+        return self.mirrored_workers or self.replicas
+
+    @property
+    def alone(self) -> bool:
+        """Whether this is one device: there is no strategy to make, and no scope."""
+        return not self.reads_cluster and not self.replicas
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How a program trains: by `fit`, or by a loop of its own.
+
+    - `word`: what `--loop` calls it
+    - `train_and_evaluate`: the statements that replace `tf.estimator.train_and_evaluate`, as source text at depth 0
+    - `train`: the lines that train on a dataset for so many steps (None: all of it); absolute steps count from step 0
+    - `evaluate`: the expression that evaluates a dataset, on a line of this depth
+    """
+
+    word: str
+    train_and_evaluate: Callable[[TrainingPlan], str]
+    train: Callable[[TrainingPlan, str, str | None, bool], list[str]]
+    evaluate: Callable[[TrainingPlan, int], str]

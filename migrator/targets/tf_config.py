@@ -1,0 +1,49 @@
+"""Strategies that a program finds in TF_CONFIG: the resolver, and the function that makes the strategy."""
+
+from __future__ import annotations
+
+from migrator.emit.layout import call
+from migrator.targets.plan import TrainingPlan
+
+
+def set_up(plan: TrainingPlan) -> list[str]:
+    """Lines that read TF_CONFIG and make the strategy."""
+    return [
+        f"{plan.resolver} = tf.distribute.cluster_resolver.TFConfigClusterResolver()",
+        f"{plan.strategy_name} = {plan.make_strategy}({plan.resolver})",
+    ]
+
+
+def make_strategy(
+    name: str, partitioner: str | None, indent: str, parameter_servers: bool, mirrored_workers: bool
+) -> str:
+    """The function that returns the strategy of the cluster in TF_CONFIG, as source text."""
+    served = " A worker or ps serves the coordinator and never returns." if parameter_servers else ""
+    lines = [
+        f"def {name}(resolver):",
+        f'{indent}"""Returns the strategy for the cluster in TF_CONFIG.{served}"""',
+        f"{indent}cluster = resolver.cluster_spec()",
+        f'{indent}if not cluster.jobs or resolver.task_type == "evaluator":',
+        f"{indent * 2}return tf.distribute.get_strategy()",
+    ]
+    mirrored = "return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)"
+    if not parameter_servers:
+        return "\n".join([*lines, f"{indent}{mirrored}"]) + "\n"
+    if mirrored_workers:
+        lines += [f'{indent}if "ps" not in cluster.jobs:', f"{indent * 2}{mirrored}"]
+    server = call(
+        "tf.distribute.Server",
+        ["cluster", "job_name=resolver.task_type", "task_index=resolver.task_id"],
+        indent,
+        2,
+        ".join()",
+    )
+    arguments = ["resolver"]
+    if partitioner is not None:
+        arguments.append(f"variable_partitioner={partitioner}")
+    lines += [
+        f'{indent}if resolver.task_type in ("worker", "ps"):',
+        f"{indent * 2}{server}",
+        indent + call("return tf.distribute.ParameterServerStrategy", arguments, indent, 1),
+    ]
+    return "\n".join(lines) + "\n"
