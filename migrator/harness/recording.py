@@ -540,14 +540,15 @@ def evaluation_weights(record_dir: Path) -> dict[int, Path]:
 
 
 def _unrecorded(tasks: Mapping[str, Path]) -> None:
-    """Raises UnrecordedTraining if a task noted that it trains outside of Estimator.train and Model.fit."""
+    """Raises UnrecordedTraining if a task noted that it trains in a way that is not recorded."""
     for task, folder in tasks.items():
         if (folder / "unrecorded.json").exists():
             noted = _json(folder / "unrecorded.json")
             line = noted.get("line")
             place = f" ({line[0]}:{line[1]})" if line else ""
             how = f"{task} trains with {noted['what']}{place}"
-            raise UnrecordedTraining(f"{how}; only the steps of Estimator.train and Model.fit are recorded")
+            seen = "Estimator.train, of a session or of Model.fit"
+            raise UnrecordedTraining(f"{how}; only the steps of {seen} are recorded")
 
 
 def read(record_dir: Path) -> Recording:
@@ -561,7 +562,9 @@ def read(record_dir: Path) -> Recording:
     leader = next((folder for folder in tasks.values() if (folder / "program.json").exists()), None)
     if leader is None:
         _unrecorded(tasks)
-        raise RecordingError("no task of the run reached training (Estimator.train or Model.fit): nothing was recorded")
+        raise RecordingError(
+            "no task of the run reached training (Estimator.train, a session, Model.fit): nothing recorded"
+        )
     program = _json(leader / "program.json")
     steps, batches = _steps(tasks)
     replicas = int(program["replicas"])

@@ -98,3 +98,17 @@ def test_ports_are_kept_from_others_and_can_be_bound() -> None:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             server.bind(("0.0.0.0", port))
             server.listen()
+
+
+def test_arguments_name_the_tasks_of_a_cluster_without_tf_config() -> None:
+    shape = ClusterShape.parse("chief=1,worker=1,ps=1")
+    addresses = {task: f"{task.type}{task.index}:1" for task in shape.tasks()}
+    args = ("--ps={ps_hosts}", "--workers={worker_hosts}", "{job_name}", "{task_index}", "{other}")
+    hosts = ["--ps=ps0:1", "--workers=chief0:1,worker0:1"]
+    given = {str(task): shape.arguments(args, task, addresses) for task in shape.tasks()}
+    assert given == {
+        "ps:0": [*hosts, "ps", "0", "{other}"],
+        "chief:0": [*hosts, "worker", "0", "{other}"],
+        "worker:0": [*hosts, "worker", "1", "{other}"],
+    }
+    assert ClusterShape().arguments(args, LOCAL, {}) == ["--ps=", "--workers=", "worker", "0", "{other}"]

@@ -226,7 +226,18 @@ def test_an_argument_is_changed_however_it_is_passed() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["batches", "folder", "parts", "record_estimator", "record_keras", "recorder", "redirect", "sources", "tracing"],
+    [
+        "batches",
+        "folder",
+        "parts",
+        "record_estimator",
+        "record_keras",
+        "record_session",
+        "recorder",
+        "redirect",
+        "sources",
+        "tracing",
+    ],
 )
 def test_the_recorder_is_python_37(name: str) -> None:
     ast.parse((INSIDE / f"{name}.py").read_text(), feature_version=(3, 7))

@@ -263,7 +263,7 @@ class Attempt:
         return {
             "task": str(task),
             "script": str(self.launch.script),
-            "args": list(self.launch.args),
+            "args": self.launch.shape.arguments(self.launch.args, task, self.addresses),
             "cwd": str(Path.cwd()),
             "environment": environment,
             "plan": plan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,3 +120,25 @@ class ClusterShape:
         for member in self.addressed():
             cluster.setdefault(member.type, []).append(addresses[member])
         return {"cluster": cluster, "task": {"type": task.type, "index": task.index}}
+
+    def arguments(self, args: Sequence[str], task: Task, addresses: Mapping[Task, str]) -> list[str]:
+        """A script's arguments for `task`, with what programs take that have no TF_CONFIG filled in.
+
+        `{ps_hosts}` and `{worker_hosts}` are addresses with commas between them, `{job_name}` is "ps" or "worker",
+        `{task_index}` the place among these. A chief is the first of the workers, as such programs have it.
+        """
+        trainers = self.trainers()
+        servers = [member for member in self.tasks() if member.type == "ps"]
+        among = servers if task.type == "ps" else trainers
+        filled = {
+            "{ps_hosts}": ",".join(addresses[member] for member in servers),
+            "{worker_hosts}": ",".join(addresses.get(member, "") for member in trainers),
+            "{job_name}": "ps" if task.type == "ps" else "worker",
+            "{task_index}": str(among.index(task)) if task in among else "0",
+        }
+        found = []
+        for arg in args:
+            for name, value in filled.items():
+                arg = arg.replace(name, value)
+            found.append(arg)
+        return found

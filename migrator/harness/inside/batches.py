@@ -91,7 +91,7 @@ def count(folder):
     return len([name for name in os.listdir(folder) if name.isdigit()])
 
 
-def _match(header, wanted):
+def match(header, wanted):
     """For each wanted leaf the place of the recorded component; RuntimeError when the two batches are not
     alike.
     """
@@ -123,7 +123,7 @@ def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=F
     contents = [_read(os.path.join(folder, name)) for name in names]
     header = contents[0][0]
     wanted = leaves(tf, spec)
-    places = _match(header, wanted)
+    places = match(header, wanted)
     shapes = []
     for (path, leaf), place in zip(wanted, places):
         recorded = [one[place] for _, one in contents]

@@ -182,6 +182,8 @@ class Capture(object):
         self.dropouts = []  # (rate, shape of an example, layers before) of every dropout at work
         self.optimizer_line = None
         self.own_rate = None  # of an optimizer class of the program's own
+        self.local = None  # [(gradient, variable)] of this replica alone, where applied ones are of all replicas
+        self.counters = set()  # names of variables that count steps, where the program has its own
 
     def optimizer(self):
         return self.applied[0][0] if self.applied else None
@@ -196,6 +198,7 @@ class Capture(object):
         step = tf.train.get_global_step(self.graph)
         if step is not None:
             excluded.add(component(step).op.name)
+        excluded.update(self.counters)
         trainable = {component(v).op.name for v in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
         found = []
         for variable in self.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
@@ -288,6 +291,8 @@ class EstimatorRecorder(object):
         self.capture = None
         self.tracing = None  # the capture whose model_fn is being called
         self.calling_model = False
+        self.estimating = False  # whether a model_fn is being called, in whatever mode
+        self.sessions = None  # what sees programs that train by hand
         self.steps_done = 0
         self.loaded = False
         self.sources = {}
@@ -300,8 +305,15 @@ class EstimatorRecorder(object):
 
     # -- capture --
     def call_model_fn(self, original, estimator, features, labels, mode, config):
-        if mode != self.tf.estimator.ModeKeys.TRAIN:
-            return original(estimator, features, labels, mode, config)
+        self.estimating = True
+        try:
+            if mode != self.tf.estimator.ModeKeys.TRAIN:
+                return original(estimator, features, labels, mode, config)
+            return self.train_model_fn(original, estimator, features, labels, mode, config)
+        finally:
+            self.estimating = False
+
+    def train_model_fn(self, original, estimator, features, labels, mode, config):
         graph = self.tf.get_default_graph()
         capture = Capture(graph, features, labels)
         if self.capture is None or self.capture.graph is not graph:
@@ -321,7 +333,10 @@ class EstimatorRecorder(object):
     def apply_gradients(self, original, optimizer, grads_and_vars, *args, **kwargs):
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
         if not self.calling_model:
-            self.folder.note_unrecorded("an optimizer outside of an Estimator's model_fn", sources.user_line())
+            if self.sessions is not None and self.sessions.building is not None:
+                scaled = own_optimizers.scaled_rate(optimizer, self.factor)
+                return self.sessions.apply_gradients(original, optimizer, pairs, scaled, *args, **kwargs)
+            self.folder.note_unrecorded("an optimizer outside of a graph", sources.user_line())
             return original(optimizer, pairs, *args, **kwargs)
         self.saw_gradients(optimizer, pairs)
         if hasattr(optimizer, "_hyper"):
@@ -343,19 +358,34 @@ class EstimatorRecorder(object):
         if capture.optimizer_line is None:
             capture.optimizer_line = sources.marked(sources.outermost(("apply_gradients", "minimize"), optimizer))
 
+    @property
+    def traced(self):
+        """The capture of the network that is being built for training; None when none is."""
+        if self.tracing is not None or self.sessions is None:
+            return self.tracing
+        by_hand = self.sessions.building
+        return None if by_hand is None else by_hand.capture
+
+    @property
+    def building(self):
+        """Whether a network is being built for training, of whichever replica."""
+        return self.calling_model or self.traced is not None
+
     def call_layer(self, original, layer, *args, **kwargs):
-        if self.tracing is None:
+        traced = self.traced
+        if traced is None:
             return original(layer, *args, **kwargs)
-        return self.tracing.layers.call(self.tf, original, layer, *args, **kwargs)
+        return traced.layers.call(self.tf, original, layer, *args, **kwargs)
 
     def saw_dropout(self, rate, inputs):
-        if self.tracing is None:
+        traced = self.traced
+        if traced is None:
             return
         try:
             rate = parts.float32(float(rate))
         except (TypeError, ValueError):
             rate = None
-        self.tracing.dropouts.append((rate, parts.features_of(inputs), len(self.tracing.layers.calls)))
+        traced.dropouts.append((rate, parts.features_of(inputs), len(traced.layers.calls)))
 
     def dropout_places(self, model, reached):
         """How many calls of layers with weights came before each dropout; None where the program also has
@@ -467,7 +497,7 @@ def make_hook(recorder, hooks=()):
             by_name = {part.variable.op.name: part for part in self.model}
             self.gradient_parts = []
             gradients = []
-            for _, pairs in capture.applied:
+            for _, pairs in capture.applied if capture.local is None else [(None, capture.local)]:
                 for gradient, variable in pairs:
                     if isinstance(gradient, tf.IndexedSlices):
                         gradient = tf.math.unsorted_segment_sum(
@@ -611,6 +641,7 @@ def make_hook(recorder, hooks=()):
 
 
 def install(plan, folder):
+    """Records Estimators; the state of the recorder, for what else is to be recorded."""
     tf = importlib.import_module("tensorflow.compat.v1")
     estimator = importlib.import_module("tensorflow_estimator.python.estimator.estimator")
     training = importlib.import_module("tensorflow_estimator.python.estimator.training")
@@ -624,7 +655,7 @@ def install(plan, folder):
     _patch_dropout(tf, recorder)
     _patch_layers(tf, recorder)
     _patch_sources(tf, Estimator, optimizers, recorder)
-    watch_clipping(lambda: recorder.tracing.clipping if recorder.tracing is not None else None)
+    watch_clipping(lambda: recorder.traced.clipping if recorder.traced is not None else None)
 
     parts.wrap(Estimator, "_call_model_fn", recorder.call_model_fn)
     parts.wrap(optimizers.Optimizer, "apply_gradients", recorder.apply_gradients)
@@ -634,8 +665,8 @@ def install(plan, folder):
         parts.wrap(keras, "apply_gradients", recorder.apply_gradients)
 
     def apply_by_itself(original, self, grads_and_vars, *args, **kwargs):
-        if recorder.tracing is not None:
-            recorder.tracing.own_rate = own_optimizers.rate_of(tf, self)
+        if recorder.traced is not None:
+            recorder.traced.own_rate = own_optimizers.rate_of(tf, self)
         return recorder.apply_gradients(original, self, grads_and_vars, *args, **kwargs)
 
     own_optimizers.watch(optimizers.Optimizer, apply_by_itself)
@@ -681,6 +712,7 @@ def install(plan, folder):
         return results
 
     parts.wrap(Estimator, "_evaluate_run", evaluate_run)
+    return recorder
 
 
 def element_spec(tf, result):
@@ -849,7 +881,7 @@ def _patch_dropout(tf, recorder):
 
     def call(original, self, inputs, training=None):
         # tf.layers passes the truth value of the mode comparison.
-        if training is None or training is False or not recorder.calling_model:
+        if training is None or training is False or not recorder.building:
             return original(self, inputs, training=training)
         note(self.rate, inputs)
         if pin:
@@ -868,7 +900,7 @@ def _patch_dropout(tf, recorder):
         if rate is None:
             keep = kwargs.get("keep_prob", args[0] if args else None)
             rate = None if keep is None else 1.0 - keep
-        if not recorder.calling_model or inside:
+        if not recorder.building or inside:
             return original(x, *args, **kwargs)
         note(rate, x)
         return tf.identity(x) if pin else original(x, *args, **kwargs)

@@ -18,6 +18,7 @@ SIBLINGS = (
     "record_estimator",
     "record_keras",
     "record_keras3",
+    "record_session",
     "redirect",
     "replicas",
     "sources",
@@ -98,7 +99,9 @@ def install(plan):
     kind = "record_estimator"
     if program != "original":
         kind = "record_keras3" if is_keras3(importlib.import_module("tensorflow")) else "record_keras"
-    modules[kind].install(plan, folder)
+    recorder = modules[kind].install(plan, folder)
+    if program == "original":
+        modules["record_session"].install(recorder)
     if plan.get("mutant"):
         if program == "original":
             raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")

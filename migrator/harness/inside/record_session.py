@@ -1,0 +1,407 @@
+"""Records a TensorFlow 1 program that trains by hand: in a MonitoredTrainingSession, in a session of a Supervisor, or
+in a plain one.
+
+A step is a call of ``run`` that applies gradients. What an Estimator's hook records of a step is asked for in the same
+call; the batch is what of an iterator or of placeholders the loss depends on.
+"""
+
+import atexit
+import importlib
+import json
+import os
+
+import batches
+import parts
+import sources
+from record_estimator import Capture, make_hook
+from tracing import ancestors
+
+
+KNOWN = "_recorded_by_hand"
+
+
+class ByHand(object):
+    """What is known of one graph that no Estimator made."""
+
+    def __init__(self, graph):
+        self.graph = graph
+        self.capture = Capture(graph, None, None)
+        self.losses = []  # what compute_gradients was asked for
+        self.gradients = []  # what tf.gradients was asked for by the program itself
+        self.gets = []  # (structure of an iterator's next element, line)
+        self.steppers = []  # names of the operations that apply gradients
+        self.hook = None
+        self.hooks = []
+        self.session = None
+        self.ended = False
+        self.managed = False  # whether its session ends in good order when a step raises OutOfRangeError
+        self.components = []
+        self.stands = {}  # whether a fetch trains
+
+    def loss(self, tf):
+        """The loss of a step: the mean of the towers' where there are several."""
+        losses = self.losses or self.gradients
+        if len(losses) == 1:
+            return losses[0]
+        return tf.add_n([tf.cast(tf.reshape(one, []), tf.float32) for one in losses]) / float(len(losses))
+
+    def data(self, reached):
+        """(features, labels) that the operations ``reached`` depend on."""
+        found = [get for get, _ in self.gets if any(one.op.name in reached for one in _flat(get))]
+        if len(found) == 1:
+            pair = found[0]
+            plain = isinstance(pair, (tuple, list)) and not hasattr(pair, "_fields")
+            if plain and len(pair) == 2:
+                return pair[0], pair[1]
+            return (pair[0] if plain and len(pair) == 1 else pair), None
+        if found:
+            return tuple(found), None
+        placeholders = [
+            operation.outputs[0]
+            for operation in self.graph.get_operations()
+            if operation.type == "Placeholder" and operation.name in reached and operation.outputs[0].shape.ndims != 0
+        ]
+        if len(placeholders) < 2:
+            return (placeholders[0] if placeholders else None), None
+        features = placeholders[:-1]
+        return (features[0] if len(features) == 1 else tuple(features)), placeholders[-1]
+
+
+def _flat(structure):
+    tf = importlib.import_module("tensorflow")
+    return [one for one in tf.nest.flatten(structure, expand_composites=True) if hasattr(one, "op")]
+
+
+class Context(object):
+    """What a hook is told about a call of ``run``."""
+
+    def __init__(self, session):
+        self.session = session
+        self.results = None
+
+
+class SessionRecorder(object):
+    """State of the recording of programs that train by hand; ``recorder`` is that of the process."""
+
+    def __init__(self, recorder):
+        self.tf = recorder.tf
+        self.recorder = recorder
+        self.inside = False
+
+    @staticmethod
+    def of(graph):
+        """What is known of a graph; None where nothing was seen of it."""
+        return getattr(graph, KNOWN, None)
+
+    @property
+    def building(self):
+        """What is known of the graph that is being built; None inside an Estimator, or where there is no graph."""
+        if self.recorder.estimating or self.tf.executing_eagerly():
+            return None
+        graph = self.tf.get_default_graph()
+        if getattr(graph, "building_function", False):
+            return None
+        if self.of(graph) is None:
+            setattr(graph, KNOWN, ByHand(graph))  # goes with the graph
+        return self.of(graph)
+
+    # -- while the graph is built --
+    def apply_gradients(self, original, optimizer, pairs, scaled, *args, **kwargs):
+        """An optimizer at work; ``scaled`` is a context in which its rate is what the plan asks for."""
+        known = self.building
+        if known is None:
+            raise RuntimeError("gradients are applied outside of a graph")
+        capture = known.capture
+        self.recorder.capture = capture
+        self.recorder.saw_gradients(optimizer, pairs)
+        depth = len(capture.applied)
+        with scaled:
+            result = original(optimizer, pairs, *args, **kwargs)
+        if len(capture.applied) == depth:
+            kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+            capture.applied.append((optimizer, kept))
+        step = kwargs.get("global_step", args[0] if args else None)
+        if step is not None:
+            capture.counters.add(step.op.name)
+        known.steppers.append(getattr(result, "op", result).name)
+        return result
+
+    def prepare(self, known):
+        """Adds to a graph what a step is to show. Nothing may be added to it afterwards."""
+        if known.hook is not None or not known.steppers:
+            return
+        tf, capture = self.tf, known.capture
+        with known.graph.as_default(), tf.control_dependencies(None), known.graph.device(None):
+            train = [known.graph.get_operation_by_name(name) for name in known.steppers]
+            losses = known.losses or known.gradients
+            place = next((one.device for one in losses if one.device), "") if losses else ""
+            with tf.device(_worker(place)):
+                if not losses:
+                    raise RuntimeError("the loss of this training is not known: no compute_gradients, no tf.gradients")
+                capture.loss = known.loss(tf)
+                capture.train_op = train[-1]
+                reached = ancestors([*train, capture.loss])
+                capture.features, capture.labels = known.data(reached)
+                known.components = batches.leaves(tf, (capture.features, capture.labels))
+                for get, line in known.gets:
+                    if line is not None and any(one.op.name in reached for one in _flat(get)):
+                        self.recorder.sources.setdefault("input", line)
+                self.recorder.capture = capture
+                known.hook = make_hook(self.recorder, known.hooks)
+                known.hook.begin()
+
+    # -- while it runs --
+    def trains(self, session, fetches):
+        """What is known of the graph of a session, where some fetches apply gradients; else None."""
+        known = self.of(session.graph)
+        if self.inside or known is None or not known.steppers:
+            return None
+        if any(self._stands(known, one) for one in _leaves(fetches)):
+            return known
+        return None
+
+    def _stands(self, known, fetch):
+        try:
+            if fetch not in known.stands:
+                element = known.graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
+                known.stands[fetch] = bool(ancestors([element]) & set(known.steppers))
+            return known.stands[fetch]
+        except (TypeError, ValueError, KeyError):
+            return False
+
+    def run(self, original, session, fetches, feed_dict=None, options=None, run_metadata=None):
+        known = self.trains(session, fetches)
+        if known is None:
+            return original(session, fetches, feed_dict, options, run_metadata)
+        self.inside = True
+        try:
+            context = self._begin(known, session)
+            asked = known.hook.before_run(context).fetches
+            feed = self._replayed(known, feed_dict)
+            result, context.results = original(session, [fetches, asked], feed, options, run_metadata)
+            known.hook.after_run(context, context)
+            return result
+        finally:
+            self.inside = False
+
+    def _begin(self, known, session):
+        recorder = self.recorder
+        limit = recorder.plan.get("steps")
+        if limit is not None and recorder.steps_done >= limit:
+            if not known.managed:
+                raise SystemExit(0)
+            raise self.tf.errors.OutOfRangeError(None, None, "as many steps as were asked for")
+        first = known.session is None
+        known.session = session  # a session that was lost is made again
+        if first:
+            self.prepare(known)
+            recorder.capture = known.capture
+            line = sources.user_line()
+            if line is not None:
+                known.hook.program["sources"]["train"] = line
+            if recorder.folder.leads():
+                recorder.start_values(session)
+            known.hook.after_create_session(session, None)
+            atexit.register(self.at_exit, known)
+        return Context(session)
+
+    def _replayed(self, known, feed_dict):
+        """What is fed to a step: in a replay the recorded batch, whatever the program's own is."""
+        folder = self.recorder.folder.replay
+        if folder is None:
+            return feed_dict
+        names = sorted(name for name in os.listdir(folder) if name.isdigit())
+        if self.recorder.steps_done >= len(names):
+            raise self.tf.errors.OutOfRangeError(None, None, "no further batch was recorded")
+        feed = dict(feed_dict or {})
+        values = _read(os.path.join(folder, names[self.recorder.steps_done]), known.components)
+        for key in list(feed):
+            if any(key is leaf or key == leaf.name for _, leaf in known.components):
+                del feed[key]
+        feed.update((leaf, value) for (_, leaf), value in zip(known.components, values))
+        return feed
+
+    def close(self, known, session):
+        """The end of a training, before its session is closed."""
+        if known.session is not session or known.ended:
+            return
+        known.ended = True
+        self.inside = True
+        try:
+            known.hook.end(session)
+        except (self.tf.errors.OpError, RuntimeError):
+            return  # of a session that failed there is no more to be had
+        finally:
+            self.inside = False
+        if self.recorder.turns is not None:
+            self.recorder.turns.leave()
+
+    def at_exit(self, known):
+        """The end of a training whose session is never closed."""
+        if not known.ended:
+            self.close(known, known.session)
+            self.leave()
+
+    def leave(self):
+        """Where a server of this process still serves others, which train on: waits for them."""
+        self.recorder.folder.barrier("end")
+
+
+def _leaves(fetches):
+    if isinstance(fetches, dict):
+        return [leaf for value in fetches.values() for leaf in _leaves(value)]
+    if isinstance(fetches, (list, tuple)):
+        return [leaf for value in fetches for leaf in _leaves(value)]
+    if hasattr(fetches, "fetches") and not hasattr(fetches, "op"):  # SessionRunArgs
+        return _leaves(fetches.fetches)
+    return [] if fetches is None else [fetches]
+
+
+def _worker(device):
+    """The CPU of the task that a device belongs to; an operation without a place may land on any server."""
+    task = [part for part in device.split("/") if part.startswith(("job:", "replica:", "task:"))]
+    return "/" + "/".join([*task, "device:CPU:0"]) if task else None
+
+
+def _read(path, components):
+    """The values of a recorded batch, for each component of this program's."""
+    tensor_pb2 = importlib.import_module("tensorflow.core.framework.tensor_pb2")
+    tensor_util = importlib.import_module("tensorflow.python.framework.tensor_util")
+    with open(path, "rb") as stream:
+        vector = tensor_pb2.TensorProto.FromString(stream.read()).string_val
+    places = batches.match(json.loads(vector[0].decode("utf-8")), components)
+    return [tensor_util.MakeNdarray(tensor_pb2.TensorProto.FromString(vector[1 + place])) for place in places]
+
+
+def _trained(known):
+    return known is not None and known.session is not None
+
+
+def install(recorder):
+    """Makes ``recorder`` see programs that train by hand; an Estimator's sessions stay its own."""
+    tf = recorder.tf
+    ours = SessionRecorder(recorder)
+    recorder.sessions = ours
+    optimizers = importlib.import_module("tensorflow.python.training.optimizer")
+    session = importlib.import_module("tensorflow.python.client.session")
+    ops = importlib.import_module("tensorflow.python.framework.ops")
+    monitored = importlib.import_module("tensorflow.python.training.monitored_session")
+
+    def compute_gradients(original, self, loss, *args, **kwargs):
+        known = ours.building
+        if known is not None and hasattr(loss, "op") and all(loss is not one for one in known.losses):
+            known.losses.append(loss)
+        return original(self, loss, *args, **kwargs)
+
+    parts.wrap(optimizers.Optimizer, "compute_gradients", compute_gradients)
+
+    def gradients(original, ys, xs, *args, **kwargs):
+        known = ours.building
+        if known is not None and hasattr(ys, "op") and all(ys is not one for one in known.gradients):
+            known.gradients.append(ys)
+        return original(ys, xs, *args, **kwargs)
+
+    for module in {id(one): one for one in (tf, importlib.import_module("tensorflow"))}.values():
+        if hasattr(module, "gradients"):
+            parts.wrap(module, "gradients", gradients)
+
+    def get_next(original, self, *args, **kwargs):
+        result = original(self, *args, **kwargs)
+        known = ours.building
+        if known is not None:
+            known.gets.append((result, sources.user_line()))
+        return result
+
+    parts.wrap(importlib.import_module("tensorflow.python.data.ops.iterator_ops").Iterator, "get_next", get_next)
+
+    def finalize(original, self):
+        known = ours.of(self)
+        if known is not None:
+            ours.prepare(known)
+        return original(self)
+
+    parts.wrap(ops.Graph, "finalize", finalize)
+    parts.wrap(session.BaseSession, "run", ours.run)
+
+    def close(original, self):
+        known = ours.of(self.graph)
+        if known is not None and known.session is self:
+            ours.close(known, self)
+            original(self)
+            ours.leave()
+            return
+        original(self)
+
+    parts.wrap(session.BaseSession, "close", close)
+
+    def make_monitored(original, self, session_creator, hooks, *args, **kwargs):
+        known = ours.building
+        if known is not None:
+            known.managed = True
+            known.hooks.extend(hooks or [])
+        return original(self, session_creator, hooks, *args, **kwargs)
+
+    parts.wrap(monitored._MonitoredSession, "__init__", make_monitored)
+
+    supervisor = importlib.import_module("tensorflow.python.training.supervisor").Supervisor
+
+    def supervise(original, self, *args, **kwargs):
+        known = ours.building
+        if known is not None:
+            known.managed = True
+        original(self, *args, **kwargs)
+
+    parts.wrap(supervisor, "__init__", supervise)
+
+    def should_stop(original, self):
+        limit = recorder.plan.get("steps")
+        over = limit is not None and recorder.steps_done >= limit and _trained(ours.of(self.graph))
+        return over or original(self)
+
+    parts.wrap(monitored._MonitoredSession, "should_stop", should_stop)
+    _patch_synchronous(ours)
+    _patch_places(recorder.redirect)
+
+
+def _patch_synchronous(ours):
+    module = importlib.import_module("tensorflow.python.training.sync_replicas_optimizer")
+    kind = module.SyncReplicasOptimizer
+
+    def apply_gradients(original, self, grads_and_vars, *args, **kwargs):
+        pairs = list(grads_and_vars)
+        known = ours.building
+        if known is None:
+            return original(self, pairs, *args, **kwargs)
+        known.capture.local = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+        ours.recorder.capture = known.capture
+        ours.recorder.saw_gradients(self, pairs)
+        result = original(self, pairs, *args, **kwargs)
+        # The gradients of all replicas are applied by another thread of the chief's.
+        known.steppers[:] = [getattr(result, "op", result).name]
+        ours.recorder.replicas = int(self._replicas_to_aggregate)
+        return result
+
+    parts.wrap(kind, "apply_gradients", apply_gradients)
+
+    def get_init_tokens_op(original, self, num_tokens=-1):
+        # A token for nothing lets each worker compute one gradient that is thrown away as stale.
+        return original(self, max(0, self._replicas_to_aggregate - self._total_num_replicas))
+
+    parts.wrap(kind, "get_init_tokens_op", get_init_tokens_op)
+
+
+def _patch_places(redirect):
+    from redirect import patch_argument
+
+    tensorflow = importlib.import_module("tensorflow")
+    found = [importlib.import_module("tensorflow.compat.v1").train, getattr(tensorflow, "train", None)]
+    for train in {id(one): one for one in found if one is not None}.values():
+        patch_argument(train, "MonitoredTrainingSession", "checkpoint_dir", redirect.folder)
+    saver = importlib.import_module("tensorflow.python.training.saver").Saver
+    patch_argument(saver, "save", "save_path", redirect.file)
+    patch_argument(saver, "restore", "save_path", redirect.reading)
+    supervisor = importlib.import_module("tensorflow.python.training.supervisor").Supervisor
+    patch_argument(supervisor, "__init__", "logdir", redirect.folder)
+    hooks = importlib.import_module("tensorflow.python.training.basic_session_run_hooks")
+    patch_argument(hooks.CheckpointSaverHook, "__init__", "checkpoint_dir", redirect.folder)
+    patch_argument(hooks.SummarySaverHook, "__init__", "output_dir", redirect.folder)
