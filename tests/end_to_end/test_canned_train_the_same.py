@@ -51,7 +51,7 @@ PROGRAMS = {
     "deep binary": ('tf.estimator.DNNClassifier([6, 4], DEEP, weight_column="w")', "CLASSES > 0"),
     "deep classes": (
         "tf1.estimator.DNNClassifier([6, 4], DEEP, n_classes=4, batch_norm=True,"
-        " optimizer=tf1.train.AdamOptimizer(0.01))",
+        " optimizer=tf1.train.MomentumOptimizer(0.05, 0.9))",
         "CLASSES[:, None]",
     ),
     "wide and deep": (
