@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.emit.beside import respelled
-from migrator.emit.driver import FileNames, emit_driver, is_late, only_predicts, uses_of
+from migrator.emit.driver import FileNames, emit_driver, is_late, may_be_late, only_predicts, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
 from migrator.emit.helper import emit_helper
 from migrator.emit.layout import statements
@@ -56,8 +56,10 @@ from migrator.rules.generation import GENERATIONS, Keras
 from migrator.rules.hooks import Hooks, SpecHooks, find_class
 from migrator.rules.inputs import rewrite_returns
 from migrator.rules.layers import runs_updates
+from migrator.rules.mlperf import without_deferred_logs
 from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
+from migrator.rules.summary_writers import written_summaries
 from migrator.rules.wrapped import check_not_wrapped
 from migrator.targets.choosing import choose
 from migrator.targets.registry import AUTO, ONE_DEVICE, TARGETS
@@ -91,6 +93,8 @@ def migrate_project(
     for path in around_programs(texts):
         try:
             file, on_tpus[path] = without_tpu_branches(ParsedFile.parse(path, texts[path]))
+            file, logs = without_deferred_logs(file)
+            on_tpus[path] += logs
             files.append(file)
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
@@ -610,6 +614,8 @@ class _GroupMigration:
         for program in self.group.programs:
             if program.model_fn in models:
                 self._guarded(program.file, partial(self._driver, program, models))
+        for path, file in self.group.files.items():
+            self._summaries(path, file)
         self._place_helpers()
         for rewriter in self.rewriters.values():
             rewriter.network = self.plan.visited.keys()
@@ -970,6 +976,18 @@ class _GroupMigration:
                 if isinstance(made, cst.Lambda):
                     self.changes[path].statements[one.line] = [as_function(one, made.body, file.module)]
 
+    def _summaries(self, path: Path, file: ParsedFile) -> None:
+        """Summaries that the driver writes for TensorBoard itself."""
+
+        def rewrite(node: cst.BaseExpression) -> str:
+            new = node.visit(self.rewriters[path])
+            assert isinstance(new, cst.BaseExpression)
+            return file.code(new)
+
+        found = written_summaries(file, rewrite)
+        self.changes[path].statements.update(found.statements)
+        self.problems[path] += found.problems
+
     def _named(self, name: str) -> list[cst.Name]:
         return [node for file in self.group.files.values() for node in name_nodes(file.module) if node.value == name]
 
@@ -1073,7 +1091,7 @@ class _GroupMigration:
             if emitted.hooks.stop is not None:
                 message = "a StopAtStepHook in the model_fn of an Estimator that is handed around: give it to `train`"
                 raise Blocked("TFM110", emitted.hooks.stop[1], message)
-            self._trainer(program, emitted.has_predictor, of_dicts, served)
+            self._trainer(program, emitted, of_dicts, served)
             self.strategies.append(strategy)
             return
         partitioner = self._partitioner(program, emitted, strategy)
@@ -1118,7 +1136,7 @@ class _GroupMigration:
         self.strategies.append(strategy)
 
     def _trainer(
-        self, program: TrainingProgram, has_predictor: bool, of_dicts: bool, served: Signatures | None
+        self, program: TrainingProgram, emitted: EmittedModel, of_dicts: bool, served: Signatures | None
     ) -> None:
         """A class in the place of an Estimator that is handed around."""
         assert program.handed is not None
@@ -1138,10 +1156,11 @@ class _GroupMigration:
             self.rewriters,
             self.changes,
             self.names[program.file.path],
-            has_predictor,
+            emitted.has_predictor,
             of_dicts,
             self.mapped,
             served,
+            self.mapped and emitted.late,
         )
         changes = self.changes[program.file.path]
         changes.helpers += [helper for helper in made.helpers if helper not in changes.helpers]
@@ -1347,7 +1366,8 @@ class _MappedMigration(_GroupMigration):
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         self.trained_by_themselves |= {program.model_fn} if function.trains_itself else set()
         late = any(is_late(p, self._strategy(p)) for p in sharing)
-        without_params = all(p.params is None for p in sharing) and not function.reads_params
+        late = late and all(may_be_late(p, self._strategy(p)) for p in sharing)
+        without_params = all(p.params is None and p.handed is None for p in sharing) and not function.reads_params
         try:
             emitted = emit_mapped(
                 function, self._rewriter(file), wants, self._training(program), late, not (late and without_params)

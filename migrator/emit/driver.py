@@ -73,18 +73,30 @@ def is_late(program: TrainingProgram, target: Target) -> bool:
     """Whether a model in the mapped form is given its variables before each of its uses.
 
     That is so where some of them depend on a condition, which may hold for the data too that tell the shapes, and for
-    what the model_fn needs in order to train.
+    what the model_fn needs in order to train. An Estimator that is handed around may predict first, from data without
+    labels.
     """
-    if not target.alone or program.train_and_evaluate is not None or program.lent or program.handed is not None:
+    if not may_be_late(program, target):
         return False
-    if program.warm_start is not None or program.model.ready or any(use.method not in _MODES for use in program.uses):
-        return False
+    if program.handed is not None:
+        return program.handed.does("predict")
     around = path_to(program.scope, program.place.call)
     return any(
         isinstance(node, cst.If) and not any(node is other for other in around)
         for use in program.uses
         for node in path_to(program.scope, use.place.call)
     )
+
+
+def may_be_late(program: TrainingProgram, target: Target) -> bool:
+    """Whether the driver of a program can make the variables of its model before each use."""
+    if program.warm_start is not None or program.model.ready:
+        return False
+    if program.handed is not None:
+        return not program.handed.does(*EXPORTS)
+    if not target.alone or program.train_and_evaluate is not None or program.lent:
+        return False
+    return all(use.method in _MODES for use in program.uses)
 
 
 def emit_driver(

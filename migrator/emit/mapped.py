@@ -249,6 +249,11 @@ class MappedRewriter(FileRewriter):
             if any(made in self.code(new) for made in ("tf.keras.layers.", "tf.lookup.")):
                 raise Blocked("TFM151", original, f"`{name}` would make a Keras layer or a table anew at every call")
             return new
+        if name == "tf.name_scope":
+            try:
+                return catalogue.call_rules()[name](self._site(name, original, updated))
+            except Blocked:  # it is known when the network is made only which of its names counts
+                return updated.with_changes(func=cst.parse_expression("tf.compat.v1.name_scope"))
         reason = self._refused(name, original)
         if reason is not None:
             raise Blocked("TFM151", original, f"`{name}` in a model_fn that stays as it is: {reason}")
@@ -260,6 +265,8 @@ class MappedRewriter(FileRewriter):
             except Blocked:
                 if not mapped.in_compat(name):
                     raise
+                # TensorFlow 2 has it with other arguments: that of TensorFlow 1 is meant.
+                return updated.with_changes(func=cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}"))
         return updated.with_changes(func=self._reference(name, original.func, original.func))
 
     def _variable(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:

@@ -48,9 +48,13 @@ def emit_trainer(
     of_dicts: bool,
     mapped: bool,
     served: Signatures | None,
+    late: bool = False,
 ) -> EmittedTrainer:
-    """Puts the replacements into `changes`, by file; `rewriters` are those that the files are rewritten with."""
-    return _Emitter(program, rewriters, changes, names, has_predictor, of_dicts, mapped, served).emit()
+    """Puts the replacements into `changes`, by file; `rewriters` are those that the files are rewritten with.
+
+    A `mapped` model that is `late` is made without data, and gets its variables before each of its uses.
+    """
+    return _Emitter(program, rewriters, changes, names, has_predictor, of_dicts, mapped, served, late).emit()
 
 
 class _Emitter:
@@ -64,6 +68,7 @@ class _Emitter:
         of_dicts: bool,
         mapped: bool,
         served: Signatures | None,
+        late: bool,
     ) -> None:
         assert program.handed is not None
         self.program = program
@@ -72,6 +77,7 @@ class _Emitter:
         self.changes = changes
         self.file_names = names
         self.mapped = mapped
+        self.late = late
         self.served = served or Signatures()
         self.indent = program.file.module.default_indent
         self.made = EmittedTrainer()
@@ -95,12 +101,14 @@ class _Emitter:
             has_predictor=has_predictor,
             of_dicts=of_dicts,
             mapped=self.mapped,
+            late=self.late,
             takes_params=takes,
             has_params=takes or handed.tells or "params" in reads or program.params is not None,
             tells=handed.tells,
             has_seed=program.config.get("tf_random_seed") is not None,
             has_model_dir=program.model_dir is not None or bool({"model_dir"} & reads),
             asks_checkpoint="latest_checkpoint" in asked,
+            asks_step=bool(handed.steps),
             checkpoint_paths=any(not is_none(use.arguments.get("checkpoint_path")) for use in handed.uses),
             eval_dir="eval_dir" in asked,
             serves=self.served.names if exports else (),
@@ -132,6 +140,9 @@ class _Emitter:
         for file, node, new in self.handed.renamed:
             self.changes[file.path].expressions[node] = node.with_changes(attr=cst.Name(new))
         self._gone()
+        for file, step, held in self.handed.steps:
+            asked = cst.parse_expression(f"int({primary(self._text(file, held))}.latest_step())")
+            self.changes[file.path].expressions[step] = asked
         for use in reversed(self.handed.uses):
             self._use(use)
         for file, statement in self.handed.statements:
@@ -196,11 +207,14 @@ class _Emitter:
         assert model.template is not None
         arguments = []
         for keyword, value in model.template:
+            if self.late and value == "features":
+                continue
             text = {"features": "inputs"}.get(value, value) if isinstance(value, str) else self.program.file.code(value)
             arguments.append(text if keyword is None else f"{keyword}={text}")
-        parameters = "inputs, params" if self.shape.takes_params else "inputs"
+        given = [*([] if self.late else ["inputs"]), *(["params"] if self.shape.takes_params else [])]
+        parameters = " " + ", ".join(given) if given else ""
         callee = self.program.file.code(model.callee)
-        return cst.parse_expression(f"lambda {parameters}: {callee}({', '.join(arguments)})")
+        return cst.parse_expression(f"lambda{parameters}: {callee}({', '.join(arguments)})")
 
     def _put(self, file: ParsedFile, old: cst.Call, new: cst.Call) -> None:
         """Replaces a call; what is in it and is replaced already is found there."""

@@ -132,7 +132,7 @@ _TABLE = {
     "tf.random.multinomial": ("tf.random.categorical", _MULTINOMIAL),
     "tf.set_random_seed": ("tf.random.set_seed", "seed |"),
     "tf.random.set_random_seed": ("tf.random.set_seed", "seed |"),
-    "tf.name_scope": ("tf.name_scope", "name | default_name=None ~values"),
+    "tf.name_scope": ("tf.name_scope", "name | default_name=None ~values"),  # of a rule of its own
     "tf.decode_csv": ("tf.io.decode_csv", _DECODE_CSV),
     "tf.io.decode_csv": ("tf.io.decode_csv", _DECODE_CSV),
     "tf.decode_raw": ("tf.io.decode_raw", _DECODE_RAW),

@@ -62,7 +62,8 @@ class Handed:
     `statements` serve nothing any more, `remarks` are to be told, both by file. `arguments` and `parameters` gave a
     RunConfig from one function to another and go; `new_arguments` are what it said, to be given to a parameter instead.
     `subclass` is the class that is derived from Estimator, with the
-    reads of what Estimator gave to `self`. `tells` says that input functions are told the params or the mode.
+    reads of what Estimator gave to `self`. `tells` says that input functions are told the params or the mode. `steps`
+    are the expressions that read the step from the name of the newest checkpoint, with what stands for the Estimator.
     """
 
     uses: tuple[HandedUse, ...]
@@ -75,6 +76,7 @@ class Handed:
     subclass: cst.ClassDef | None
     renamed: tuple[tuple[ParsedFile, cst.Attribute, str], ...]
     tells: bool
+    steps: tuple[tuple[ParsedFile, cst.Call, cst.BaseExpression], ...] = ()
 
     def does(self, *methods: str) -> bool:
         """Whether one of some methods is called."""
@@ -169,6 +171,7 @@ class _HandedReader:
             subclass,
             tuple(renamed),
             self.tells,
+            tuple(self._steps(flow)),
         )
         scope: cst.CSTNode = place.function if place.function is not None else self.file.module
         return [
@@ -200,6 +203,29 @@ class _HandedReader:
         for model in models:
             self._check_model_reads(model)
         return models
+
+    def _steps(self, flow: Flow) -> Iterator[tuple[ParsedFile, cst.Call, cst.BaseExpression]]:
+        """`int(estimator.latest_checkpoint().split("-")[-1])`: the names of the new checkpoints have no step."""
+        for use in flow.uses:
+            above = list(self.parents.above(use.file, use.call))
+            if use.method != "latest_checkpoint" or not above:
+                continue
+            step = next((n for n in above[:8] if isinstance(n, cst.Call) and dotted(n.func) == "int"), None)
+            assert isinstance(use.call.func, cst.Attribute)
+            held = use.file.code(use.call)
+            if step is not None and use.file.code(step.args[0].value) in (
+                f"{held}.split({quote}-{quote})[-1]" for quote in "'\""
+            ):
+                yield use.file, step, use.call.func.value
+                continue
+            name = above[0].targets[0].target if isinstance(above[0], cst.Assign) else None
+            taken = isinstance(above[0], cst.Attribute)
+            if isinstance(name, cst.Name):
+                mentions = [n for n in mentions_of(use.scope, name.value) if isinstance(n, cst.Name)]
+                taken = any(isinstance(self.parents(use.file, n), cst.Attribute) for n in mentions)
+            if taken:
+                message = "the name of a checkpoint is taken apart here: that of a Keras model does not hold the step"
+                raise InFile(use.file, "TFM255", use.call, message)
 
     def _check_export(self, export: HeldUse, flow: Flow) -> None:
         """An export needs the model, which is made in a training or an evaluation: one must have run before."""

@@ -176,7 +176,7 @@ def _read(
     dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in kept]
     own = _summaries(file, node)
     dead = frozenset(_dead(node, file, dropped, own))
-    region = reach(project, file, node, dead)
+    region = reach(project, file, node, dead | set(dropped))
     summaries = [(f, s) for function, f in region.items() for s in _summaries(f, function)]
     for mode in () if by_itself else (TRAIN, EVAL):  # whose collections are filled as a graph's are
         here = [s.node for s in own_statements.statements if mode in s.modes and s.node not in dead]

@@ -534,6 +534,10 @@ class ProgramReader:
                 raise Blocked("TFM103", name, f"`{variable}` is also used in a way that is not carried over")
         if not uses and both is None and not self.lent:
             raise Blocked("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
+        if self.lent and both is None and not any(use.method in _PHASES for use in uses):
+            # Here is no data that tells the shapes of the features: it goes where the Estimator is handed to.
+            message = "only other functions train, evaluate or predict with this Estimator"
+            raise Blocked("TFM103", self.place.call, message)
         return tuple(uses), both
 
     def arguments(self, call: cst.Call, method: str, variable: str | None, scope: cst.CSTNode) -> Arguments:

@@ -107,6 +107,8 @@ same for the arguments given.
             Example("tf.gather(x, y, name='g', axis=1)", "tf.gather(x, y, name='g', axis=1)"),
             Example("tf.gfile.Copy(a, newpath=b)", "tf.io.gfile.copy(a, dst=b)"),
             Example('tf.name_scope("block")', 'tf.name_scope("block")'),
+            Example('tf.name_scope("loss", [logits, labels])', 'tf.name_scope("loss")'),
+            Example('tf.name_scope(None, "loss", values=[x])', 'tf.name_scope("loss")'),
             Example("tf.app.run()", "absl.app.run(main)"),
             Example("tf.VERSION", "tf.version.VERSION"),
             Example("tf.estimator.ModeKeys.EVAL", '"eval"'),

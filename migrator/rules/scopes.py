@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.names.imports import ImportMap
-from migrator.program.calls import bind, is_false, is_none
+from migrator.program.calls import bind, is_false, is_none, string
 from migrator.program.parsed import Blocked
+from migrator.rules.site import CallRule, Site
 
 _PARAMETERS = (
     "name_or_scope",
@@ -65,3 +66,22 @@ def read_scope(node: cst.With, imports: ImportMap) -> Scope | None:
 
 def _is_scope(item: cst.WithItem, imports: ImportMap) -> bool:
     return isinstance(item.item, cst.Call) and imports.resolve(item.item.func) == "tf.variable_scope"
+
+
+def _name_scope(site: Site) -> cst.BaseExpression:
+    """`tf.name_scope(name)`: the default counts where there is no name only, and the values only say in which graph."""
+    given = site.arguments(("name", "default_name", "values"), "TFM204")
+    name, default = given.get("name"), given.get("default_name")
+    if is_none(name):
+        name = default
+    elif not is_none(default) and string(name) is None:
+        message = "`default_name` of `tf.name_scope` counts when the name is None, which is not known here"
+        raise Blocked("TFM204", default, message)
+    if name is None or is_none(name):
+        raise Blocked("TFM204", site.original, "`tf.name_scope` without a name")
+    if len(site.call.args) == 1 and site.call.args[0].keyword is None:
+        return site.call
+    return site.call.with_changes(args=[cst.Arg(name)], whitespace_before_args=cst.SimpleWhitespace(""))
+
+
+CALLS: dict[str, CallRule] = {"tf.name_scope": _name_scope}

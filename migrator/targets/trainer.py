@@ -13,9 +13,10 @@ class TrainerShape:
 
     `takes_params` says that the model_fn has params, `tells` that input functions are told params or the mode,
     `labelled` that all datasets have labels, `of_dicts` that predictions are dicts. A `mapped` model is made from a
-    dataset and predicts itself. `checkpoint_paths` says that evaluations or predictions name a checkpoint, `watched`
-    are the methods that are given callbacks, `ends` says that one of these may end a prediction, `serves` are the names
-    of the signatures of exports (none: no exports).
+    dataset (a `late` one gets its variables before each use) and predicts itself. `checkpoint_paths` says that
+    evaluations or predictions name a checkpoint, `watched` are the methods that are given callbacks, `ends` says that
+    one of these may end a prediction, `serves` are the names of the signatures of exports (none: no exports).
+    `asks_step` says that the step of the newest checkpoint is asked for.
     """
 
     trains: bool
@@ -24,12 +25,14 @@ class TrainerShape:
     has_predictor: bool
     of_dicts: bool
     mapped: bool
+    late: bool
     takes_params: bool
     has_params: bool
     tells: bool
     has_seed: bool
     has_model_dir: bool
     asks_checkpoint: bool
+    asks_step: bool
     checkpoint_paths: bool
     eval_dir: bool
     watched: frozenset[str]
@@ -46,6 +49,8 @@ def trainer(name: str, make_inputs: str, shape: TrainerShape, indent: str) -> st
         parts.append(_DATASET)
     if shape.has_model_dir:
         parts.append(_LATEST)
+    if shape.asks_step:
+        parts.append(_LATEST_STEP)
     if shape.eval_dir:
         parts.append(_EVAL_DIR)
     parts.append(_prepare(shape, make_inputs))
@@ -91,6 +96,13 @@ _LATEST = """\
         return None if path and os.path.basename(path).startswith("model.ckpt") else path  # an Estimator's
 """
 
+_LATEST_STEP = """\
+    def latest_step(self):
+        \"\"\"The step of the newest checkpoint; 0 when there is none.\"\"\"
+        path = self.latest_checkpoint()
+        return tf.train.load_variable(path, "optimizer/_iterations/.ATTRIBUTES/VARIABLE_VALUE") if path else 0
+"""
+
 _EVAL_DIR = """\
     def eval_dir(self, name=None):
         return os.path.join(self.model_dir, f"eval_{name}" if name else "eval")
@@ -100,15 +112,20 @@ _EVAL_DIR = """\
 def _prepare(shape: TrainerShape, make_inputs: str) -> str:
     path = ", checkpoint_path=None" if shape.checkpoint_paths else ""
     what = "and goes on from the newest checkpoint" if shape.has_model_dir else "when there is none"
-    lines = [f"    def prepare(self, dataset{path}):", f'        """Makes the model {what}; returns the dataset."""']
+    mode = ", mode" if shape.late else ""
+    made = "model and its variables" if shape.late else "model"
+    head = f"    def prepare(self, dataset{mode}{path}):"
+    lines = [head, f'        """Makes the {made} {what}; returns the dataset."""']
     lines.append("        if self.model is None:")
     if shape.has_seed:
         lines += ["            if self.seed is not None:", "                tf.random.set_seed(self.seed)"]
     target = "self.model, self.predictor" if shape.has_predictor and not shape.mapped else "self.model"
-    arguments = ["dataset" if shape.mapped else f"{make_inputs}(dataset)"]
+    arguments = [] if shape.late else ["dataset" if shape.mapped else f"{make_inputs}(dataset)"]
     if shape.takes_params:
         arguments.append("params=self.params")
     lines.append("            " + call(f"{target} = self.model_fn", arguments, "    ", 3))
+    if shape.late:
+        lines.append("        self.model.make_variables(dataset, mode)")
     if shape.has_model_dir or shape.checkpoint_paths:
         latest = "self.latest_checkpoint()" if shape.has_model_dir else None
         known = " or ".join(p for p in ("checkpoint_path" if shape.checkpoint_paths else None, latest) if p)
@@ -123,7 +140,8 @@ def _prepare(shape: TrainerShape, make_inputs: str) -> str:
 
 def _data(shape: TrainerShape, mode: str, path: bool = True) -> str:
     made = f'self.dataset(input_fn, "{mode}")' if shape.tells else "input_fn()"
-    return f"self.prepare({made}{', checkpoint_path' if shape.checkpoint_paths and path else ''})"
+    given = f', "{mode}"' if shape.late else ""
+    return f"self.prepare({made}{given}{', checkpoint_path' if shape.checkpoint_paths and path else ''})"
 
 
 def _train(shape: TrainerShape) -> str:

@@ -1,0 +1,282 @@
+"""Programs with layers of their own, loops that decode, and drivers that write scalars, with their proofs."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.proving import Servers, prove_project
+from tests.rules.programs import run_project
+
+pytestmark = pytest.mark.tensorflow
+
+_LAYERS = """\
+import tensorflow as tf
+
+
+class Table(tf.layers.Layer):
+    def __init__(self, size, depth):
+        super(Table, self).__init__()
+        self.size, self.depth, self.scope = size, depth, None
+
+    def build(self, _):
+        with tf.variable_scope("shared", reuse=tf.AUTO_REUSE):
+            start = tf.random_normal_initializer(0.0, self.depth ** -0.5)
+            self.weights_of_words = tf.get_variable("weights", [self.size, self.depth], initializer=start)
+        self.built = True
+
+    def call(self, words):
+        return tf.gather(self.weights_of_words, words) * self.depth ** 0.5
+
+    def scores(self, x):
+        with tf.name_scope(self.scope, "scores", [x]):
+            return tf.tensordot(x, self.weights_of_words, [[-1], [1]])
+
+
+class Norm(tf.layers.Layer):
+    def __init__(self, depth):
+        super(Norm, self).__init__()
+        self.depth = depth
+
+    def build(self, _):
+        self.scale = tf.get_variable("scale", [self.depth], initializer=tf.ones_initializer())
+        self.bias = self.add_variable("bias", [self.depth], initializer=tf.zeros_initializer())
+        self.built = True
+
+    def call(self, x, epsilon=1e-6):
+        mean = tf.reduce_mean(x, axis=[-1], keepdims=True)
+        variance = tf.reduce_mean(tf.square(x - mean), axis=[-1], keepdims=True)
+        return (x - mean) * tf.rsqrt(variance + epsilon) * self.scale + self.bias
+
+
+class Stack(tf.layers.Layer):
+    def __init__(self, params):
+        super(Stack, self).__init__()
+        self.parts = []
+        for _ in range(2):
+            dense = tf.layers.Dense(params["depth"], use_bias=False, activation=tf.nn.relu, name="q")
+            self.parts.append((dense, Norm(params["depth"])))
+        self.last = Norm(params["depth"])
+
+    def call(self, x, memory=None):
+        for number, (dense, norm) in enumerate(self.parts):
+            with tf.variable_scope("layer_%d" % number):
+                with tf.variable_scope("inner"):
+                    x = x + dense(norm(x))
+                if memory is not None:
+                    x = x + tf.expand_dims(memory, 1)
+        return self.last(x)
+
+
+class Network(object):
+    def __init__(self, params):
+        self.params = params
+        self.table = Table(params["words"], params["depth"])
+        self.encoder = Stack(params)
+        self.decoder = Stack(params)
+
+    def __call__(self, inputs, targets=None):
+        start = tf.variance_scaling_initializer(1.0, mode="fan_avg", distribution="uniform")
+        with tf.variable_scope("network", initializer=start):
+            with tf.variable_scope("encode"):
+                memory = tf.reduce_mean(self.encoder(self.table(inputs)), axis=1)
+            if targets is None:
+                return self.guess(memory)
+            with tf.variable_scope("decode"):
+                shifted = tf.pad(self.table(targets), [[0, 0], [1, 0], [0, 0]])[:, :-1, :]
+                return self.table.scores(self.decoder(shifted, memory))
+
+    def guess(self, memory):
+        def go_on(i, words, total):
+            return tf.logical_and(i < self.params["longest"], tf.reduce_all(total > -1e9))
+
+        def step(i, words, total):
+            with tf.variable_scope("decode"):
+                seen = tf.pad(self.table(words), [[0, 0], [1, 0], [0, 0]])
+                scores = self.table.scores(self.decoder(seen, memory)[:, -1:, :])
+            best = tf.to_int32(tf.argmax(scores, axis=-1))
+            return i + 1, tf.concat([words, best], axis=1), total + tf.reduce_max(scores, axis=[1, 2])
+
+        empty = tf.zeros([tf.shape(memory)[0], 0], dtype=tf.int32)
+        shapes = [tf.TensorShape([]), tf.TensorShape([None, None]), tf.TensorShape([None])]
+        _, words, total = tf.while_loop(
+            go_on, step, [0, empty, tf.zeros_like(memory[:, 0])], shape_invariants=shapes, back_prop=False)
+        return {"words": words, "scores": total}
+"""
+
+_MODEL = """\
+import tensorflow as tf
+
+import layers
+
+
+def model_fn(features, labels, mode, params):
+    with tf.variable_scope("model"):
+        output = layers.Network(params)(features, labels)
+        if mode == tf.estimator.ModeKeys.PREDICT:
+            return tf.estimator.EstimatorSpec(tf.estimator.ModeKeys.PREDICT, predictions=output)
+        with tf.name_scope("loss", values=[output, labels]):
+            errors = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=output)
+            weights = tf.to_float(tf.not_equal(labels, 0))
+            loss = tf.reduce_sum(errors * weights) / tf.reduce_sum(weights)
+        if mode == tf.estimator.ModeKeys.EVAL:
+            return tf.estimator.EstimatorSpec(
+                mode=mode, loss=loss, predictions={"scores": output}, eval_metric_ops=all_metrics(output, labels))
+        return tf.estimator.EstimatorSpec(mode=mode, loss=loss, train_op=get_train_op(loss, params))
+
+
+def averaged(metric_fn):
+    def metric(*args):
+        scores, weights = metric_fn(*args)
+        return tf.metrics.mean(scores, weights)
+    return metric
+
+
+def hits(scores, labels):
+    with tf.variable_scope("hits", values=[scores, labels]):
+        found = tf.to_int32(tf.argmax(scores, axis=-1))
+        return tf.to_float(tf.equal(found, labels)), tf.to_float(tf.not_equal(labels, 0))
+
+
+def all_metrics(scores, labels):
+    metrics = {"hits": averaged(hits)(scores, labels)}
+    return {"metrics/%s" % name: value for name, value in metrics.items()}
+
+
+def get_rate(rate, warmup_steps):
+    with tf.name_scope("rate"):
+        step = tf.to_float(tf.train.get_or_create_global_step())
+        rate *= tf.minimum(1.0, (step + 1.0) / tf.to_float(warmup_steps))
+        tf.summary.scalar("rate", rate)
+        return rate
+
+
+def get_train_op(loss, params):
+    with tf.variable_scope("get_train_op"):
+        optimizer = tf.train.MomentumOptimizer(get_rate(params["rate"], 3), 0.9)
+        variables = tf.trainable_variables()
+        gradients = optimizer.compute_gradients(loss, variables, colocate_gradients_with_ops=True)
+        train_op = optimizer.apply_gradients(gradients, global_step=tf.train.get_global_step(), name="train")
+        tf.summary.scalar("norm", tf.global_norm(list(zip(*gradients))[0]))
+        return train_op
+"""
+
+_TRANSLATE = """\
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+import model
+
+PARAMS = {"words": 11, "depth": 4, "longest": 3, "rate": 0.2}
+
+
+def translate(estimator, sentences):
+    def input_fn():
+        return tf.data.Dataset.from_tensor_slices(sentences).batch(4)
+
+    return [one["words"] for one in estimator.predict(input_fn)]
+
+
+def main():
+    estimator = tf.estimator.Estimator(model.model_fn, model_dir=sys.argv[1], params=PARAMS)
+    for words in translate(estimator, np.arange(24, dtype=np.int32).reshape(6, 4) % 11):
+        print("words", words.tolist())
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+_TRAIN = """\
+import numpy as np
+import tensorflow as tf
+
+import model
+import translate
+
+
+def examples():
+    random = np.random.RandomState(5)
+    inputs = random.randint(1, 11, size=(20, 4)).astype(np.int32)
+    return inputs, (inputs[:, ::-1] * 3 % 11).astype(np.int32)
+
+
+def train_input_fn(params):
+    return tf.data.Dataset.from_tensor_slices(examples()).batch(4)
+
+
+def note(estimator, writer):
+    found = translate.translate(estimator, examples()[0][:6])
+    share = float(len(found)) / 32
+    summary = tf.Summary(value=[
+        tf.Summary.Value(tag="scores/share", simple_value=share),
+        tf.Summary.Value(tag="scores/half", simple_value=share / 2),
+    ])
+    writer.add_summary(summary, int(estimator.latest_checkpoint().split("-")[-1]))
+    writer.flush()
+
+
+def schedule(estimator):
+    writer = tf.summary.FileWriter(estimator.model_dir + "/scores")
+    for _ in range(1):
+        estimator.train(train_input_fn, steps=None)
+        print(estimator.evaluate(train_input_fn))
+        note(estimator, writer)
+    writer.close()
+
+
+if __name__ == "__main__":
+    schedule(tf.estimator.Estimator(model_fn=model.model_fn, model_dir="model", params=translate.PARAMS))
+"""
+PROJECT = {"layers.py": _LAYERS, "model.py": _MODEL, "translate.py": _TRANSLATE, "train.py": _TRAIN}
+
+
+def test_layers_of_its_own_train_the_same_and_the_driver_writes_the_same(servers: Servers, tmp_path: Path) -> None:
+    new = prove_project(PROJECT, "train.py", servers, tmp_path, style="mapped")
+    assert "class Norm(tf.compat.v1.layers.Layer):" in new["layers.py"]
+    assert 'tf.compat.v1.name_scope(self.scope, "scores", [x])' in new["layers.py"]
+    assert 'tf.name_scope("loss"):' in new["model.py"]
+    assert "int(estimator.latest_step())" in new["train.py"]
+    for run in ("a", "c"):
+        events = b"".join(path.read_bytes() for path in (tmp_path / run).rglob("scores/events*"))
+        for tag, value in ((b"scores/share", 6 / 32), (b"scores/half", 3 / 32)):
+            at = events.index(tag)
+            around = events[max(0, at - 60) : at + 60]  # the message is that short, and its step stands before the tag
+            assert struct.pack("<f", value) in around
+            assert b"\x10\x05" in around, around  # field 2 of an event: step 5
+
+
+def test_a_program_that_only_predicts_makes_its_variables_in_the_loop(tmp_path: Path) -> None:
+    """The migrated translate.py runs without a training, and again from the checkpoint of one."""
+    texts = {path: text for path, (text, _) in run_project(PROJECT, style="mapped").items()}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    python = os.environ["TF_MIGRATE_MIGRATED_PYTHON"]
+
+    def run(*command: str) -> list[str]:
+        done = subprocess.run(
+            [python, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return [line for line in done.stdout.splitlines() if line.startswith("words")]
+
+    run("train.py")
+    check = "import numpy as np, sys, translate as t, tensorflow as tf, model\n"
+    check += "sys.argv[1:] = ['elsewhere']\n"
+    check += "t.main()\n"
+    check += "e = t.Trainer(model.model_fn, model_dir='model', params=t.PARAMS)\n"
+    check += "list(t.translate(e, np.ones([4, 4], np.int32)))\n"
+    check += "reader = tf.train.load_checkpoint('model')\n"
+    check += "saved = [reader.get_tensor(k) for k, _ in tf.train.list_variables('model') if k.endswith('VALUE')]\n"
+    check += "made = [v.numpy() for v in e.model.trainable_variables]\n"
+    check += "same = [any(v.shape == w.shape and np.allclose(v, w) for w in saved) for v in made]\n"
+    check += "print('words', all(same), len(same))\n"
+    shown = run("-c", check)
+    assert len(shown) == 7 and shown[-1] == "words True 17"

@@ -1,0 +1,119 @@
+"""Programs with layers of their own: what their drivers write and read, and what only other functions do."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import program, run
+
+WRITER = 'estimator.train(input_fn, steps=3)\nwriter = tf.summary.FileWriter("logs", flush_secs=wait)\n'
+
+
+def manual(findings: list[Finding]) -> list[str]:
+    return [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+def test_summaries_of_the_driver() -> None:
+    new, findings = run(
+        program(
+            driver=WRITER + 'summary = tf.Summary(value=[tf.Summary.Value(tag="a", simple_value=0.5)])\n'
+            'summary.value.add(tag="b", simple_value=1)\n# told\n'
+            "writer.add_summary(summary, tf.to_int32(4))\nwriter.close()"
+        )
+    )
+    assert not manual(findings)
+    assert new.endswith(
+        'writer = tf.summary.create_file_writer("logs", flush_millis=1000 * (wait))\n'
+        'summary = tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag="a", simple_value=0.5)])\n'
+        'summary.value.add(tag="b", simple_value=1)\n# told\nwith writer.as_default():\n'
+        "    tf.summary.experimental.write_raw_pb(summary.SerializeToString(), step=tf.cast(4, tf.int32))\n"
+        "writer.close()\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "writer.add_summary(made_elsewhere, 3)",
+        'writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="a", simple_value=0.5)]))',
+        "events = writer.add_summary(tf.Summary(), 3)",
+        "writer.add_graph(graph)",
+        'other = tf.summary.FileWriter("logs", graph)',
+    ],
+)
+def test_what_else_a_file_writer_writes_is_refused(line: str) -> None:
+    text = program(driver=WRITER + line)
+    new, findings = run(text)
+    assert new == text
+    assert manual(findings) == ["TFM252"]
+
+
+HANDED = """\
+def go(estimator):
+    estimator.train(input_fn, steps=3)
+    {line}
+
+
+go(tf.estimator.Estimator(model_fn, model_dir="model"))"""
+MADE = 'estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n'
+
+
+def test_the_step_of_the_newest_checkpoint() -> None:
+    line = "return int(estimator.latest_checkpoint().split('-')[-1])"
+    new, findings = run(program(driver=HANDED.format(line=line)).replace(MADE, ""))
+    assert not manual(findings)
+    assert "    return int(estimator.latest_step())\n" in new
+    assert "def latest_step(self):" in new
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step = estimator.latest_checkpoint().split('-')[-1]",
+        "step = int(estimator.latest_checkpoint().rpartition('-')[2])",
+        "path = estimator.latest_checkpoint()\n    step = path[path.rindex('-'):]",
+    ],
+)
+def test_other_ways_to_take_the_name_of_a_checkpoint_apart_are_refused(line: str) -> None:
+    text = program(driver=HANDED.format(line=line)).replace(MADE, "")
+    new, findings = run(text)
+    assert new == text
+    assert manual(findings) == ["TFM255"]
+
+
+PREDICTS = "def ask(estimator):\n    return list(estimator.predict(input_fn))\n\n\nprint(ask(estimator))"
+
+
+def test_an_estimator_that_only_a_function_predicts_with() -> None:
+    new, findings = run(program(driver=PREDICTS, spec=", predictions={'out': logits}"), style="mapped")
+    assert not manual(findings)
+    # Its data has no labels, so the variables are made for the mode that is asked for.
+    assert 'for batch in self.prepare(input_fn(), "infer"):' in new
+    assert "        self.model.make_variables(dataset, mode)\n" in new
+    assert "def model_fn(params):" in new
+
+
+MLPERF = "from mlperf_compliance import mlperf_log, tf_mlperf_log\n"
+
+
+def test_values_that_mlperf_compliance_logs_in_a_graph() -> None:
+    rate = "tf_mlperf_log.log_deferred(op=params['rate'], log_id=mlperf_log.resnet_print(deferred=True))"
+    new, findings = run(MLPERF + program(optimizer=f"tf.train.GradientDescentOptimizer({rate})"))
+    assert [f.code for f in findings if f.severity is Severity.REVIEW].count("TFM254") == 1
+    assert "optimizer = tf.keras.optimizers.SGD(learning_rate=params['rate'])\n" in new
+    assert "tf_mlperf_log" not in new and "from mlperf_compliance import mlperf_log\n" in new
+
+
+def test_a_train_op_made_in_the_spec_itself() -> None:
+    text = program().replace(
+        "    train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())\n    return tf.estimator."
+        "EstimatorSpec(mode, loss=loss, train_op=train_op)",
+        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train(loss))\n\n\ndef train(loss):\n"
+        "    optimizer = tf.train.MomentumOptimizer(0.1, 0.9)\n"
+        "    return optimizer.minimize(loss, global_step=tf.train.get_global_step())",
+    )
+    text = text.replace("    optimizer = tf.train.GradientDescentOptimizer(0.1)\n", "", 1)
+    new, findings = run(text, style="mapped")
+    assert not manual(findings), findings
+    assert "SGD(learning_rate=0.1, momentum=0.9)" in new
