@@ -179,6 +179,7 @@ def test_keras_trains_on_parameter_servers(servers: dict[str, ForkServer], tmp_p
             "False True",
         ),
         ("import tensorflow as tf\ntf.random.set_seed(1); print(tf.executing_eagerly())", "True"),
+        ("import tensorflow as tf\nfor x in tf.data.Dataset.range(3).take(1): print(x.shape)", "()"),
         (
             "from tensorflow import estimator, layers\nprint(estimator.Estimator.__name__, layers.dense)",
             "Estimator <function dense",

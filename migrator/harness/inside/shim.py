@@ -116,7 +116,7 @@ def wants_v1(path: str, v1: Any, v2: Any) -> bool:
 
     A file that also imports tensorflow.compat.v1 was written for TensorFlow 2 and its compatibility layer,
     unless it uses names that only TensorFlow 1 has. Any other file means TensorFlow 1, unless it uses names
-    that only TensorFlow 2 has (as what tf_upgrade_v2 leaves behind does), or `.numpy()` of eager tensors.
+    that only TensorFlow 2 has (as what tf_upgrade_v2 leaves behind does), or what works eagerly only.
     """
     try:
         with open(path, "rb") as file:
@@ -146,13 +146,21 @@ def wants_v1(path: str, v1: Any, v2: Any) -> bool:
         only_v2 += in_v2 and not in_v1
     if imports_v1:
         return only_v1 > 0 and only_v2 == 0
-    eager = any(isinstance(node, ast.Call) and _is_numpy(node) for node in ast.walk(tree))
+    eager = any(_is_eager(node) for node in ast.walk(tree))
     return only_v1 > 0 or (only_v2 == 0 and not eager)
 
 
-def _is_numpy(node: ast.Call) -> bool:
-    """Whether a call is `x.numpy()`."""
-    return isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not (node.args or node.keywords)
+def _is_eager(node: ast.AST) -> bool:
+    """Whether this is `x.numpy()`, `x.as_numpy_iterator()` or `for batch in x.take(n)`."""
+    if isinstance(node, ast.For):
+        return (
+            isinstance(node.iter, ast.Call)
+            and isinstance(node.iter.func, ast.Attribute)
+            and node.iter.func.attr == "take"
+        )
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return node.func.attr in ("numpy", "as_numpy_iterator") and not (node.args or node.keywords)
 
 
 def _chain(node: ast.AST) -> list[str] | None:

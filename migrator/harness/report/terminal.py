@@ -217,7 +217,7 @@ def show(report: Report, console: Console, paths: Mapping[str, Path] | None = No
     console.print()
     icon, style = ICONS[document["verdict"]], STYLES[document["verdict"]]
     console.print(Text.assemble((f"{icon} {document['verdict']}", style), ": ", clean(document["summary"]), "."))
-    for one in document.get("stand_in", []):
+    for one in document["stand_in"]:
         console.print(_line(f"Stand-in: {one['said']}.", "yellow"))
     if document["remedy"] is not None:
         for line in _remedy(document["remedy"]):
