@@ -9,6 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from migrator.apart import Apart
 from migrator.emit.beside import respelled
 from migrator.emit.driver import FileNames, emit_driver, is_late, may_be_late, only_predicts, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
@@ -35,7 +36,6 @@ from migrator.program.own_training import counted_in_any_order
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
 from migrator.program.relevant import around_programs, importing, imports_of, is_concerned
-from migrator.program.shared import runs_in_both
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import (
     Place,
@@ -413,76 +413,24 @@ def _migrate_group(
         project, group, asked, blocked_files, references, everything, keras, reasons
     ).run()
     if not texts:
-        found = _without_the_blocked(
-            project, group, asked, blocked_files, references, everything, keras, native, findings
-        )
+
+        def of(programs: Sequence[TrainingProgram]) -> _Group:
+            return _Group(list(programs), {f.path: f for p in programs for f in _files_of(project, p)})
+
+        def natively(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+            return _GroupMigration(project, of(programs), asked, {}, references, everything, keras).run()
+
+        def mapped(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+            return _MappedMigration(project, of(programs), asked, {}, references, everything, keras, ()).run()
+
+        forms = (mapped,) if style is Style.MAPPED else (natively, mapped)
+        shared = {path: home for path, home in blocked_files.items() if path in group.files}
+        found = Apart(group.programs, forms, partial(_files_of, project), shared, native).migrate()
         if found is not None:
             return found
     if texts or style is Style.MAPPED:
         return texts, findings
     return {}, both_blocked(native, findings)
-
-
-def _without_the_blocked(
-    project: Project,
-    group: _Group,
-    asked: Target,
-    blocked_files: Mapping[Path, Path],
-    references: References,
-    everything: Everything,
-    keras: Keras,
-    native: dict[Path, list[Finding]],
-    findings: dict[Path, list[Finding]],
-) -> tuple[dict[Path, str], dict[Path, list[Finding]]] | None:
-    """The mapped form of the programs of a group that nothing of their own blocks; None where that cannot be.
-
-    The others stay what they are. The modules that they share with these must run in both: in the mapped form they only
-    are TensorFlow 1 code in another spelling.
-    """
-    stuck = {path for path, found in findings.items() if any(f.severity is Severity.MANUAL for f in found)}
-    homes = {home for path, home in blocked_files.items() if path in group.files}
-    blocked: list[TrainingProgram] = []
-    left = list(group.programs)
-    own = set(homes)
-    gone = stuck | {home for path, home in blocked_files.items() if path == home}
-    while True:
-        # A driver that a blocked program imports is no module in another spelling: it stays with that program.
-        more = [p for p in left if {p.file.path, p.model_file.path} & gone]
-        if not more:
-            break
-        blocked += more
-        left = [p for p in left if p not in more]
-        own |= {path for p in more for path in (p.file.path, p.model_file.path)}
-        drivers = {path for p in left for path in (p.file.path, p.model_file.path)}
-        gone = gone | own | {f.path for p in more for f in _files_of(project, p) if f.path in drivers}
-    if not left or not (blocked or homes):
-        return None
-    for program in blocked:
-        if not {program.file.path, program.model_file.path} & stuck:
-            message = "a program that is blocked imports this one: all or none change"
-            finding = program.file.finding("TFM114", Severity.MANUAL, program.place.call, message)
-            findings.setdefault(program.file.path, []).append(finding)
-    rest = _Group(left, {f.path: f for p in left for f in _files_of(project, p)})
-    if rest.files.keys() & own:
-        return None
-    texts, new_findings = _MappedMigration(project, rest, asked, {}, references, everything, keras, ()).run()
-    if not texts:
-        return None
-    used = {f.path for p in blocked for f in _files_of(project, p)} | blocked_files.keys()
-    for path in sorted(used & texts.keys()):
-        if texts[path] == rest.files[path].text:
-            continue
-        if not runs_in_both(rest.files[path].text, texts[path]):
-            return None
-        other = sorted(str(home) for home in own)[0]
-        message = f"`{other}`, which stays as it is, uses this file too: it runs in TensorFlow 1.15 as well as in 2"
-        finding = rest.files[path].finding("TFM424", Severity.REVIEW, None, message)
-        new_findings.setdefault(path, []).append(finding)
-    both = both_blocked(native, findings) if native else findings
-    for path, found in both.items():
-        if path not in rest.files:
-            new_findings.setdefault(path, []).extend(found)
-    return texts, new_findings
 
 
 class _Rewriter(FileRewriter):
@@ -549,6 +497,8 @@ class _GroupMigration:
         self.names = {path: FileNames(set(file.names)) for path, file in group.files.items()}
         self.regularized: dict[cst.FunctionDef, bool] = {}
         self.read: dict[cst.FunctionDef, Inlined] = {}
+        self.makers: list[tuple[ParsedFile, cst.FunctionDef]] = []  # of hooks that model_fns leave out
+        self.dead: list[cst.CSTNode] = []  # statements of model_fns that stay, but for these
         self.plan = HelperPlan()
         self.partitioners: list[tuple[ParsedFile, cst.CSTNode, str]] = []
         self.changes = {path: FileChanges() for path in group.files}
@@ -761,6 +711,7 @@ class _GroupMigration:
         """Helpers that were read through, and that nothing else mentions, go, and with them their imports."""
         helpers = {helper: file for read in self.read.values() for file, helper in read.helpers}
         helpers |= {maker: file for _, hooks in self._all_hooks() for file, maker in hooks.makers}
+        helpers |= {maker: file for file, maker in self.makers}
         makers = set(helpers) & {maker for _, hooks in self._all_hooks() for _, maker in hooks.makers}
         tables = [
             line
@@ -772,6 +723,7 @@ class _GroupMigration:
         ]
         left_out = [*tables, *(node for _, hooks in self._all_hooks() for node in hooks.nodes)]
         left_out += [line for program in self.group.programs for line in program.removed]
+        left_out += self.dead
         while True:
             mentions = [
                 (file, node, helper)
@@ -1393,6 +1345,8 @@ class _MappedMigration(_GroupMigration):
                 message = "two model_fns of one file that train in different ways: put them into two files"
                 raise Blocked("TFM422", program.model_fn.name, message)
         emitted = replace(emitted, hooks=function.hooks)
+        self.makers += function.hooks.makers
+        self.dead += function.dead
         self.remarks[file.path] += function.hooks.remarks
         self._hooks_of_specs(file, program, function.hooks)
         changes.statements[program.model_fn] = [emitted.node]

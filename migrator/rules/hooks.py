@@ -206,13 +206,15 @@ _SPEC = {
 @dataclass(frozen=True)
 class SpecHooks:
     """What becomes of the hooks of a model_fn's EstimatorSpecs: remarks, the expressions and classes that are left out,
-    and what one of them ends the training after ("steps" or "max_steps", and their number).
+    the functions that made nothing but these, and what one of them ends the training after ("steps" or "max_steps", and
+    their number).
     """
 
     remarks: tuple[Blocked, ...] = ()
     nodes: tuple[cst.BaseExpression, ...] = ()
     classes: tuple[tuple[ParsedFile, cst.ClassDef], ...] = ()
     stop: tuple[str, cst.BaseExpression] | None = None
+    makers: tuple[tuple[ParsedFile, cst.FunctionDef], ...] = ()
 
 
 NO_SPEC_HOOKS = SpecHooks()
@@ -228,6 +230,7 @@ def read_spec_hooks(
     remarks: dict[cst.CSTNode | None, Blocked] = {}
     nodes: list[cst.BaseExpression] = []
     classes: list[tuple[ParsedFile, cst.ClassDef]] = []
+    makers: list[tuple[ParsedFile, cst.FunctionDef]] = []
     stop: tuple[str, cst.BaseExpression] | None = None
     specs = list(specs)
     scaffolds, told = read_scaffolds(file, function, specs)
@@ -239,11 +242,12 @@ def read_spec_hooks(
             remarks.update((remark.node, remark) for remark in found.remarks)
             nodes += found.nodes
             classes += found.classes
+            makers += found.makers
             for name, value in (("steps", found.steps), ("max_steps", found.max_steps)):
                 if value is not None and stop is not None and file.code(stop[1]) != file.code(value):
                     raise Blocked("TFM110", value, "two hooks of the EstimatorSpecs end the training")
                 stop = (name, value) if value is not None else stop
-    return SpecHooks(tuple(remarks.values()), tuple(nodes), tuple(classes), stop)
+    return SpecHooks(tuple(remarks.values()), tuple(nodes), tuple(classes), stop, tuple(makers))
 
 
 def _mark(scope: cst.CSTNode, name: str) -> str:

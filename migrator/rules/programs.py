@@ -132,8 +132,12 @@ that it is passed to) would break: change or remove that line first, and give al
         "a file is shared with a program that is blocked",
         Severity.MANUAL,
         """
-Files that belong to several programs change together or not at all. One program that imports the named file is
-blocked: its findings say by what. Once these are gone, all of them are migrated.
+A program that is blocked stays as it is and goes on running on TensorFlow 1.15, so what it imports must run there as
+well. The other programs of its modules are migrated beside it where these modules are only spelled anew (TFM424). This
+one is not: the blocked program imports its main file, or a module that would no longer run in TensorFlow 1.15. The
+findings of the blocked program say what blocks it; once that is gone, all of them are migrated. To migrate this one
+before, copy what it needs to another folder, or give tf-migrate its files without those of the blocked program, which
+then has to keep an old copy of them.
 """,
     ),
     Rule(

@@ -1,0 +1,161 @@
+"""Programs that share files with blocked ones: which of them are migrated without these.
+
+A program that stays as it is runs on TensorFlow 1.15. So the modules that it shares with a migrated one must run there
+as well, and those that drive another program must stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrator.emit.mapped import both_blocked
+from migrator.findings import Finding, Severity
+from migrator.program.parsed import ParsedFile
+from migrator.program.shared import runs_in_both
+from migrator.program.training import TrainingProgram
+
+Findings = dict[Path, list[Finding]]
+#: Migrates some programs together: their new texts, or none and what stands in the way.
+Migrate = Callable[[Sequence[TrainingProgram]], tuple[dict[Path, str], Findings]]
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What is needed to tell the programs of one group apart.
+
+    `forms` are the ways to migrate programs, the best first. `files_of` gives the files of a program. `blocked_files`
+    are those of programs that cannot be read, each with the file that holds such a program's Estimator. `native` are
+    the findings of the native form for the whole group.
+    """
+
+    programs: Sequence[TrainingProgram]
+    forms: Sequence[Migrate]
+    files_of: Callable[[TrainingProgram], Sequence[ParsedFile]]
+    blocked_files: Mapping[Path, Path]
+    native: Findings
+
+    def migrate(self) -> tuple[dict[Path, str], Findings] | None:
+        """The new texts of the programs that nothing of their own blocks, and all findings; None where that is none."""
+        files = {id(program): {f.path: f for f in self.files_of(program)} for program in self.programs}
+        closures = {id(program): self._closure(program, files) for program in self.programs}
+        if not self.blocked_files and all(len(closure) == len(self.programs) for closure in closures.values()):
+            return None
+        tried: dict[frozenset[int], Findings] = {}
+        good: list[TrainingProgram] = []
+        bad: dict[int, Findings] = {}
+        for program in self.programs:
+            closure = closures[id(program)]
+            key = frozenset(map(id, closure))
+            if key not in tried:
+                texts, found = self._first(closure)
+                tried[key] = {} if texts else found
+            if tried[key]:
+                bad[id(program)] = self._own(program, files[id(program)], tried[key])
+            else:
+                good.append(program)
+        innocent = {path for program in good for path in (program.file.path, program.model_file.path)}
+        stays = dict(self.blocked_files)
+        while True:
+            for program in self.programs:
+                if id(program) in bad:
+                    stays.update((path, program.file.path) for path in files[id(program)] if path not in stays)
+            used = [(p, path) for p in good for path in (p.file.path, p.model_file.path) if path in stays]
+            for program, path in used:
+                message = f"`{stays[path]}`, whose program is blocked, uses this file: give the others without it"
+                bad[id(program)] = _blocked(program, message)
+            good = [program for program in good if id(program) not in bad]
+            if not good:
+                return None
+            if used:
+                continue
+            done = self._together(good, files, stays)
+            if not isinstance(done, Path):
+                break
+            for program in good:
+                if done in files[id(program)]:
+                    message = f"`{done}` would no longer run in TensorFlow 1.15, where `{stays[done]}` needs it"
+                    bad[id(program)] = _blocked(program, message)
+        if done is None:
+            return None
+        texts, findings = done
+        for found in bad.values():
+            for path, lines in found.items():
+                if path in innocent:
+                    lines = [line for line in lines if line.code == "TFM114"]
+                known = findings.setdefault(path, [])
+                known += [line for line in lines if line not in known]
+        return texts, findings
+
+    def _closure(self, program: TrainingProgram, files: Mapping[int, Collection[Path]]) -> list[TrainingProgram]:
+        """A program, and those whose own files it uses."""
+        found = [program]
+        for one in found:
+            for other in self.programs:
+                own = {other.file.path, other.model_file.path}
+                if not any(other is known for known in found) and own & set(files[id(one)]):
+                    found.append(other)
+        return [other for other in self.programs if any(other is known for known in found)]
+
+    def _first(self, programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], Findings]:
+        """The first form that carries programs over, or what stands in the way of the last."""
+        texts: dict[Path, str] = {}
+        found: Findings = {}
+        for form in self._likely(programs):
+            texts, found = form(programs)
+            if texts:
+                break
+        return texts, found
+
+    def _likely(self, programs: Sequence[TrainingProgram]) -> Sequence[Migrate]:
+        """The forms that may carry programs over: a file that blocks the group blocks each program that uses it."""
+        used = {file.path for program in programs for file in self.files_of(program)}
+        stuck = {path for path, found in self.native.items() if any(_blocks(finding) for finding in found)}
+        return self.forms[1:] if len(self.forms) > 1 and used & stuck else self.forms
+
+    def _together(
+        self,
+        good: Sequence[TrainingProgram],
+        files: Mapping[int, Mapping[Path, ParsedFile]],
+        stays: Mapping[Path, Path],
+    ) -> tuple[dict[Path, str], Findings] | Path | None:
+        """The programs that come out; or a file that would not run in TensorFlow 1.15; None where they do not agree."""
+        old = {path: file for program in good for path, file in files[id(program)].items()}
+        clash: Path | None = None
+        for form in self._likely(good):
+            texts, findings = form(good)
+            changed = [path for path in sorted(stays.keys() & texts.keys()) if texts[path] != old[path].text]
+            clashes = [path for path in changed if not runs_in_both(old[path].text, texts[path])]
+            if not texts or clashes:
+                clash = clashes[0] if clashes else clash
+                continue
+            for path in changed:
+                other = stays[path]
+                message = f"`{other}`, which stays as it is, uses this file: it runs in TensorFlow 1.15 as well as in 2"
+                findings.setdefault(path, []).append(old[path].finding("TFM424", Severity.REVIEW, None, message))
+            return texts, findings
+        return clash
+
+    def _own(self, program: TrainingProgram, files: Collection[Path], found: Findings) -> Findings:
+        """What blocks a program, in every form; one of it in the file of its Estimator."""
+        native = {path: lines for path, lines in self.native.items() if path in files}
+        both = both_blocked(native, found) if native else found
+        blocking = [line for lines in both.values() for line in lines if _blocks(line)]
+        if blocking and not any(line.path == str(program.file.path) for line in blocking):
+            first = blocking[0]
+            message = f"this Estimator's program is blocked at {first.path}:{first.line}: {first.message}"
+            finding = program.file.finding(first.code, Severity.MANUAL, program.place.call, message)
+            both = {**both, program.file.path: [*both.get(program.file.path, []), finding]}
+        return both
+
+
+def _blocks(finding: Finding) -> bool:
+    return finding.severity is Severity.MANUAL and finding.code != "TFM114"
+
+
+def _blocked(program: TrainingProgram, message: str) -> Findings:
+    return {program.file.path: [program.file.finding("TFM114", Severity.MANUAL, program.place.call, message)]}
+
+
+__all__ = ["Apart"]

@@ -1,0 +1,96 @@
+"""Programs that share files with blocked ones."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from tests.rules.programs import run_project
+
+SHARED = """\
+import tensorflow as tf
+
+
+def read(path):
+    with tf.gfile.Open(path) as file:
+        return [[float(line)] for line in file]
+
+
+def table():
+    with tf.variable_scope("table"):
+        return tf.get_variable("weights", [1, 2])
+"""
+PROGRAM = """\
+import tensorflow as tf
+
+import shared{imports}
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices((shared.read("a.txt"), [[2.0]])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    logits = {network}
+    loss = tf.losses.mean_squared_error(labels, tf.reduce_sum(logits, 1, keepdims=True))
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+if __name__ == "__main__":
+    estimator = tf.estimator.Estimator(model_fn)
+    estimator.train(input_fn, steps=3)
+"""
+SESSION = "tf.matmul(features, tf.Session().run(shared.table()))"
+NATIVE = PROGRAM.format(imports="", network="tf.layers.dense(features, 2)")
+MAPPED = PROGRAM.format(imports="", network="tf.matmul(features, shared.table())")
+STUCK = PROGRAM.format(imports="", network=SESSION)
+
+
+def migrate(**programs: str) -> dict[str, tuple[str, dict[str, str]]]:
+    """The programs and what they share, by name: the new text, and the messages of what was said by code."""
+    texts = {f"{name}.py": text for name, text in programs.items()} | {"shared.py": SHARED}
+    found = run_project(texts, style="auto")
+    return {
+        path.removesuffix(".py"): (
+            text,
+            {f.code: f.message for f in findings if f.severity in (Severity.MANUAL, Severity.REVIEW)},
+        )
+        for path, (text, findings) in found.items()
+    }
+
+
+def test_the_others_come_out_in_the_form_that_each_has() -> None:
+    found = migrate(one=MAPPED, stuck=STUCK)
+    assert found["stuck"][0] == STUCK and "TFM153" in found["stuck"][1]
+    assert "TF1Model" in found["one"][0] and "TFM114" not in found["one"][1]
+    assert "tf.compat.v1.get_variable" in found["shared"][0] and "TFM424" in found["shared"][1]
+
+
+def test_a_native_program_stays_native_where_only_names_change_in_what_is_shared() -> None:
+    shared = SHARED.partition("\n\ndef table")[0]
+    stuck = PROGRAM.format(imports="", network="tf.matmul(features, tf.Session().run(tf.ones([1, 2])))")
+    found = run_project({"one.py": NATIVE, "stuck.py": stuck, "shared.py": shared}, style="auto")
+    assert "tf.keras.layers.Dense" in found["one.py"][0] and "TF1Model" not in found["one.py"][0]
+    assert "tf.io.gfile.GFile" in found["shared.py"][0] and found["stuck.py"][0] == stuck
+
+
+def test_a_program_that_a_blocked_one_imports_stays_and_says_what_to_do() -> None:
+    importing = PROGRAM.format(imports="\nimport one", network=SESSION)
+    found = migrate(one=MAPPED, other=MAPPED, stuck=importing)
+    assert found["one"][0] == MAPPED
+    assert found["one"][1] == {
+        "TFM114": "`stuck.py`, whose program is blocked, uses this file: give the others without it"
+    }
+    assert "TF1Model" in found["other"][0] and found["stuck"][0] == importing
+
+
+def test_a_function_that_makes_a_hook_which_is_left_out_goes_with_it() -> None:
+    hooks = "import tensorflow as tf\n\n\ndef log(loss):\n    return tf.train.LoggingTensorHook({'loss': loss}, 3)\n"
+    hooks += "\n\ndef double(net):\n    return 2 * net\n"
+    program = PROGRAM.format(imports="\nimport making", network="making.double(tf.get_variable('w', [1, 2]))").replace(
+        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)",
+        "    hook = making.log(loss)\n"
+        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[hook])",
+    )
+    found = migrate(one=program, making=hooks)
+    assert "TFM141" in found["one"][1] and "hook" not in found["one"][0]
+    assert "LoggingTensorHook" not in found["making"][0] and "def double" in found["making"][0]
