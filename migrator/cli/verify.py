@@ -83,6 +83,25 @@ _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Virtual CPUs that stand in for a TPU where MIGRATED asks for one.",
 )
 @click.option(
+    "--devices",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Virtual CPUs of MIGRATED, each a replica of a MirroredStrategy() without arguments.",
+)
+@click.option(
+    "--original-devices",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="The same for ORIGINAL, with --tensorflow2.",
+)
+@click.option(
+    "--tensorflow2",
+    is_flag=True,
+    help="ORIGINAL is a TensorFlow 2 program too, and runs in the interpreter of MIGRATED.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0.0, min_open=True),
     default=600.0,
@@ -112,6 +131,9 @@ def command(
     promised: float,
     keras: str,
     tpu_cores: int,
+    devices: int,
+    original_devices: int,
+    tensorflow2: bool,
     timeout: float,
     stall_timeout: float,
     outputs: Outputs,
@@ -146,7 +168,22 @@ def command(
             stall_timeout=stall_timeout,
             keras=int(keras),
             tpu_cores=tpu_cores,
-            options=_said("full", "keras", "tpu_cores", "seeds", "promised", "timeout", "stall_timeout", "name_map"),
+            devices=devices,
+            original_devices=original_devices,
+            both_migrated=tensorflow2,
+            options=_said(
+                "full",
+                "keras",
+                "tpu_cores",
+                "devices",
+                "original_devices",
+                "tensorflow2",
+                "seeds",
+                "promised",
+                "timeout",
+                "stall_timeout",
+                "name_map",
+            ),
         )
         # Made only when there is something to put in: nothing is left behind by a verification that is killed.
         folder = report_dir or Path(tempfile.gettempdir(), f"tf-migrate-report-{uuid.uuid4().hex[:8]}")

@@ -29,8 +29,11 @@ class Case:
     known-bad version is tried, not only the sentinels. `names` maps original variable names to migrated ones where
     creation order does not do. Times are seconds for one run of one program. `report_dir` and `options` (further
     words) are only named in the report's command line; writing the report is the caller's. The logs of runs that
-    failed are copied to `log_dir`. `keras` is the generation of Keras that the migrated program runs on. `tpu_cores`
-    virtual CPUs stand in for a TPU, where the migrated program asks for one.
+    failed are copied to `log_dir`. `keras` is the generation of Keras that the migrated program runs on. `devices` is
+    the number of virtual CPUs that it sees, one for each replica of a MirroredStrategy without arguments.
+    `original_devices` is the same for the original, where `both_migrated` says that it is a TensorFlow 2 program too,
+    and run by the migrated program's interpreter. `tpu_cores` virtual CPUs stand in for a TPU, where the migrated
+    program asks for one.
     """
 
     original: Path
@@ -46,6 +49,9 @@ class Case:
     options: tuple[str, ...] = ()
     log_dir: Path | None = None
     both_original: bool = False
+    both_migrated: bool = False
+    devices: int = 1
+    original_devices: int = 1
     keras: int = 2
     tpu_cores: int = 1
     ready_timeout: float = 120.0
@@ -85,6 +91,12 @@ def check(case: Case) -> None:
     for name in ("ready_timeout", "stall_timeout", "total_timeout"):
         if not getattr(case, name) > 0.0:
             raise CaseError(f"{name.replace('_', ' ')} must be positive, not {getattr(case, name):g} s")
+    if min(case.devices, case.original_devices) < 1:
+        raise CaseError("a program needs at least one device")
+    if case.original_devices > 1 and not case.both_migrated:
+        raise CaseError("an Estimator says itself which devices it has: devices are given to TensorFlow 2 programs")
+    if case.both_migrated and case.shape.counts:
+        raise CaseError("two TensorFlow 2 programs are compared in one process each: leave --cluster out")
     if case.keras == 3 and case.shape.counts:
         raise CaseError("Keras 3 fits on no cluster: leave --cluster out, or verify with --keras 2")
     if case.keras == 3 and case.all_mutants:

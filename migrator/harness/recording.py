@@ -9,7 +9,7 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     batches/<time>            the batch of that step itself, of the first steps
     gradients/<step>[.npz]    gradients, at the plan's state_steps
     initial.npz               weights before step 1
-    states/<step>.npz         weights after a step; slots/<step>.npz the optimizer's slots
+    states/<step>[.npz]       weights after a step; slots/<step>[.npz] the optimizer's slots
     activations/<step>        outputs of the layers in the first step
     evaluations.jsonl         results of evaluate(), one line each
     evaluations/<step>.npz    what an original's checkpoint held that was evaluated
@@ -418,7 +418,8 @@ def _steps(tasks: Mapping[str, Path]) -> tuple[tuple[Step, ...], tuple[Batch, ..
     return tuple(steps), tuple(batches)
 
 
-def _gradients_of(path: Path) -> dict[str, Array]:
+def _whole(path: Path) -> dict[str, Array]:
+    """Whole arrays by name: of an npz file, or of the parts that a train step wrote itself."""
     if path.suffix == ".npz":
         return _arrays(path)
     header, tensors = _unpack(path)
@@ -441,9 +442,9 @@ def _gradients(tasks: Mapping[str, Path], kind: str, replicas: int) -> dict[int,
         for path in _numbered(folder / "gradients"):
             number = int(path.stem)
             if number not in result:
-                result[number] = _gradients_of(path)
+                result[number] = _whole(path)
             elif kind == "local" and replicas > 1:
-                other = _gradients_of(path)
+                other = _whole(path)
                 result[number] = {name: value + other[name] for name, value in result[number].items()}
     return result
 
@@ -452,7 +453,7 @@ def _slots(folder: Path) -> dict[int, dict[tuple[str, str], Array]]:
     result: dict[int, dict[tuple[str, str], Array]] = {}
     for path in _numbered(folder / "slots"):
         entries: dict[tuple[str, str], Array] = {}
-        for key, value in _arrays(path).items():
+        for key, value in _whole(path).items():
             variable, _, slot = key.rpartition("|")
             entries[variable, slot] = value
         result[int(path.stem)] = entries
@@ -547,7 +548,7 @@ def _unrecorded(tasks: Mapping[str, Path]) -> None:
             line = noted.get("line")
             place = f" ({line[0]}:{line[1]})" if line else ""
             how = f"{task} trains with {noted['what']}{place}"
-            seen = "Estimator.train, of a session or of Model.fit"
+            seen = "Estimator.train, of a session, of Model.fit or of strategy.run in a tf.function"
             raise UnrecordedTraining(f"{how}; only the steps of {seen} are recorded")
 
 
@@ -562,9 +563,7 @@ def read(record_dir: Path) -> Recording:
     leader = next((folder for folder in tasks.values() if (folder / "program.json").exists()), None)
     if leader is None:
         _unrecorded(tasks)
-        raise RecordingError(
-            "no task of the run reached training (Estimator.train, a session, Model.fit): nothing recorded"
-        )
+        raise RecordingError("no task of the run reached training: nothing was recorded")
     program = _json(leader / "program.json")
     steps, batches = _steps(tasks)
     replicas = int(program["replicas"])
@@ -591,7 +590,7 @@ def read(record_dir: Path) -> Recording:
         initial=_arrays(started / "initial.npz") if started else {},
         steps=steps,
         batches=batches,
-        states={int(path.stem): _arrays(path) for path in _numbered(holder / "states")},
+        states={int(path.stem): _whole(path) for path in _numbered(holder / "states")},
         slots=_canonical_slots(raw, rates) if program["raw_slots"] else raw,
         gradients=_gradients(tasks, program["gradients"], replicas),
         optimizer=Optimizer(described["name"], described["settings"]) if described else None,

@@ -109,6 +109,16 @@ def migrated_kind(case: Case) -> str:
     return "original" if case.both_original else "migrated"
 
 
+def original_kind(case: Case) -> str:
+    """The kind of program that the "original" script is: a migrated one where both are TensorFlow 2 programs."""
+    return "migrated" if case.both_migrated else "original"
+
+
+def one_interpreter(case: Case) -> bool:
+    """Whether both programs are of one kind, so that one interpreter runs them one after another."""
+    return original_kind(case) == migrated_kind(case)
+
+
 def migrated_shape(case: Case, shape: ClusterShape) -> ClusterShape:
     """The migrated program's cluster for one of the original's."""
     return shape if case.both_original else counterpart(shape)
@@ -137,6 +147,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "evaluation_control": False,
         "turns": False,
         "tpu_cores": None,
+        "devices": 1,
         "mutant": None,
         **changes,
     }
@@ -158,7 +169,8 @@ def recording_of(run: Run | None) -> Recording | None:
 
 def run_program(session: Session, case: Case, program: str, role: str, shape: ClusterShape, **plan: Any) -> Run:
     """One run; `plan` overrides keys of the plan that inside/ obeys."""
-    kind = "original" if program == "original" else migrated_kind(case)
+    kind = original_kind(case) if program == "original" else migrated_kind(case)
+    devices = case.original_devices if program == "original" else case.devices
     run_dir = session.new_folder(role)
     launch = Launch(
         kind,
@@ -166,7 +178,12 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
         case.args,
         shape,
         run_dir,
-        plan=plan_for(kind, run_dir, shape, **{"steps": case.steps, "tpu_cores": case.tpu_cores, **plan}),
+        plan=plan_for(
+            kind,
+            run_dir,
+            shape,
+            **{"steps": case.steps, "tpu_cores": case.tpu_cores, "devices": devices, **plan},
+        ),
         ready_timeout=case.ready_timeout,
         stall_timeout=case.stall_timeout,
         total_timeout=case.total_timeout,

@@ -112,12 +112,11 @@ def match(header, wanted):
     return places
 
 
-def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=False):
-    """A dataset of the recorded batches of one task, in order, with the element structure ``spec``.
+def replay_reader(tf, folder, spec):
+    """A function that reads a recorded batch of one task from a file, with the element structure ``spec``.
 
-    ``folder`` is looked at now, ``read_from`` (default the same) is read when the pipeline runs, perhaps in
-    another process; ``skip`` may be a tensor, also evaluated there. A static size of the first axis is kept
-    only where every recorded batch has it.
+    ``folder`` is looked at now, the files are read when the function's operations run. A static size of the first axis
+    is kept only where every recorded batch has it.
     """
     names = sorted(name for name in os.listdir(folder) if name.isdigit())
     contents = [_read(os.path.join(folder, name)) for name in names]
@@ -149,6 +148,16 @@ def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=F
             flat.append(tensor)
         return tf.nest.pack_sequence_as(spec, flat, expand_composites=True)
 
+    return parse
+
+
+def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=False):
+    """A dataset of the recorded batches of one task, in order, with the element structure ``spec``.
+
+    ``folder`` is looked at now, ``read_from`` (default the same) is read when the pipeline runs, perhaps in
+    another process; ``skip`` may be a tensor, also evaluated there.
+    """
+    parse = replay_reader(tf, folder, spec)
     files = tf.data.Dataset.list_files((read_from or folder) + "/*[0-9]", shuffle=False)
     if not isinstance(skip, int) or skip:
         files = files.skip(skip)

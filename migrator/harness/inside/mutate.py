@@ -286,6 +286,17 @@ def loss_reduction(mutation):
 
     parts.wrap(container, "_get_loss_object", get)
 
+    def average(original, per_example_loss, *args, **kwargs):
+        # In a loop of the program's own: what is divided by the size of the batch is not.
+        loss = original(per_example_loss, *args, **kwargs)
+        size = kwargs.get("global_batch_size", args[1] if len(args) > 1 else None)
+        if size is None:
+            return loss
+        mutation.change()
+        return loss * mutation.tf.cast(size, loss.dtype)
+
+    parts.wrap(mutation.tf.nn, "compute_average_loss", average)
+
 
 def partial_batch(mutation):
     """The mean over a batch that is not full divides by the size of a full one."""

@@ -110,6 +110,9 @@ class Step(object):
         self.clipping = Clipping()
         self.updates = 0  # assignments to moving averages
         self.own = None  # the optimizer, where the step runs one of TensorFlow 1 code
+        self.optimizer = None
+        self.differentiated = 0  # how often gradients were asked for
+        self.applied = 0  # how often an optimizer was given gradients
 
 
 class KerasRecorder(object):
@@ -195,11 +198,12 @@ class KerasRecorder(object):
             whole.update(self.slots_of(part))
         return whole
 
-    def slots_of(self, optimizer):
+    def slot_parts(self, optimizer):
+        """[(part of the model's variable, name of the slot, slot variable)] of the slots in use."""
         kind = stock_class(optimizer)
         canonical = self.slot_names.get(kind.__name__ if kind else "", {})
         by_variable = {id(part.variable): part for part in self.parts}
-        table = {}
+        found = []
         # Keras makes this slot for plain gradient descent too, where it stays zero.
         inert = {"m"} if kind and kind.__name__ == "SGD" and not optimizer.momentum else set()
         for variable, name, value in self.slots.get(id(optimizer), []):
@@ -207,9 +211,15 @@ class KerasRecorder(object):
                 continue
             part = by_variable.get(id(variable))
             if part is not None and tuple(value.shape.as_list()) == part.shape:
-                owners, values = table.setdefault(canonical.get(name, name), ([], []))
-                owners.append(part)
-                values.append(read(self.tf, value))
+                found.append((part, canonical.get(name, name), value))
+        return found
+
+    def slots_of(self, optimizer):
+        table = {}
+        for part, slot, variable in self.slot_parts(optimizer):
+            owners, values = table.setdefault(slot, ([], []))
+            owners.append(part)
+            values.append(read(self.tf, variable))
         whole = {}
         for slot, (owners, values) in table.items():
             for variable, value in parts.join(owners, values).items():
@@ -258,16 +268,7 @@ class KerasRecorder(object):
             self.tracing.step = None
             self.tracing.model = None
         graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-        reached = ancestors([step.loss]) if graph is not None and getattr(step.loss, "graph", None) is graph else None
-        self.traced = {
-            "dropout_rates": [rate for rate, _, _ in step.dropouts],
-            "dropout_inputs": [shape for _, shape, _ in step.dropouts],
-            "dropout_after": self.dropout_places(step, graph, reached),
-            "update_ops": step.updates,
-            "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
-        }
-        if step.own is not None:
-            self.traced["optimizer"] = own_optimizers.described(step.own)
+        reached = self.note_trace(step, graph)
         strategy = model.distribute_strategy
         shown = replicas.Shown(
             loss=None if step.loss is None else tf.cast(step.loss, tf.float32),
@@ -286,7 +287,7 @@ class KerasRecorder(object):
     def write_step(self, strategy, shown):
         """Writes what a step showed in all replicas of this process together."""
         tf = self.tf
-        stamp = tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
+        stamp = self.stamp()
         fields = []
         if shown.loss is not None:
             # What a replica minimises is divided by the number of all replicas.
@@ -308,6 +309,25 @@ class KerasRecorder(object):
         if shown.activations and shown.iteration is not None:
             first = tf.equal(shown.iteration, 0)
             tf.cond(first, lambda: self.write_activations(shown.activations), lambda: tf.constant(False))
+
+    def note_trace(self, step, graph):
+        """Keeps what the trace of a step says about the program; the names of the operations behind its loss."""
+        reached = ancestors([step.loss]) if graph is not None and getattr(step.loss, "graph", None) is graph else None
+        self.traced = {
+            "dropout_rates": [rate for rate, _, _ in step.dropouts],
+            "dropout_inputs": [shape for _, shape, _ in step.dropouts],
+            "dropout_after": self.dropout_places(step, graph, reached),
+            "update_ops": step.updates,
+            "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
+        }
+        if step.own is not None:
+            self.traced["optimizer"] = own_optimizers.described(step.own)
+        return reached
+
+    def stamp(self):
+        """The name of the record of a step: when it is taken, in microseconds."""
+        tf = self.tf
+        return tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
 
     def keep_batch(self, stamp, data, iteration):
         """Writes the batch itself, as long as all batches up to this one are no more than is to be kept."""
@@ -375,8 +395,11 @@ class KerasRecorder(object):
         step = getattr(self.tracing, "step", None)
         if step is None:
             if not self.training_depth:
-                self.folder.note_unrecorded("tf.GradientTape outside of Model.fit", sources.user_line())
+                self.folder.note_unrecorded(
+                    "tf.GradientTape outside of Model.fit and strategy.run", sources.user_line()
+                )
             return
+        step.differentiated += 1
         step.clipping.before_gradients = len(step.clipping.calls)
         flat = [
             tensor for tensor in self.tf.nest.flatten(target) if hasattr(tensor, "dtype") and tensor.dtype.is_floating
@@ -392,9 +415,12 @@ class KerasRecorder(object):
 
     def saw_update(self, optimizer, pairs, rate=None):
         step = getattr(self.tracing, "step", None)
+        if step is not None:
+            step.applied += 1
         if step is None or step.rate is not None:
             return
         tf = self.tf
+        step.optimizer = optimizer
         rate = optimizer.learning_rate if rate is None else rate
         step.rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
         step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
@@ -822,6 +848,7 @@ def install(plan, folder):
     parts.wrap(tf.compat.v1.nn, "dropout", recorder.dropout_function)
     patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
     _patch_sidecar(base, recorder)
+    return recorder
 
 
 def _patch_layers(base, recorder):

@@ -131,6 +131,7 @@ def install(plan, folder):
         lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
     )
     patch_places(tf, model, callbacks, recorder)
+    return recorder
 
 
 def _patch_compile(recorder):

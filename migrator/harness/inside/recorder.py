@@ -18,6 +18,7 @@ SIBLINGS = (
     "record_estimator",
     "record_keras",
     "record_keras3",
+    "record_loop",
     "record_session",
     "redirect",
     "replicas",
@@ -79,6 +80,7 @@ def install(plan):
     - ``turns``: the trainers of parameter servers step one after another, and the numbers of states and
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None
+    - ``devices``: how many virtual CPUs a TensorFlow 2 program sees, if more than one
     - ``mutant``: a known mistake to make in a Keras program while it runs, or None
 
     The program kind is ``plan["program"]`` ("original" or "migrated") when given; else a process that was
@@ -102,6 +104,12 @@ def install(plan):
     recorder = modules[kind].install(plan, folder)
     if program == "original":
         modules["record_session"].install(recorder)
+    else:
+        modules["record_loop"].install(recorder)
+        if int(plan.get("devices") or 1) > 1:
+            config = importlib.import_module("tensorflow").config
+            each = [config.LogicalDeviceConfiguration() for _ in range(int(plan["devices"]))]
+            config.set_logical_device_configuration(config.list_physical_devices("CPU")[0], each)
     if plan.get("mutant"):
         if program == "original":
             raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")

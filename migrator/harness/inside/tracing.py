@@ -45,12 +45,15 @@ class LayerTrace(object):
     def __init__(self):
         self.calls = []  # (first weight, output tensor or None)
         self.owned = []  # every weight of those layers
+        self.outermost = []  # the layers and models that are called by no other
         self._under_way = []
 
     def call(self, tf, original, layer, *args, **kwargs):
         # The call of a base class is part of the same call.
         if self._under_way and self._under_way[-1] is layer:
             return original(layer, *args, **kwargs)
+        if not self._under_way and not any(layer is one for one in self.outermost):
+            self.outermost.append(layer)
         self._under_way.append(layer)
         try:
             outputs = original(layer, *args, **kwargs)

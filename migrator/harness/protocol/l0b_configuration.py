@@ -279,8 +279,15 @@ def fields(original: Recording, migrated: Recording) -> tuple[Field, ...]:
         ),
         _updates(original, migrated),
         *_dropouts(original, migrated),
-        Field("replicas", float(original.replicas), float(migrated.replicas), original.replicas == migrated.replicas),
+        _replicas(original, migrated),
     )
+
+
+def _replicas(original: Recording, migrated: Recording) -> Field:
+    """Where the whole batch of all replicas of a process is known, its size says more than their number."""
+    ours, theirs = original.replicas, migrated.replicas
+    together = original.replicas_of_batch != migrated.replicas_of_batch
+    return Field("replicas", float(ours), float(theirs), ours == theirs or together)
 
 
 _OPTIMIZER_SOURCE = ("update rule", "learning rate of each step")

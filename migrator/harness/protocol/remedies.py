@@ -189,8 +189,8 @@ def _missing(level: LevelResult, context: Context) -> _Advice:
 def _not_replayable(level: LevelResult, context: Context) -> _Advice:
     if level.id == "L0":
         return (
-            "Steps can be recorded and compared in Estimator.train and Model.fit: train through one of them (a "
-            "train_step of your own in a subclass of Model will do), and repeat.",
+            "Steps can be recorded and compared in Estimator.train, in Model.fit (a train_step of your own in a "
+            "subclass of Model will do), and in strategy.run inside a tf.function: train through one, and repeat.",
             shlex.join(context.command),
         )
     return (

@@ -1,0 +1,550 @@
+"""Records training loops of a program's own: ``strategy.run`` inside a ``tf.function``, a ``GradientTape``, and a Keras
+optimizer that applies the gradients; on one device or on the replicas of one process.
+
+What ``strategy.run`` runs is a training step if gradients are taken and applied in it, and else a step of an
+evaluation. Everything about a step is known when it is traced, which is before it is run for the first time: then the
+weights get the values to start from, and operations are added that write what the step computes. So steps are also
+recorded where many of them run in one call (``tf.range``). The loss is the sum over the replicas of what they
+differentiate, and the batch that of all replicas.
+"""
+
+import atexit
+import importlib
+import itertools
+import os
+import time
+
+import batches
+import numpy as np
+import parts
+import sources
+from record_keras import Step, copies, read
+from tracing import ancestors
+
+MOST_SKIPPED = 100000  # calls of a step after the last that counts: a loop that waits for its optimizer never ends
+
+
+class Trained(object):
+    """What a traced step trains, with the attributes of a compiled Keras model that the recorder asks for."""
+
+    def __init__(self, step):
+        self.layers = list(step.layers.outermost)
+        self.optimizer = step.optimizer
+        updated = [variable for _, variable in step.gradients]
+        self.variables = _distinct([*_of(self.layers, "variables"), *updated])
+        self.trainable_variables = _distinct([*_of(self.layers, "trainable_variables"), *updated])
+        self.weights = self.variables
+        self.metrics = _distinct(_of(self.layers, "metrics"))
+        self.losses = _of(self.layers, "losses")
+
+    def _flatten_layers(self, include_self=True, recursive=True):
+        return itertools.chain.from_iterable(layer._flatten_layers() for layer in self.layers)
+
+
+def _of(layers, name):
+    return [one for layer in layers for one in getattr(layer, name, [])]
+
+
+def _distinct(things):
+    found = {id(thing): thing for thing in things}
+    return list(found.values())
+
+
+class Evaluation(object):
+    """The steps of an evaluation since the last training step, and what the program has read of its metrics."""
+
+    def __init__(self):
+        self.calls = []  # (function, arguments): what the program ran, to run it with other weights
+        self.metrics = []
+        self.line = None
+
+    def add_metric(self, metric):
+        if not any(metric is one for one in self.metrics):
+            self.metrics.append(metric)
+
+
+class LoopRecorder(object):
+    """State of the recorder of loops in one process; ``recorder`` is that of the process's Keras."""
+
+    def __init__(self, recorder):
+        self.tf = recorder.tf
+        self.recorder = recorder
+        self.folder = recorder.folder
+        self.passive = 0  # depth of Keras' own loops, which the Keras recorder knows
+        self.depth = 0  # of functions that the program calls
+        self.kinds = {}  # id of function -> (function, whether it trains)
+        self.seen = set()  # the kinds of steps that were traced since the outermost call began
+        self.updated = []  # the metrics that were updated since
+        self.metric_kinds = {}  # id of function -> metrics that it updates
+        self.counter = None
+        self.limit = recorder.limit
+        self.optimizer = None
+        self.settled = 0
+        self.dirty = False
+        self.last = None
+        self.skipped = 0
+        self.evaluation = Evaluation()
+        self.evaluating_others = False
+
+    # -- a step, at tracing time --
+    def run(self, original, strategy, fn, args=(), kwargs=None, options=None):
+        tf = self.tf
+        recorder = self.recorder
+        own = not self.passive and not recorder.training_depth and getattr(recorder.tracing, "step", None) is None
+        inside = tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context()
+        if not own or inside or tf.executing_eagerly():
+            return original(strategy, fn, args=args, kwargs=kwargs, options=options)
+        steps = []
+        converted = _converted(fn)
+
+        def replica(*inputs, **named):
+            step = recorder.tracing.step = Step()
+            recorder.tracing.model = None
+            steps.append(step)
+            try:
+                return converted(*inputs, **named)
+            finally:
+                recorder.tracing.step = None
+
+        replayed = None
+        if self.folder.replay:
+            args, kwargs, replayed = self.replay(args, kwargs or {})
+        result = original(strategy, _artifact(replica), args=args, kwargs=kwargs, options=options)
+        if any(step.loss is not None for step in steps):
+            self.seen.add("train")
+            if self.recordable(steps):
+                if replayed is not None:
+                    with tf.init_scope():
+                        replayed.assign(True)
+                self.trained(strategy, steps, data_of(tf, args, kwargs or {}))
+        else:
+            self.seen.add("evaluate")
+        return result
+
+    def recordable(self, steps):
+        """Whether the steps of the replicas are of the form that is recorded; notes what is not."""
+        graph = self.tf.compat.v1.get_default_graph()
+        for step in steps:
+            problem = None
+            if step.gradients is None:
+                problem = "a step that changes weights without a Keras optimizer"
+            elif step.differentiated > 1 or step.applied > 1:
+                problem = "several gradients, or several optimizers, in one step"
+            elif step.loss.graph is not graph:
+                problem = "a GradientTape inside a loop or branch of one step"
+            if problem is not None:
+                self.folder.note_unrecorded(problem, sources.user_line())
+                return False
+        return True
+
+    def trained(self, strategy, steps, data):
+        tf = self.tf
+        recorder = self.recorder
+        first = steps[0]
+        graph = tf.compat.v1.get_default_graph()
+        if self.optimizer is None:
+            with tf.init_scope():
+                self.begin(Trained(first), strategy)
+        reached = recorder.note_trace(first, graph)
+        with tf.init_scope():
+            recorder.describe_traced()
+            if self.over():
+                raise SystemExit(0)  # only the variables were asked for
+        number = self.counter.assign_add(1, read_value=True)
+
+        def write():
+            self.write_step(strategy, steps, data, number)
+            found = [
+                step.layers.activations(
+                    tf, graph, recorder.name_of, ancestors([step.loss]) if step is not first else reached
+                )
+                for step in steps
+            ]
+            together = _together(tf, found)
+            if together:
+                tf.cond(tf.equal(number, 1), lambda: recorder.write_activations(together), lambda: tf.constant(False))
+            return tf.constant(True)
+
+        if self.limit is None:
+            write()
+        else:
+            tf.cond(number <= self.limit, write, lambda: tf.constant(False))
+
+    def begin(self, trained, strategy):
+        """Once, before step 1."""
+        recorder = self.recorder
+        self.make_counter()
+        self.optimizer = trained.optimizer
+        recorder.sources.setdefault("train", sources.user_line())
+        recorder.begin(trained, strategy)
+        if self.folder.replay:
+            count = batches.count(self.folder.replay)
+            self.limit = count if self.limit is None else min(count, self.limit)
+        atexit.register(self.end)
+
+    def write_step(self, strategy, steps, data, number):
+        """Adds the operations that write one step."""
+        tf = self.tf
+        recorder = self.recorder
+        first = steps[0]
+        losses = [tf.cast(step.loss, tf.float32) for step in steps]
+        loss = losses[0] if len(losses) == 1 else tf.add_n(losses)
+        elsewhere = strategy.num_replicas_in_sync // len(steps)
+        if elsewhere > 1:  # the share of this process, as if it were alone
+            loss *= float(elsewhere)
+        fields = [("loss", loss), ("learning_rate", first.rate)]
+        header = {"fields": [name for name, _ in fields]}
+        tensors = [tensor for _, tensor in fields]
+        stamp = recorder.stamp()
+        if recorder.plan.get("record_batches", True) and data is not None:
+            header["components"], described = batches.describe(tf, data)
+            tensors += described
+            recorder.keep_batch(stamp, data, number - 1)
+        tf.io.write_file(recorder.target("steps") + stamp, batches.pack(tf, header, tensors))
+        last = [self.limit] if self.limit else []
+        self.at(number, recorder.state_steps, lambda: recorder.write_gradients(recorder.named_gradients(first), number))
+        if self.folder.leads():
+            self.at(number, [*recorder.state_steps, *last], lambda: self.write_state(first, number))
+
+    def at(self, number, steps, write):
+        """Adds the operations of ``write``, which are run at some steps."""
+        tf = self.tf
+        if steps:
+            chosen = tf.reduce_any(tf.equal(number, tf.constant(sorted(set(steps)), tf.int64)))
+            tf.cond(chosen, write, lambda: tf.constant(False))
+
+    def write_state(self, step, number):
+        """Adds the operations that write weights and slots after a step."""
+        tf = self.tf
+        recorder = self.recorder
+        name = tf.strings.as_string(number, width=8, fill="0")
+        weights = [(part.name, part, part.variable) for part in recorder.parts]
+        slots = [
+            (part.name + "|" + slot, part, variable)
+            for optimizer in getattr(step.optimizer, "parts", [step.optimizer])
+            for part, slot, variable in recorder.slot_parts(optimizer)
+        ]
+        for folder, wanted in (("states", weights), ("slots", slots)):
+            entries = [{"name": key, "offset": part.offset, "whole": part.whole} for key, part, _ in wanted]
+            tensors = [mean_of_copies(tf, variable) for _, _, variable in wanted]
+            tf.io.write_file(recorder.target(folder) + name, batches.pack(tf, {"parts": entries}, tensors))
+        return tf.constant(True)
+
+    # -- recorded batches in the place of the program's own --
+    def replay(self, args, kwargs):
+        """The arguments of a step, with the recorded batch in them once it is known to train; and the variable that
+        says so.
+        """
+        tf = self.tf
+        data = data_of(tf, args, kwargs)
+        leaves = [] if data is None else tf.nest.flatten(raw_data_of(tf, args, kwargs))
+        if not leaves:
+            return args, kwargs, None
+        with tf.init_scope():
+            flag = _plain_variable(False)
+            self.make_counter()
+        spec = tf.nest.map_structure(lambda leaf: _spec(tf, leaf), data)
+        own = [list(leaf.values) if _per_replica(leaf) else [leaf] for leaf in leaves]
+        pieces = len(own[0])
+        files = self.folder.replay
+        names = sorted(name for name in os.listdir(files) if name.isdigit())
+        parse = batches.replay_reader(tf, files, spec)
+        flat_own = [tensor for tensors in own for tensor in tensors]
+
+        def recorded():
+            place = tf.minimum(self.counter.read_value(), len(names) - 1)
+            whole = tf.nest.flatten(parse(tf.constant(files + os.sep) + tf.gather(tf.constant(names), place)))
+            size = -(-tf.shape(whole[0])[0] // pieces)
+            return [
+                tf.cast(tensor[index * size : (index + 1) * size], tensor.dtype)
+                for tensor in whole
+                for index in range(pieces)
+            ]
+
+        chosen = tf.cond(flag.read_value(), recorded, lambda: [tf.identity(tensor) for tensor in flat_own])
+        new = {}
+        for place, leaf in enumerate(leaves):
+            tensors = chosen[place * pieces : (place + 1) * pieces]
+            for tensor, old in zip(tensors, own[place]):
+                tensor.set_shape(tf.TensorShape([None]).concatenate(old.shape[1:]))
+            new[id(leaf)] = type(leaf)(tensors) if _per_replica(leaf) else tensors[0]
+        args, kwargs = tf.nest.map_structure(lambda leaf: new.get(id(leaf), leaf), (tuple(args), dict(kwargs)))
+        return args, kwargs, flag
+
+    # -- between the calls of the program --
+    def make_counter(self):
+        if self.counter is None:
+            self.counter = _plain_variable(np.int64(self.recorder.steps_done))
+
+    def steps_done(self):
+        return 0 if self.counter is None else int(self.counter.numpy())
+
+    def over(self):
+        return self.limit is not None and self.steps_done() >= self.limit
+
+    def call(self, original, function, *args, **kwargs):
+        """A call of a ``tf.function``."""
+        busy = self.depth or self.passive or self.recorder.training_depth
+        if busy or self.evaluating_others or not self.tf.executing_eagerly():
+            return original(function, *args, **kwargs)
+        known = self.kinds.get(id(function))
+        if known is not None and known[1] == "train":
+            self.write_evaluation()
+            self.evaluation = Evaluation()
+            if self.over():
+                return self.skip()
+        elif self.dirty:
+            self.settle()
+        if known is not None and known[1] == "evaluate" and self.evaluation.line is not None:
+            self.write_evaluation()
+            self.evaluation = Evaluation()
+        self.depth += 1
+        self.seen, self.updated = set(), []
+        try:
+            result = original(function, *args, **kwargs)
+        finally:
+            self.depth -= 1
+        if self.seen:
+            self.kinds[id(function)] = (function, "train" if "train" in self.seen else "evaluate")
+            self.metric_kinds[id(function)] = self.updated
+            if known is None and "train" in self.seen:
+                self.evaluation = Evaluation()
+        kind = self.kinds.get(id(function), (None, None))[1]
+        if kind == "train":
+            self.dirty = True
+            self.last = result
+        elif kind == "evaluate":
+            self.evaluation.calls.append((original, function, args, kwargs))
+            for metric in self.metric_kinds.get(id(function), []):
+                self.evaluation.add_metric(metric)
+        return result
+
+    def skip(self):
+        """In the place of a training step after the last one: the program goes on to what it does after training."""
+        self.skipped += 1
+        if not self.recorder.plan.get("evaluate") or self.skipped > MOST_SKIPPED:
+            raise SystemExit(0)
+        return self.last
+
+    def settle(self):
+        """Writes weights and slots as the last step has left them."""
+        self.dirty = False
+        steps = self.steps_done()
+        beyond = self.limit is not None and steps > self.limit
+        if steps == self.settled or beyond or not self.folder.leads():
+            return
+        self.settled = steps
+        recorder = self.recorder
+        name = "%08d" % steps
+        if not os.path.exists(self.folder.file("states", name)):
+            parts.write_arrays(self.folder.file("states", name + ".npz"), recorder.current())
+            parts.write_arrays(self.folder.file("slots", name + ".npz"), recorder.slot_values(self.optimizer))
+
+    def end(self):
+        if self.optimizer is not None:
+            self.settle()
+            self.write_evaluation()
+
+    def before_reading(self, original, *args, **kwargs):
+        """Before weights are read from a checkpoint."""
+        if self.dirty:
+            self.settle()
+        return original(*args, **kwargs)
+
+    # -- evaluation --
+    def saw_metric(self, metric):
+        if not self.passive and not self.recorder.training_depth and self.depth:
+            if not any(metric is one for one in self.updated):
+                self.updated.append(metric)
+
+    def metric_result(self, metric, original, *args, **kwargs):
+        value = original(*args, **kwargs)
+        evaluation = self.evaluation
+        busy = self.depth or self.passive or self.recorder.training_depth or self.evaluating_others
+        if busy or not self.recorder.plan.get("evaluate", True) or not self.tf.executing_eagerly():
+            return value
+        if evaluation.calls and any(metric is one for one in evaluation.metrics):
+            if evaluation.line is None:
+                evaluation.line = self.evaluation_line(evaluation)
+            evaluation.line["results"].update(parts.numbers({metric.name: value.numpy()}))
+        return value
+
+    def evaluation_line(self, evaluation):
+        recorder = self.recorder
+        step = None if self.optimizer is None else int(read(self.tf, self.optimizer.iterations))
+        line = {"time": time.time(), "step": step, "results": {}}
+        if step is not None and recorder.parts:
+            # What was evaluated: another program is to evaluate the same.
+            path = self.folder.file("evaluations", "%08d.npz" % step)
+            if not os.path.exists(path):
+                parts.write_arrays(path, recorder.current())
+        if recorder.plan.get("evaluate_weights") or recorder.plan.get("evaluation_control"):
+            line.update(self.evaluate_others(evaluation, step))
+        return line
+
+    def evaluate_others(self, evaluation, step):
+        """The results of the same steps with weights that are not the program's, which it keeps."""
+        recorder = self.recorder
+        if not recorder.parts:
+            return {"note": "not evaluated with other weights: nothing was trained before"}
+        sums = [variable for metric in evaluation.metrics for variable in metric.variables]
+        kept = [*(part.variable for part in recorder.parts), *sums]
+        values = [[self.tf.convert_to_tensor(one).numpy() for one in copies(variable)] for variable in kept]
+        found = {}
+        self.evaluating_others = True
+        try:
+            chosen = recorder.weights_for(step)
+            if chosen is not None and recorder.take_weights(recorder.parts, chosen["path"], found):
+                found.update(same_weights=self.again(evaluation), weights_step=chosen["step"])
+            start = self.folder.initial_file() if recorder.plan.get("evaluation_control") else None
+            if start is not None and recorder.take_weights(recorder.parts, start, found):
+                found["control"] = self.again(evaluation)
+        finally:
+            self.evaluating_others = False
+            for variable, several in zip(kept, values):
+                for one, value in zip(copies(variable), several):
+                    one.assign(value)
+        return found
+
+    def again(self, evaluation):
+        for metric in evaluation.metrics:
+            metric.reset_state()
+        for original, function, args, kwargs in evaluation.calls:
+            original(function, *args, **kwargs)
+        return parts.numbers({metric.name: metric.result().numpy() for metric in evaluation.metrics})
+
+    def write_evaluation(self):
+        line = self.evaluation.line
+        if line is not None:
+            self.evaluation.line = None
+            self.folder.append_line("evaluations.jsonl", line)
+
+
+def _plain_variable(value):
+    """A variable of this process, made as no strategy would make it."""
+    kind = importlib.import_module("tensorflow.python.ops.resource_variable_ops").ResourceVariable
+    return kind(value, trainable=False)
+
+
+# -- the data of a step --
+
+
+def _per_replica(value):
+    return type(value).__name__ == "PerReplica"
+
+
+def _is_data(tf, value):
+    value = value.values[0] if _per_replica(value) else value
+    if isinstance(value, (tf.RaggedTensor, tf.SparseTensor)):
+        return True
+    return isinstance(value, tf.Tensor) and value.shape.rank != 0
+
+
+def raw_data_of(tf, args, kwargs):
+    """The arguments of a step that are batches, or parts of one, as they are: of one replica or of each."""
+    given = [*args, *(kwargs[name] for name in sorted(kwargs))]
+    data = [one for one in given if one is not None and all(_is_data(tf, leaf) for leaf in tf.nest.flatten(one))]
+    data = [one for one in data if tf.nest.flatten(one)]
+    if not data:
+        return None
+    return data[0] if len(data) == 1 else tuple(data)
+
+
+def data_of(tf, args, kwargs):
+    """The batch of all replicas; None where a step gets none."""
+    data = raw_data_of(tf, args, kwargs)
+    if data is None:
+        return None
+    return tf.nest.map_structure(lambda leaf: tf.concat(leaf.values, 0) if _per_replica(leaf) else leaf, data)
+
+
+def _spec(tf, leaf):
+    if not isinstance(leaf, tf.Tensor):
+        raise RuntimeError("cannot replay: a step of this program takes ragged or sparse batches")
+    shape = leaf.shape
+    return tf.TensorSpec(shape if shape.rank is None else [None, *shape[1:]], leaf.dtype)
+
+
+def mean_of_copies(tf, variable):
+    """The value of a variable, in the graph: the mean where each replica has a value of its own."""
+    several = copies(variable)
+    of_its_own = str(getattr(variable, "synchronization", "")).endswith("ON_READ")
+    if of_its_own and len(several) > 1 and several[0].dtype.is_floating:
+        return tf.add_n([tf.convert_to_tensor(one) for one in several]) / float(len(several))
+    return tf.convert_to_tensor(several[0])
+
+
+def _together(tf, found):
+    """The activations of all replicas as those of one batch; none where the replicas' are not alike."""
+    if len(found) == 1:
+        return found[0]
+    names = [[name for name, _ in one] for one in found]
+    if any(one != names[0] for one in names):
+        return []
+    rows = zip(*[[tensor for _, tensor in one] for one in found])
+    return [(name, tf.concat(row, 0)) for name, row in zip(names[0], rows) if all(t.shape.rank != 0 for t in row)]
+
+
+# -- AutoGraph --
+
+
+def _converted(fn):
+    """A function as ``strategy.run`` would convert it in the place where it is called."""
+    impl = importlib.import_module("tensorflow.python.autograph.impl.api")
+    context = importlib.import_module("tensorflow.python.autograph.core.ag_ctx")
+    return impl.tf_convert(fn, context.control_status_ctx(), convert_by_default=False)
+
+
+def _artifact(function):
+    """A function that AutoGraph leaves alone."""
+    return importlib.import_module("tensorflow.python.autograph.impl.api").autograph_artifact(function)
+
+
+def install(recorder):
+    """Records loops beside what ``recorder``, that of Keras, records."""
+    tf = recorder.tf
+    loop = LoopRecorder(recorder)
+    strategies = importlib.import_module("tensorflow.python.distribute.distribute_lib")
+    parts.wrap(strategies.StrategyBase, "run", loop.run)
+    _artifact(strategies.StrategyBase.run)
+    functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
+    parts.wrap(functions.Function, "__call__", loop.call)
+    for name in ("read", "restore"):
+        parts.wrap(tf.train.Checkpoint, name, loop.before_reading)
+    _leave_to_keras(loop, tf.keras.Model)
+    _watch_metrics(loop, tf.keras.metrics.Metric)
+
+
+def _leave_to_keras(loop, model):
+    """The loops of Keras itself are those of the Keras recorder."""
+
+    def within(original, *args, **kwargs):
+        loop.passive += 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            loop.passive -= 1
+
+    for name in ("evaluate", "predict", "predict_on_batch", "test_on_batch"):
+        parts.wrap(model, name, within)
+
+
+def _watch_metrics(loop, metric):
+    make = metric.__new__
+
+    def new(cls, *args, **kwargs):
+        made = make(cls) if make is object.__new__ else make(cls, *args, **kwargs)
+        result, update = made.result, made.update_state
+
+        def seen(*inputs, **named):
+            return loop.metric_result(made, result, *inputs, **named)
+
+        def updating(*inputs, **named):
+            loop.saw_metric(made)
+            return update(*inputs, **named)
+
+        object.__setattr__(made, "result", _artifact(seen))
+        object.__setattr__(made, "update_state", _artifact(updating))
+        return made
+
+    metric.__new__ = staticmethod(new)
