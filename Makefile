@@ -6,8 +6,8 @@ PYTHON ?= $(shell for python in python3.11 python3.10 python3; do \
 	2>/dev/null && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# Two tests at a time: one of them mostly waits for processes to start. A file's tests stay together.
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile
+# Two tests at a time: one of them mostly waits for processes to start. What stays together: tests/conftest.py.
+PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
 STAMP := $(VENV)/.installed
 step = @printf '\n== %s\n' '$(1)'
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from migrator.harness import budget
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -101,9 +102,8 @@ class MigratedEvidence:
 def probe(session: Session, case: Case) -> Run:
     """One step of the migrated program from its own initial values, to learn the names of its variables."""
     shape = migrated_shape(case, one_trainer(case.shape))
-    return run_program(
-        session, case, "migrated", "migrated probe", shape, steps=1, state_steps=[], record_batches=False
-    )
+    plan = {"steps": 1, "only_training": True, "state_steps": [], "record_batches": False}
+    return run_program(session, case, "migrated", "migrated probe", shape, **plan)
 
 
 def build_names(original: Recording, migrated: Recording, user: Mapping[str, str]) -> name_map.NameMap:
@@ -240,8 +240,12 @@ def _with_free_cluster(
 
 
 def rerun(session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence) -> Callable[..., Run]:
-    """How to run the migrated program once more as the compared run was: a function of role and plan."""
+    """How to train the migrated program once more as in the compared run: a function of role and plan."""
+    assert evidence.main.recording is not None
     replay = str(evidence.main.record_dir) if found.replayed else None
+    # What a program does after its last step is of no use here, so it is told which one that is.
+    last = None if case.shape.counts else budget.total_steps(evidence.main.recording)
+    steps = budget.lesser(evidence.replicate_limit, last)
 
     def run(role: str, **plan: Any) -> Run:
         return run_program(
@@ -253,7 +257,8 @@ def rerun(session: Session, case: Case, evidence: OriginalEvidence, found: Migra
             **{
                 "initial": found.initial,
                 "replay": replay,
-                "steps": evidence.replicate_limit,
+                "steps": steps,
+                "only_training": True,
                 "keep_batches": False,
                 **plan,
             },

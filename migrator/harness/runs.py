@@ -134,6 +134,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "model_dir": str(run_dir / "model"),
         "trainers": list(training_tasks(shape, kind)),
         "steps": None,
+        "only_training": False,
         "state_steps": list(STATE_STEPS),
         "initial": None,
         "ulp_seed": None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,31 +19,56 @@ from tests.rules.programs import run_project as migrate_texts
 Servers = tuple[ForkServer, ForkServer]
 
 
-def record(
-    server: ForkServer, program: str, script: Path, folder: Path, initial: Path | None, steps: int | None = None
-) -> Recording:
-    """Runs a program to its end, or for so many `steps`: 0 shows its variables and no more.
-
-    A program that never trained may fail where it looks at what its training did: that is for the run after it.
-    """
+def record(server: ForkServer, program: str, script: Path, folder: Path, initial: Path | None) -> Recording:
+    """Runs a program to its end; from `initial`, for which it waits, if that is given."""
     plan = {
         "record": str(folder / "record"),
         "model_dir": str(folder / "model"),
         "trainers": [str(LOCAL)],
-        "steps": steps,
+        "steps": None,
         "state_steps": [1, 5],
         "initial": str(initial) if initial else None,
+        "initial_awaited": initial is not None,
         "ulp_seed": None,
         "learning_rate_factor": 1.0,
         "replay": None,
         "record_batches": True,
         "pin_dropout": True,
-        "evaluate": steps is None,
+        "evaluate": True,
     }
     folder.mkdir()
     outcome = server.run(Launch(program, script, (), ClusterShape.parse(""), folder, plan))
-    assert outcome.failure is None or steps == 0, outcome.failure
+    assert outcome.failure is None, outcome.failure
     return read(folder / "record")
+
+
+def record_both(
+    servers: Servers, original: Path, migrated: Path, folder: Path
+) -> tuple[Recording, Recording, name_map.NameMap]:
+    """Runs two programs, the migrated one from the original's weights, and maps the variables of the two.
+
+    The migrated one builds its model while the original trains, and waits for the weights.
+    """
+    initial, shown = folder / "initial.npz", folder / "migrated-run" / "record"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(record, servers[1], "migrated", migrated, shown.parent, initial)
+        values: dict[str, np.ndarray] = {}
+        try:
+            first = record(servers[0], "original", original, folder / "original-run", None)
+            while not running.done() and not list(shown.glob("*/program.json")):
+                time.sleep(0.02)
+            if running.done():
+                running.result()
+            pairs = name_map.build(first.variables, read(shown).variables)
+            assert pairs.complete, pairs
+            renamed = pairs.to_migrated()  # of the model's variables: not of those of a hook
+            values = {renamed[name]: value for name, value in first.initial.items() if name in renamed}
+        finally:
+            # Whatever came: without this file, or with nothing in it, the other program does not go on.
+            with (folder / "initial.part").open("wb") as file:
+                np.savez(file, **values)  # type: ignore[arg-type]
+            (folder / "initial.part").rename(initial)
+        return first, running.result(), pairs
 
 
 def prove(
@@ -79,15 +106,9 @@ def prove_project(
         (tmp_path / kind).mkdir()
         for name, text in files.items():
             (tmp_path / kind / name).write_text(text, encoding="utf-8")
-    original = record(servers[0], "original", tmp_path / "original" / script, tmp_path / "a", None)
-    probe = record(servers[1], "migrated", tmp_path / "migrated" / script, tmp_path / "b", None, steps=0)
-    pairs = name_map.build(original.variables, probe.variables)
-    assert pairs.complete, pairs
-    initial = tmp_path / "initial.npz"
-    renamed = pairs.to_migrated()  # of the model's variables: not of those of a hook
-    np.savez(initial, **{renamed[name]: value for name, value in original.initial.items() if name in renamed})
-    migrated = record(servers[1], "migrated", tmp_path / "migrated" / script, tmp_path / "c", initial)
-
+    original, migrated, pairs = record_both(
+        servers, tmp_path / "original" / script, tmp_path / "migrated" / script, tmp_path
+    )
     assert len(original.steps) == len(migrated.steps) == steps
     np.testing.assert_allclose(
         [step.loss for step in migrated.steps], [step.loss for step in original.steps], rtol=1e-5

@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from migrator.harness.cluster import ClusterShape, ForkServer, Launch
+from migrator.harness.environments import migrated_python, original_python
 from tests.fixture_cases import FixtureCase, load_cases
 
 CASES = load_cases()
@@ -31,34 +34,46 @@ def test_fixture_is_equivalent(case: FixtureCase, tmp_path: Path) -> None:
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert report["verdict"] == "EQUIVALENT"
     levels = {level["id"]: level["status"] for level in report["levels"]}
-    required = (*LEVELS, "L5s") if "ps=" in case.cluster else LEVELS
+    several = "ps=" in case.cluster and "worker=" in case.cluster  # trainers that do not wait for each other
+    required = (*LEVELS, "L5s") if several else LEVELS
     assert {level: levels[level] for level in required} == dict.fromkeys(required, "EQUIVALENT")
     assert levels["L7"] in ("EQUIVALENT", "NOT_APPLICABLE")
     sentinels = {mutant["id"]: mutant["status"] for mutant in report["mutants"]}
     assert len(sentinels) == 4 and "missed" not in sentinels.values()
     assert sentinels["learning-rate-x1.01"] == sentinels["last-batch-dropped"] == "killed"
     assert (tmp_path / "report.html").stat().st_size > 10_000
+    if case.cluster.startswith("worker="):
+        count = int(case.cluster.removeprefix("worker="))
+        assert {row["task"] for row in report["data"]["per_task"]} == {f"worker:{index}" for index in range(count)}
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if not c.cluster], ids=lambda case: case.name)
-def test_migrated_program_runs_by_itself(case: FixtureCase, tmp_path: Path) -> None:
-    """On plain TensorFlow 2.15.1 (its own Keras) and on 2.21 with tf_keras, without tf-migrate on the path; what was
-    written for Keras 3 on that of 2.21.
+def test_migrated_program_runs_by_itself(case: FixtureCase, first_keras2: ForkServer, tmp_path: Path) -> None:
+    """Without tf-migrate on the path, on TensorFlow 2.21 with tf_keras, or on its Keras 3; and on plain TensorFlow
+    2.15.1, which chooses nothing (its own Keras is Keras 2): there it need not be a process from the start.
     """
-    from migrator.harness.environments import migrated_python, original_python
-
     foreign = ("PYTHONPATH", "TF_CONFIG", "TF_USE_LEGACY_KERAS")
-    for python in (original_python(), migrated_python()) if case.keras == "2" else (migrated_python(),):
-        environment = {key: value for key, value in os.environ.items() if key not in foreign}
-        environment["TF_CPP_MIN_LOG_LEVEL"] = "2"
-        run = subprocess.run(
-            [str(python), str(case.migrated)],
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-            cwd=tmp_path,
-            env=environment,
-        )
-        assert run.returncode == 0, run.stderr[-2000:]
-        assert "loss" in run.stdout
+    environment = {key: value for key, value in os.environ.items() if key not in foreign}
+    environment["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    run = subprocess.run(
+        [str(migrated_python()), str(case.migrated)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert "loss" in run.stdout
+    if case.keras == "2":
+        outcome = first_keras2.run(Launch("migrated", case.migrated, (), ClusterShape.parse(""), tmp_path / "run"))
+        assert outcome.failure is None, outcome.failure
+        assert "loss" in outcome.tasks[0].stdout.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="package")
+def first_keras2() -> Iterator[ForkServer]:
+    """TensorFlow 2.15.1, for programs that are migrated already."""
+    with ForkServer(original_python(), "migrated") as server:
+        yield server

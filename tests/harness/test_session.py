@@ -369,14 +369,6 @@ def test_unseeded_data_is_replayed(opened: session.Session) -> None:
 
 
 @pytest.mark.tensorflow
-def test_two_mirrored_workers_are_equivalent(opened: session.Session) -> None:
-    case = session.make_case(PROGRAMS / "mirrored_original.py", PROGRAMS / "mirrored_migrated.py", cluster="worker=2")
-    made = session.verify(case, session=opened)
-    assert made.status is Status.EQUIVALENT, made.summary
-    assert {row["task"] for row in made.document["data"]["per_task"]} == {"worker:0", "worker:1"}
-
-
-@pytest.mark.tensorflow
 def test_steps_limit_both_trainings(opened: session.Session) -> None:
     case = session.make_case(PROGRAMS / "regression_original.py", PROGRAMS / "regression_migrated.py", steps=4)
     made = session.verify(case, session=opened)

@@ -126,6 +126,14 @@ class TaskFolder(object):
         """A file of the first trainer, where every reader looks for what the run as a whole came to."""
         return os.path.join(self.record, self.trainers[0].replace(":", "-"), *names)
 
+    def await_file(self, path):
+        """Waits for a file that appears when it is complete; RuntimeError if it does not come."""
+        end = time.time() + BARRIER_SECONDS
+        while not os.path.exists(path):
+            if time.time() > end:
+                raise RuntimeError("%s did not come" % path)
+            time.sleep(0.01)
+
     def stamp(self):
         """A file name that sorts by time, within this task strictly."""
         self._stamp = max(self._stamp + 1, int(time.time() * 1e6))

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import sys
 import threading
 import time
 
@@ -133,6 +134,8 @@ class KerasRecorder(object):
         self.started = False
         self.steps_done = 0
         self.limit = plan.get("steps")
+        # The tasks of a cluster end together, when each has done what the others need of it.
+        self.only_training = bool(plan.get("only_training")) and plan["task"]["type"] == "local"
         self.recorded_state = None
         self.coordinated = False
         self.parts = []
@@ -462,6 +465,9 @@ class KerasRecorder(object):
         if self.started:
             return
         self.started = True
+        if self.plan.get("initial_awaited"):
+            self.folder.write_json("program.json", self.describe(model, strategy))
+            self.folder.await_file(self.plan["initial"])
         values = parts.initial_values(self.plan, self.current)
         if values is not None:
             for part, piece in zip(self.parts, parts.cut(self.parts, values)):
@@ -569,10 +575,22 @@ class KerasRecorder(object):
             self.record_state(model)
         if self.ended():
             model.stop_training = True
+            if self.only_training:
+                self.record_last_state(model)
+                self.leave()
 
     def ended(self):
         """Whether as many steps were taken as the plan allows; none are where it only asks for the variables."""
         return self.limit is not None and self.steps_done >= self.limit
+
+    def leave(self):
+        """Ends a program of which nothing but its training is wanted: the rest of it takes longer than a few steps."""
+        if self.only_training:
+            sys.exit(0)
+
+    def record_last_state(self, model):
+        if self.steps_done and self.recorded_state != self.steps_done:
+            self.record_state(model)
 
     def record_state(self, model):
         if self.coordinated:
@@ -588,6 +606,7 @@ class KerasRecorder(object):
         if self.training_depth:
             return original(model, *args, **kwargs)
         if self.started and self.ended():
+            self.leave()
             return self.empty_history(model)
         strategy = model.distribute_strategy
         self.coordinated = bool(strategy._should_use_with_coordinator)
@@ -601,6 +620,7 @@ class KerasRecorder(object):
             if self.folder.replay:
                 self.replay(bound, strategy)
             if self.ended():
+                self.leave()
                 return self.empty_history(model)
             step = model.train_step
             if not getattr(step, "recorded", False):
@@ -614,8 +634,7 @@ class KerasRecorder(object):
                 history = original(*bound.args, **bound.kwargs)
             finally:
                 model.__dict__.pop("train_step", None)
-            if self.steps_done and self.recorded_state != self.steps_done:
-                self.record_state(model)
+            self.record_last_state(model)
             return history
         finally:
             self.training_depth -= 1

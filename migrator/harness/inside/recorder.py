@@ -66,8 +66,10 @@ def install(plan):
       second
     - ``task``: {"type", "index"} of this process; ``trainers``: the tasks that train and wait for each other
     - ``steps``: global steps after which training ends, or None
+    - ``only_training``: a Keras program that trains by itself, not on a cluster, ends after those steps
     - ``state_steps``: steps after which weights and slots, and of which the gradients, are recorded
     - ``initial``: npz of whole weights by this program's variable names, to start from, or None
+    - ``initial_awaited``: a Keras program shows its variables (program.json) and waits for that file
     - ``ulp_seed``: moves every float initial value to a neighbouring one, or None
     - ``learning_rate_factor``: multiplies every rate that is used
     - ``replay``: record folder of a run whose batches replace the program's own, or None
