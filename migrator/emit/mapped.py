@@ -254,6 +254,8 @@ class MappedRewriter(FileRewriter):
                 return catalogue.call_rules()[name](self._site(name, original, updated))
             except Blocked:  # it is known when the network is made only which of its names counts
                 return updated.with_changes(func=cst.parse_expression("tf.compat.v1.name_scope"))
+        if mapped.is_own_collection(name, original, self.file.constants):
+            return updated.with_changes(func=cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}"))
         reason = self._refused(name, original)
         if reason is not None:
             raise Blocked("TFM151", original, f"`{name}` in a model_fn that stays as it is: {reason}")

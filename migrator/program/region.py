@@ -22,7 +22,7 @@ def reach(
     """
     found: dict[cst.CSTNode, ParsedFile] = {}
     queue: list[tuple[ParsedFile, cst.CSTNode]] = [(file, node)]
-    around = _around(file, node)
+    around, kept = _around(file, node), _kept(file, node)
     while queue:
         where, current = queue.pop()
         if current in found:
@@ -31,6 +31,9 @@ def reach(
         for reference in references(current, frozenset(without)):
             if where is file:
                 queue += [(file, function) for function in around.get(file.code(reference), ())]
+                queue += [one for value in kept.get(file.code(reference), ()) for one in _handed(project, file, value)]
+            if isinstance(reference, cst.Name) and reference.value in where.constants:
+                queue += _handed(project, where, where.constants[reference.value])
             function = project.function(where, reference)
             if function is not None:
                 queue.append(function)
@@ -56,6 +59,41 @@ def _around(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]
                 for owner in ("self", "cls", scope.name.value):
                     found.setdefault(f"{owner}.{statement.name.value}", []).append(statement)
     return found
+
+
+def _kept(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.BaseExpression]]:
+    """What methods of the class around a model_fn keep in attributes of `self`, by `self.name`."""
+    found: dict[str, list[cst.BaseExpression]] = {}
+    for scope in path_to(file.module, node):
+        if isinstance(scope, cst.ClassDef):
+            attributes = _Attributes()
+            scope.visit(attributes)
+            for target, value in attributes.found:
+                found.setdefault(file.code(target), []).append(value)
+    return found
+
+
+def _handed(project: Project, file: ParsedFile, value: cst.BaseExpression) -> list[tuple[ParsedFile, cst.FunctionDef]]:
+    """The functions that a name, or a dict, list or tuple of names, is or holds."""
+    if isinstance(value, cst.Dict | cst.List | cst.Tuple):
+        elements = [element.value for element in value.elements]
+    else:
+        found = project.function(file, value) if isinstance(value, cst.Name | cst.Attribute) else None
+        return [] if found is None else [found]
+    return [one for element in elements for one in _handed(project, file, element)]
+
+
+class _Attributes(cst.CSTVisitor):
+    """`self.name = value`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[cst.Attribute, cst.BaseExpression]] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target.target, cst.Attribute):
+                self.found.append((target.target, node.value))
 
 
 def _class(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.ClassDef] | None:

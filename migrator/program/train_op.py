@@ -17,6 +17,7 @@ from migrator.program.calls import bind, is_none, is_true, number, string
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
+from migrator.program.scopes import path_to
 from migrator.rules.optimizers import is_optimizer
 from migrator.rules.schedules import GLOBAL_STEPS
 
@@ -97,6 +98,7 @@ class _Optimizer:
     place: cst.CSTNode | None = None
     helper: cst.FunctionDef | None = None
     call: cst.Call | None = None
+    kept: bool = False  # in an attribute of the object whose method this is
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,9 @@ class _Reader:
             raise Blocked("TFM403", clipping[1].value, "the gradients are clipped twice")
         if clipping and optimizer.helper is not None and optimizer.index is None:
             raise Blocked("TFM403", clipping[0].value, "give the optimizer a name before its gradients are clipped")
+        if clipping and optimizer.kept:
+            message = "the optimizer is made elsewhere: make it in the model_fn, which clips its gradients"
+            raise Blocked("TFM403", clipping[0].value, message)
         only = {name for names in self.consumed.values() for name in names}
         return TrainOp(
             optimizer=optimizer.node,
@@ -394,7 +399,28 @@ class _Reader:
             return None
         if isinstance(node, cst.Call):
             return self._call(node)
+        if isinstance(node, cst.Attribute):
+            return self._attribute(node)
         return None
+
+    def _attribute(self, node: cst.Attribute) -> _Value | None:
+        """`self.optimizer`, which the `__init__` of the class around the model_fn makes."""
+        file, function = self.body.file.home(self.body.function)
+        around = path_to(file.module, function) if function is not None else []
+        owner = next((n for n in reversed(around) if isinstance(n, cst.ClassDef)), None)
+        if owner is None or not isinstance(node.value, cst.Name) or self._resolve(node) is not None:
+            return None
+        method = next(n for n in around[around.index(owner) + 1 :] if isinstance(n, cst.FunctionDef))
+        if [p.name.value for p in method.params.params][:1] != [node.value.value]:
+            return None
+        given = _Stored(node.attr.value)
+        owner.visit(given)
+        if len(given.found) != 1 or not isinstance(given.found[0][1], cst.Call):
+            return None
+        maker, value = given.found[0]
+        if not isinstance(value, cst.Call) or maker != "__init__" or not is_optimizer(self._resolve(value)):
+            return None
+        return _Optimizer(node, None, (), place=value, kept=True)
 
     def _list(self, node: cst.List | cst.Tuple) -> _Value | None:
         items: list[_Value | None] = []
@@ -838,6 +864,37 @@ class _Reader:
 
     def _is_gradient(self, node: cst.BaseExpression | None, gradient: str) -> bool:
         return isinstance(node, cst.Name) and node.value == gradient
+
+
+class _Stored(cst.CSTVisitor):
+    """What the methods of a class give to `self.name`: the method, and the value (None where it is no assignment)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[tuple[str, cst.BaseExpression | None]] = []
+        self._methods: list[str] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._methods.append(node.name.value)
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._methods.pop()
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target.target, cst.Tuple | cst.List):
+                inner = [e.value for e in target.target.elements]
+                self.found += [("", None) for one in inner if self._is_it(one)]
+            elif self._is_it(target.target):
+                self.found.append((self._methods[0] if len(self._methods) == 1 else "", node.value))
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        if self._is_it(node.target):
+            self.found.append(("", None))
+
+    def _is_it(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Attribute) and node.attr.value == self.name and isinstance(node.value, cst.Name)
 
 
 def _optimizers_of(helper: cst.FunctionDef, resolve: Callable[[cst.BaseExpression], str | None]) -> bool:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+import libcst as cst
+
 import migrator.names
 from migrator.findings import Severity
+from migrator.program.calls import string
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -39,7 +43,8 @@ the fixtures `mapped_scopes` and `mapped_builder`.
 In the mapped form the model_fn runs inside a Keras model, without a session and without graph collections. The named
 symbol is gone from `tf.compat.v1` of TensorFlow 2.21, or it is there and means something else in such a model:
 collections are empty, Keras layers would make new variables at every call, placeholders and savers need a session.
-Replace the line by hand: `tf.layers` instead of Keras layers, for one.
+Replace the line by hand: `tf.layers` instead of Keras layers, for one. Collections of the program's own (a name that is
+written out and that TensorFlow has not taken) and `losses` stay: each trace of the model_fn fills them anew.
 """,
     ),
     Rule(
@@ -185,6 +190,32 @@ _KEPT = (
         )
     ),
 )
+
+
+# The names of the collections that TensorFlow 1 fills itself (tf.GraphKeys, TensorFlow 1.15); in a function that Keras
+# traces, `losses` is filled as in an Estimator's graph.
+_FILLED_BY_TENSORFLOW = frozenset(
+    (
+        *("variables", "local_variables", "model_variables", "trainable_variables", "trainable_resource_variables"),
+        *("moving_average_variables", "metric_variables", "concatenated_variables", "global_step", "eval_step"),
+        *("update_ops", "regularization_losses", "summaries", "_summary_tags", "summary_op", "train_op", "init_op"),
+        *("local_init_op", "ready_op", "ready_for_local_init_op", "queue_runners", "table_initializer", "resources"),
+        *("local_resources", "saveable_objects", "savers", "asset_filepaths", "weights", "biases", "activations"),
+        *("cond_context", "while_context"),
+    )
+)
+
+
+def is_own_collection(name: str, node: cst.Call, constants: Mapping[str, cst.BaseExpression]) -> bool:
+    """Whether a call reads or fills a collection that only the program fills, by a name that is written out."""
+    if name not in ("tf.get_collection", "tf.add_to_collection") or len(node.args) != (1 if "get" in name else 2):
+        return False
+    named = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
+    key = named.get("key" if "get" in name else "name", node.args[0].value)
+    if isinstance(key, cst.Name):
+        key = constants.get(key.value, key)
+    text = string(key)
+    return text is not None and text not in _FILLED_BY_TENSORFLOW
 
 
 @lru_cache(maxsize=1)

@@ -82,15 +82,7 @@ def _writer(site: Site) -> cst.BaseExpression:
     return expression(call_text("tf.summary.create_file_writer", arguments))
 
 
-def _message(site: Site) -> cst.BaseExpression:
-    return site.call.with_changes(func=expression(f"tf.compat.v1.{site.name.removeprefix('tf.')}"))
-
-
-CALLS: dict[str, CallRule] = {
-    "tf.summary.FileWriter": _writer,
-    "tf.Summary": _message,
-    "tf.Summary.Value": _message,
-}
+CALLS: dict[str, CallRule] = {"tf.summary.FileWriter": _writer}
 
 
 @dataclass

@@ -280,3 +280,76 @@ def test_a_program_that_only_predicts_makes_its_variables_in_the_loop(tmp_path: 
     check += "print('words', all(same), len(same))\n"
     shown = run("-c", check)
     assert len(shown) == 7 and shown[-1] == "words True 17"
+
+
+# A class derived from Estimator that keeps its optimizer, chosen by a name, and its networks in attributes.
+_DERIVED = """\
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.estimator.canned import optimizers
+
+
+def plain(features, mode, params):
+    table = tf.get_variable("table", [12, params["depth"]], initializer=tf.random_normal_initializer())
+    net = tf.reduce_mean(tf.nn.embedding_lookup(table, features), axis=1)
+    return tf.layers.dense(net, 1)
+
+
+def shared(features, mode, params):
+    known = tf.get_collection("words seen")
+    if known:
+        (words,) = known
+    else:
+        words = tf.one_hot(features, 12)
+        tf.add_to_collection("words seen", words)
+    cell = tf.nn.rnn_cell.BasicLSTMCell(num_units=params["depth"])
+    outputs, _ = tf.nn.dynamic_rnn(cell, words, dtype=tf.float32)
+    return tf.layers.dense(outputs[:, -1], 1)
+
+
+class Net(tf.estimator.Estimator):
+    def __init__(self, params, model_dir=None, optimizer="Adagrad", config=None):
+        self.optimizer = optimizers.get_optimizer_instance(optimizer, params["rate"])
+        self.networks = {"plain": plain, "shared": shared}
+
+        def _model_fn(features, labels, mode, params):
+            logits = 0.0
+            for name in params["networks"]:
+                with tf.variable_scope(name):
+                    logits += self.networks[name](features, mode, params)
+            loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits))
+            tf.add_to_collection("losses", loss)
+            tf.add_to_collection("losses", 0.01 * self.size(logits))
+            loss = tf.add_n(tf.get_collection("losses"))
+            if mode == tf.estimator.ModeKeys.EVAL:
+                return tf.estimator.EstimatorSpec(mode, loss=loss)
+            train_op = self.optimizer.minimize(loss, global_step=tf.train.get_global_step())
+            return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+        super(Net, self).__init__(model_fn=_model_fn, model_dir=model_dir, params=params, config=config)
+
+    def size(self, x):
+        return self._params["size"] * tf.reduce_mean(tf.square(x))
+
+
+def input_fn():
+    words = np.random.RandomState(2).randint(0, 12, size=(20, 5))
+    return tf.data.Dataset.from_tensor_slices((words, (words[:, :1] % 2).astype(np.float32))).batch(4)
+
+
+def main():
+    params = {"rate": 0.3, "depth": 3, "networks": ["plain", "shared", "shared"][:2], "size": 2.0}
+    net = Net(params, "model", optimizer="SGD")
+    net.train(input_fn, steps=5)
+    print(net.evaluate(input_fn))
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_class_derived_from_estimator_that_keeps_its_optimizer(servers: Servers, tmp_path: Path) -> None:
+    new = prove_project({"train.py": _DERIVED}, "train.py", servers, tmp_path, style="mapped")["train.py"]
+    assert "model.compile(optimizer=self.optimizer)" in new
+    assert 'tf.compat.v1.add_to_collection("words seen", words)' in new

@@ -83,7 +83,7 @@ def test_what_blocks_both_forms_is_said_for_both() -> None:
         "net = tf.keras.layers.Dense(3)(net)",
         "net = net * tf.placeholder(tf.float32, [])",
         "net = net * tf.cast(len(tf.global_variables()), tf.float32)",
-        "net = net * tf.add_n(tf.get_collection('mine'))",
+        "net = net * tf.add_n(tf.get_collection('update_ops'))",
         "net = tf.contrib.layers.instance_norm(net)",
         'counter = tf.get_variable("counter", [])\nnet = net * tf.assign_add(counter, 1.0)',
         "net = net * len(tf.trainable_variables(scope='net'))",

@@ -117,3 +117,74 @@ def test_a_train_op_made_in_the_spec_itself() -> None:
     new, findings = run(text, style="mapped")
     assert not manual(findings), findings
     assert "SGD(learning_rate=0.1, momentum=0.9)" in new
+
+
+KEPT = """\
+class Net(tf.estimator.Estimator):
+    def __init__(self, params):
+        self.{name} = tf.train.GradientDescentOptimizer(params["rate"])
+
+        def model_fn(features, labels, mode, params):
+            logits = tf.layers.dense(features, 1)
+            loss = tf.losses.mean_squared_error(labels, logits)
+            {train}
+            return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+        super(Net, self).__init__(model_fn=model_fn, params=params)
+{more}
+
+Net({{"rate": 0.1}}).train(input_fn, steps=3)
+"""
+PLAIN = "train_op = self.optimizer.minimize(loss, global_step=tf.train.get_global_step())"
+
+
+def derived(train: str = PLAIN, name: str = "optimizer", more: str = "") -> str:
+    whole = program()
+    return whole[: whole.index("def model_fn")] + KEPT.format(train=train, name=name, more=more)
+
+
+def test_an_optimizer_that_the_object_keeps() -> None:
+    new, findings = run(derived())
+    assert not manual(findings)
+    assert '        self.optimizer = tf.keras.optimizers.SGD(learning_rate=params["rate"])\n' in new
+    assert "optimizer=self.optimizer" in new
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        derived(more="\n    def change(self):\n        self.optimizer = tf.train.AdamOptimizer(0.1)\n"),
+        derived(
+            "grads, tvars = zip(*self.optimizer.compute_gradients(loss))\n"
+            "            grads, _ = tf.clip_by_global_norm(grads, 1.0)\n"
+            "            train_op = self.optimizer.apply_gradients(zip(grads, tvars), tf.train.get_global_step())"
+        ),
+    ],
+)
+def test_other_optimizers_of_the_object_are_refused(text: str) -> None:
+    new, findings = run(text)
+    assert new == text
+    assert manual(findings) == ["TFM403"]
+
+
+FROM_TABLE = "KINDS = {'deep': deep}\n\n\ndef deep(features):\n    return tf.get_variable('w', [1, 1]) * features\n\n\n"
+
+
+def test_networks_that_a_table_holds_and_collections_of_the_program() -> None:
+    text = program(
+        "net = KINDS['deep'](features)\ntf.add_to_collection('nets', net)\n(net,) = tf.get_collection(key='nets')"
+    ).replace("def model_fn", FROM_TABLE + "def model_fn")
+    new, findings = run(text, style="mapped")
+    assert not manual(findings)
+    assert "return tf.compat.v1.get_variable('w', [1, 1]) * features" in new
+    assert "(net,) = tf.compat.v1.get_collection(key='nets')" in new
+
+
+@pytest.mark.parametrize(
+    "call", ["tf.get_collection('update_ops')", "tf.get_collection(name)", "tf.get_collection('a', 'b')"]
+)
+def test_collections_of_tensorflow_are_refused(call: str) -> None:
+    text = program(f"net = features + tf.add_n({call})")
+    new, findings = run(text, style="mapped")
+    assert new == text
+    assert "TFM151" in manual(findings)
