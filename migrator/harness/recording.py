@@ -14,6 +14,7 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     evaluations.jsonl         results of evaluate(), one line each
     evaluations/<step>.npz    what an original's checkpoint held that was evaluated
     stand_in.json             what was put in the place of a TPU
+    other_trainings.jsonl     a line for every training of another model of the script, which is not recorded
     mutant.json               the known mistake that the plan asked for, and how often it was made
     calls.jsonl               how many steps were done before each call that trains, one line each
 
@@ -161,6 +162,7 @@ class Recording:
     ``sources`` are lines of the user's files: "variable:<name>", "optimizer", "loss", "input", "train".
     ``mutation`` counts the places that a mutant changed; None without a mutant. ``replicas_of_batch``: a recorded
     batch is that of so many replicas together. ``stand_in`` says what was put in the place of a TPU, None without.
+    ``other_trainings`` counts those of other models of the script, which are not recorded.
     """
 
     program: str
@@ -189,6 +191,7 @@ class Recording:
     mutation: int | None = None
     replicas_of_batch: int = 1
     stand_in: StandIn | None = None
+    other_trainings: int = 0
 
 
 # -- packed tensors --
@@ -613,7 +616,13 @@ def read(record_dir: Path) -> Recording:
         mutation=_mutation(tasks),
         replicas_of_batch=int(program.get("replicas_of_batch", 1)),
         stand_in=_stand_in(tasks),
+        other_trainings=_other_trainings(tasks),
     )
+
+
+def _other_trainings(tasks: Mapping[str, Path]) -> int:
+    paths = [folder / "other_trainings.jsonl" for folder in tasks.values()]
+    return max((len(path.read_text().splitlines()) for path in paths if path.exists()), default=0)
 
 
 def _stand_in(tasks: Mapping[str, Path]) -> StandIn | None:

@@ -299,6 +299,7 @@ class EstimatorRecorder(object):
         self.state_steps = set(plan.get("state_steps") or [])
         self.replicas = 1
         self.last_evaluated = None
+        self.model_dir = None  # of the Estimator that is recorded: the first that trains
         self.unnamed_models = 0
         in_turns = wanted(plan, folder) and folder.task in folder.trainers
         self.turns = Turnstile(folder) if in_turns else None
@@ -450,6 +451,10 @@ class EstimatorRecorder(object):
                 feed[initializer.inputs[1]] = piece
             session.run(initializers, feed)
         parts.write_arrays(self.folder.file("initial.npz"), current())
+
+    def is_other(self, estimator):
+        """Whether another Estimator is recorded: one run compares one training."""
+        return self.model_dir is not None and estimator.model_dir != self.model_dir
 
     # -- evaluation --
     def record_evaluation(self, results, checkpoint_path):
@@ -672,6 +677,10 @@ def install(plan, folder):
     own_optimizers.watch(optimizers.Optimizer, apply_by_itself)
 
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
+        if recorder.is_other(self):
+            folder.another_training()
+            return original(self, spec, worker_hooks, *args, **kwargs)
+        recorder.model_dir = self.model_dir
         strategy = getattr(self, "_train_distribution", None)
         recorder.replicas = int(strategy.num_replicas_in_sync) if strategy is not None else 1
         worker_hooks.insert(0, make_hook(recorder, worker_hooks))
@@ -697,7 +706,7 @@ def install(plan, folder):
 
         def call_input_fn(original, self, input_fn, mode, *args, **kwargs):
             result = original(self, input_fn, mode, *args, **kwargs)
-            if mode != tf.estimator.ModeKeys.TRAIN:
+            if mode != tf.estimator.ModeKeys.TRAIN or recorder.is_other(self):
                 return result
             with tf.device("/cpu:0"):
                 return recorder.replay_dataset(element_spec(tf, result))
@@ -707,7 +716,7 @@ def install(plan, folder):
     def evaluate_run(original, self, checkpoint_path, *args, **kwargs):
         results = original(self, checkpoint_path, *args, **kwargs)
         recorder.last_evaluated = checkpoint_path
-        if plan.get("evaluate", True):
+        if plan.get("evaluate", True) and not recorder.is_other(self):
             recorder.record_evaluation(results, checkpoint_path)
         return results
 
@@ -807,7 +816,7 @@ def _patch_limits(training, Estimator, recorder):
 
         def train(original, self, input_fn, hooks=None, steps=None, max_steps=None, *args, **kwargs):
             if steps is not None:
-                steps = min(steps, limit - recorder.steps_done)
+                steps = min(steps, limit - (0 if recorder.is_other(self) else recorder.steps_done))
                 if steps <= 0:
                     return self
             else:

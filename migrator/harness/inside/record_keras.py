@@ -132,6 +132,8 @@ class KerasRecorder(object):
         self.applying = threading.local()
         self.slots = {}  # id of optimizer -> [(model variable, slot name, slot variable)]
         self.started = False
+        self.model = None  # the one that is recorded
+        self.others = []  # models whose training is not
         self.steps_done = 0
         self.limit = plan.get("steps")
         # The tasks of a cluster end together, when each has done what the others need of it.
@@ -608,6 +610,9 @@ class KerasRecorder(object):
         if self.started and self.ended():
             self.leave()
             return self.empty_history(model)
+        if self.is_other(model):
+            return self.fit_other(original, model, *args, **kwargs)
+        self.model = model
         strategy = model.distribute_strategy
         self.coordinated = bool(strategy._should_use_with_coordinator)
         bound = signature.bind(model, *args, **kwargs)
@@ -636,6 +641,24 @@ class KerasRecorder(object):
                 model.__dict__.pop("train_step", None)
             self.record_last_state(model)
             return history
+        finally:
+            self.training_depth -= 1
+
+    def is_other(self, model):
+        """Whether this model does not go on where the recorded one stands: one run compares one training.
+
+        What goes on from a checkpoint of the recorded training, in a new model, has taken its steps.
+        """
+        if not self.steps_done or model is self.model:
+            return False
+        return any(model is other for other in self.others) or self.model_step(model) != self.model_step(self.model)
+
+    def fit_other(self, original, model, *args, **kwargs):
+        self.others.append(model)
+        self.folder.another_training()
+        self.training_depth += 1  # or its steps were those of a loop of the program's own
+        try:
+            return original(model, *args, **kwargs)
         finally:
             self.training_depth -= 1
 
@@ -710,7 +733,8 @@ class KerasRecorder(object):
 
     def make_train_function(self, original, model, *args, **kwargs):
         function = original(model, *args, **kwargs)
-        if getattr(function, "counted", False) or not self.training_depth:
+        other = any(model is one for one in self.others)
+        if getattr(function, "counted", False) or not self.training_depth or other:
             return function
 
         def counted(*inputs):
@@ -728,6 +752,8 @@ class KerasRecorder(object):
 
     # -- evaluation --
     def evaluate(self, original, signature, model, *args, **kwargs):
+        if any(model is other for other in self.others):
+            return original(model, *args, **kwargs)
         # The program's own evaluation comes last: metrics end as it leaves them.
         others = {}
         if self.plan.get("evaluate_weights") or self.plan.get("evaluation_control"):

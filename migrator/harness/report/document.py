@@ -343,6 +343,8 @@ def _not_shown(
         lines += _limits_of_data(original)
     if "L7" not in passed:
         lines.append("evaluation metrics: not compared")
+    if others := max((one.other_trainings for one in (original, migrated) if one is not None), default=0):
+        lines.append(f"other models: {others} more training(s) of the script; only its first model is compared")
     if migrated is not None and migrated.stand_in is not None:
         lines.append("TPUs: none ran; their numbers, their limits and their speed are another matter than a CPU's")
     lines.append("predictions, exported models and checkpoints: not compared")
