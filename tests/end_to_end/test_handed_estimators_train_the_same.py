@@ -221,4 +221,4 @@ def test_trains_and_evaluates_the_same(name: str, servers: Servers, tmp_path: Pa
 
 def test_the_mapped_form_trains_and_evaluates_the_same(servers: Servers, tmp_path: Path) -> None:
     new = prove_project(RUNNER, "train.py", servers, tmp_path, style="mapped")
-    assert "self.model_fn(dataset, params=self.params)" in new["building.py"]
+    assert "self.model.make_variables(dataset, mode)" in new["building.py"]
