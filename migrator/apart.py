@@ -27,7 +27,8 @@ class Apart:
 
     `forms` are the ways to migrate programs, the best first. `files_of` gives the files of a program. `blocked_files`
     are those of programs that cannot be read, each with the file that holds such a program's Estimator. `native` are
-    the findings of the native form for the whole group.
+    the findings of the native form for the whole group. `exported` are the symbols of functions that nothing but
+    exports of migrated programs run, by file; the forms fill it.
     """
 
     programs: Sequence[TrainingProgram]
@@ -35,6 +36,7 @@ class Apart:
     files_of: Callable[[TrainingProgram], Sequence[ParsedFile]]
     blocked_files: Mapping[Path, Path]
     native: Findings
+    exported: Mapping[Path, Collection[str]]
 
     def migrate(self) -> tuple[dict[Path, str], Findings] | None:
         """The new texts of the programs that nothing of their own blocks, and all findings; None where that is none."""
@@ -126,7 +128,7 @@ class Apart:
         for form in self._likely(good):
             texts, findings = form(good)
             changed = [path for path in sorted(stays.keys() & texts.keys()) if texts[path] != old[path].text]
-            clashes = [path for path in changed if not runs_in_both(old[path].text, texts[path])]
+            clashes = [p for p in changed if not runs_in_both(old[p].text, texts[p], self.exported.get(p, ()))]
             if not texts or clashes:
                 clash = clashes[0] if clashes else clash
                 continue

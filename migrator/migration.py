@@ -22,20 +22,23 @@ from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
 from migrator.program.beside import unused
 from migrator.program.canned import remarks_of, write_out
-from migrator.program.exports import Signatures, read_serving, signature_names
+from migrator.program.classes import find_class
+from migrator.program.exports import Signatures, read_serving, serving_maker, signature_names
 from migrator.program.flow import InFile
 from migrator.program.handed import ESTIMATORS as HANDED_ESTIMATORS
 from migrator.program.handed import estimator_subclasses, read_handed_programs
 from migrator.program.helpers import HelperPlan, Scope, Stays
 from migrator.program.inlining import Inlined, inline_helpers, inline_training
 from migrator.program.layer_names import check_layer_names
+from migrator.program.local_names import with_symbols_in_place
 from migrator.program.mapped import MappedFunction, only_names, read_mapped_function
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, PREDICT, TRAIN, not_run_in
 from migrator.program.own_training import counted_in_any_order
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
-from migrator.program.region import reach
+from migrator.program.region import Region, reach
 from migrator.program.relevant import around_programs, importing, imports_of, is_concerned
+from migrator.program.shared import SERVING, runs_in_both
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import (
     Place,
@@ -53,8 +56,9 @@ from migrator.rules import flags, hparams, keras3
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.callbacks import as_callback
 from migrator.rules.generation import GENERATIONS, Keras
-from migrator.rules.hooks import Hooks, SpecHooks, find_class
-from migrator.rules.inputs import rewrite_returns
+from migrator.rules.hooks import Hooks, SpecHooks
+from migrator.rules.inputs import InputChanges, rewrite_returns
+from migrator.rules.iterators import Unpacked, initializable, without_element
 from migrator.rules.layers import runs_updates
 from migrator.rules.mlperf import without_deferred_logs
 from migrator.rules.optimizers import may_be_sparse
@@ -100,13 +104,15 @@ def migrate_project(
             message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
             finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
             findings.setdefault(path, []).append(finding)
-    files = write_out(files)
+    files = [with_symbols_in_place(file) for file in write_out(files)]
     project = Project.of(files)
     places = {file.path: _places(file) for file in files if "stimator" in file.text}
     new_texts: dict[Path, str] = {}
     everything = Everything(project, texts, on_tpus)
     programs, blocked = _read_programs(project, everything, places, findings)
     references = _references_to_models(project, everything, programs, places)
+    served = [node for program in programs for _, _, node in program.servings]
+    everything.serving |= {node.func for node in served if isinstance(node, cst.Call)}
     for group in _groups(project, programs):
         texts_of_group, group_findings = _migrate_group(
             project, group, TARGETS[strategy], Style(style), blocked, references, everything, GENERATIONS[keras]
@@ -267,6 +273,7 @@ class Everything:
         self.project = project
         self.texts = texts
         self.remarks = remarks or {}
+        self.serving: set[cst.CSTNode] = set()  # what is called for the serving functions of all programs
         self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
 
     @cached_property
@@ -417,15 +424,23 @@ def _migrate_group(
         def of(programs: Sequence[TrainingProgram]) -> _Group:
             return _Group(list(programs), {f.path: f for p in programs for f in _files_of(project, p)})
 
+        exported: dict[Path, Collection[str]] = {}
+
         def natively(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-            return _GroupMigration(project, of(programs), asked, {}, references, everything, keras).run()
+            migration = _GroupMigration(project, of(programs), asked, {}, references, everything, keras)
+            done = migration.run()
+            exported.update(migration.only_exported)
+            return done
 
         def mapped(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-            return _MappedMigration(project, of(programs), asked, {}, references, everything, keras, ()).run()
+            migration = _MappedMigration(project, of(programs), asked, {}, references, everything, keras, ())
+            done = migration.run()
+            exported.update(migration.only_exported)
+            return done
 
         forms = (mapped,) if style is Style.MAPPED else (natively, mapped)
         shared = {path: home for path, home in blocked_files.items() if path in group.files}
-        found = Apart(group.programs, forms, partial(_files_of, project), shared, native).migrate()
+        found = Apart(group.programs, forms, partial(_files_of, project), shared, native, exported).migrate()
         if found is not None:
             return found
     if texts or style is Style.MAPPED:
@@ -510,6 +525,12 @@ class _GroupMigration:
         }
         self.problems: dict[Path, list[Blocked]] = {path: [] for path in group.files}
         self.remarks: dict[Path, list[Blocked]] = {path: [*everything.remarks.get(path, [])] for path in group.files}
+        self.setters: set[cst.CSTNode] = set()  # lines that give a hook which is left out an iterator to initialize
+        self.for_both: set[cst.FunctionDef] = set()  # input functions that TensorFlow 1 code uses, too
+        self.gone_hooks: list[cst.CSTNode] = []  # the lines that made hooks which only initialized iterators
+        self.used_in_both: dict[Path, cst.FunctionDef | cst.ClassDef] = {}  # that code uses which stays TensorFlow 1
+        self.serving_files: dict[Path, Collection[str]] = {}  # symbols of functions that nothing but exports run
+        self.only_exported: dict[Path, Collection[str]] = {}  # those, where these are exports of this group
         self.strategies: list[Target] = []
         self.drivers: list[TrainingProgram] = []
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
@@ -536,6 +557,7 @@ class _GroupMigration:
     def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
         models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
         beside = self._beside()
+        self._iterators()
         self._models(models)
         for path, file in self.group.files.items():
             left_alone = {inner for node in beside for inner in _all_functions(node)}
@@ -572,6 +594,10 @@ class _GroupMigration:
         for path, file in self.group.files.items():
             self._flags(path, file)
         texts = {path: self._finish(file) for path, file in self.group.files.items()}
+        for path, unit in self.used_in_both.items():
+            if not runs_in_both(self.group.files[path].text, texts[path], self.serving_files.get(path, ())):
+                message = f"`{unit.name.value}` is used by code that stays TensorFlow 1: move it to a file of its own"
+                self.problems[path].append(Blocked("TFM114", unit.name, message))
         self._dropped_regularizers()
         foreign = self._blocked_elsewhere()
         known = any(self.problems.values()) or foreign
@@ -607,6 +633,33 @@ class _GroupMigration:
                     self.changes[path].statements[unit] = [new]
                     self.remarks[path] += remarks
                     found.append(unit)
+        return [*found, *self._of_others(blocking - set(found), others)]
+
+    def _of_others(
+        self, units: Collection[cst.FunctionDef | cst.ClassDef], others: Sequence[ParsedFile]
+    ) -> list[cst.FunctionDef | cst.ClassDef]:
+        """Functions and classes that only files beside the programs use stay TensorFlow 1 code that runs in both."""
+        if not self.mapped:
+            return []  # what is written natively is no TensorFlow 1 code
+        imported = self.everything.imported
+        reached, queue = {path.with_suffix("") for path in self.group.files}, list(self.group.files)
+        while queue:
+            more = imported.get(queue.pop(), set()) - reached
+            reached |= more
+            queue += [path for path in imported if path.with_suffix("") in more]
+        users = [other for other in others if other.path.with_suffix("") not in reached]
+        if len(users) < len(others):
+            return []
+        found = []
+        for path, file in self.group.files.items():
+            for unit in file.module.body:
+                if isinstance(unit, cst.FunctionDef | cst.ClassDef) and unit in units:
+                    new = respelled(unit, file.imports, used=True)
+                    if len(new[1]) == 1 and runs_in_both(file.code(unit), file.code(new[0])):
+                        self.changes[path].statements[unit] = [new[0]]
+                        self.remarks[path] += new[1]
+                        self.used_in_both[path] = unit
+                        found.append(unit)
         return found
 
     def _never_run(self) -> frozenset[cst.CSTNode]:
@@ -754,7 +807,7 @@ class _GroupMigration:
                 for name in names
             }
             self.changes[path].statements.update(without_imports(file, gone))
-        self._remove_hook_classes(left_out)
+        self._remove_hook_classes([*left_out, *self.gone_hooks])
 
     def _remove_hook_classes(self, left_out: Sequence[cst.CSTNode]) -> None:
         """Classes of hooks that are left out go where nothing that stays mentions them, and with them their imports."""
@@ -893,7 +946,10 @@ class _GroupMigration:
 
     def _inputs(self, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
         rewriter = self.rewriters[path]
-        changes = rewrite_returns(function, file.imports, file.functions.keys())
+        changes = rewrite_returns(function, file.imports, file.functions.keys(), self.setters)
+        if function in self.for_both:
+            self._both_generations(file, function, changes)
+            return
         for statement, made in changes.functions.items():
             self.changes[path].statements[statement] = [made.visit(rewriter)]  # type: ignore[list-item]
         self.changes[path].moved |= changes.moved
@@ -904,6 +960,85 @@ class _GroupMigration:
                 replaced = new.visit(rewriter)
                 assert isinstance(replaced, cst.BaseExpression)
                 self.changes[path].expressions[node] = replaced
+
+    def _iterators(self) -> None:
+        """Hooks that initialize the iterators of input functions are left out where these are unpacked and made."""
+        found: dict[cst.FunctionDef, list[Unpacked]] = {}
+        for _, hooks in self._all_hooks():
+            for one in hooks.iterators:
+                known = found.setdefault(one.initializer.maker, [])
+                if not any(one.call is other.call for other in known):
+                    known.append(one)
+        for several in found.values():
+            self._guarded(several[0].file, partial(self._without_initializer, several))
+
+    def _without_initializer(self, unpacked: Sequence[Unpacked]) -> None:
+        initializer = unpacked[0].initializer
+        path, maker = initializer.file.path, initializer.maker
+        if any(f.path not in self.changes for f in (initializer.file, initializer.owner[0])):
+            raise Blocked("TFM165", unpacked[0].call, "the file that makes this hook is not migrated")
+        left_out = [node for _, hooks in self._all_hooks() for node in hooks.nodes]
+        for one in unpacked:
+            for name in name_nodes(one.scope):
+                if name.value == one.hook.value and name is not one.hook and not self._is_within(name, left_out):
+                    raise Blocked("TFM165", name, "the hook is left out, but is used here too")
+        own = [one.call.func for one in unpacked]
+        others = [
+            (file, node)
+            for file, node in mentions_of_functions(self.project, self.everything, {maker})
+            if not any(node is func for func in own)
+        ]
+        self.setters |= {line for _, line in initializer.setters}
+        for one in unpacked:
+            target: cst.BaseExpression
+            if others:
+                hidden = one.hook.with_changes(value="_")
+                target = one.target.with_deep_changes(one.hook, value=hidden.value)
+            else:
+                target = without_element(one.target, initializer.index)
+            self.changes[one.file.path].expressions[one.target] = target
+        if others:
+            where, node = others[0]
+            self.for_both |= {function for function, _ in initializer.setters}
+            self.used_in_both[path] = maker
+            home, owner = initializer.owner
+            self.changes[home.path].statements[owner] = [respelled(owner, home.imports)[0]]
+            message = f"`{maker.name.value}` is used at {where.path}:{where.position(node)[0]}, too: it works for both"
+            self.remarks[path].append(Blocked("TFM615", maker.name, message))
+            return
+        changes = self.changes[path]
+        changes.statements[initializer.made] = []
+        self.gone_hooks.append(initializer.made)
+        for returned in initializer.returns:
+            changes.expressions[returned] = without_element(returned, initializer.index)
+        for _, hooks in self._all_hooks():
+            if any(one in unpacked for one in hooks.iterators):
+                hooks.classes.append(initializer.owner)
+
+    def _both_generations(self, file: ParsedFile, function: cst.FunctionDef, found: InputChanges) -> None:
+        """An input function that returns its dataset in TensorFlow 2, and tensors in TensorFlow 1."""
+        new = [value for value in found.expressions.values() if value is not None]
+        lines = [line for line, value in found.expressions.items() if value is None]
+        at_top = [line for line in function.body.body if line in lines]
+        first = at_top[0] if at_top else None
+        if found.functions or found.fed or len(new) != 1 or first is None:
+            message = "code that stays TensorFlow 1 uses this input function too: give it one of its own"
+            raise Blocked("TFM165", function.name, message)
+        rewriter = self.rewriters[file.path]
+        text = file.code(new[0].visit(rewriter))  # type: ignore[arg-type]
+        source = f"if tf.compat.v1.executing_eagerly_outside_functions():\n{file.module.default_indent}return {text}\n"
+        (check,) = statements(source, file.module)
+        assert isinstance(check, cst.If) and isinstance(check.body, cst.IndentedBlock)
+        body = check.body.with_changes(footer=[cst.EmptyLine(indent=False)])
+        rewriter.before[first] = [check.with_changes(body=body)]
+        assert isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Assign)
+        made = first.body[0].value
+        dataset = initializable(made, file.imports)
+        if dataset is not None:
+            spelled = cst.parse_expression("tf.compat.v1.data.make_initializable_iterator")
+            argument = dataset.visit(rewriter)
+            assert isinstance(argument, cst.BaseExpression)
+            self.changes[file.path].expressions[made] = cst.Call(spelled, [cst.Arg(argument)])
 
     def _flags(self, path: Path, file: ParsedFile) -> None:
         """Parses the command line before a flag is read outside of functions, as TensorFlow 1 did by itself."""
@@ -1015,6 +1150,7 @@ class _GroupMigration:
         if program.model_fn not in models:
             return
         for where, scope, node in program.servings:
+            only_here = self._check_maker(where, node)
             serving = read_serving(
                 self.project,
                 where,
@@ -1025,6 +1161,25 @@ class _GroupMigration:
                 self.signatures.get(program.model_fn, Signatures()),
             )
             self.changes[serving.file.path].statements[serving.node] = [serving.new]
+            if only_here is not None:
+                self.serving_files[serving.file.path] = SERVING
+                self.only_exported.update({serving.file.path: SERVING} if only_here else {})
+
+    def _check_maker(self, file: ParsedFile, node: cst.BaseExpression) -> bool | None:
+        """Whether a function that makes a serving function serves nothing but the exports of these programs.
+
+        None where no function makes it.
+        """
+        made = serving_maker(self.project, file, node) if isinstance(node, cst.Call) else None
+        if made is None:
+            return None
+        given = {one.func for p in self.group.programs for _, _, one in p.servings if isinstance(one, cst.Call)}
+        mentions = mentions_of_functions(self.project, self.everything, {made[1]})
+        for where, mention in mentions:
+            if mention not in given | self.everything.serving:
+                message = f"`{made[1].name.value}` is used at {where.path}:{where.position(mention)[0]}, too"
+                raise Blocked("TFM142", node, f"{message}: give the export a serving function of its own")
+        return all(mention in given for _, mention in mentions)
 
     def _driver(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         emitted, of_dicts = models[program.model_fn]
@@ -1258,6 +1413,8 @@ class _MappedMigration(_GroupMigration):
                 program.model_fn not in functions and not program.model.ready
             ):  # what would stay, so that only the rest is reported
                 region.update(reach(self.project, program.model_file, program.model_fn))
+        for function in functions.values():
+            region.update(self._served_what_is_gone(function, region))
         by_itself = {node for function in functions.values() if function.trains_itself for node in function.region}
         others = {node for function in functions.values() if not function.trains_itself for node in function.region}
         for path, file in self.group.files.items():
@@ -1269,6 +1426,15 @@ class _MappedMigration(_GroupMigration):
             if program.model_fn in functions:
                 self._guarded(program.model_file, partial(self._emit, program, functions[program.model_fn], models))
             self.changes[program.model_file.path].statements.setdefault(program.model_fn, [])
+
+    def _served_what_is_gone(self, function: MappedFunction, region: Mapping[cst.CSTNode, ParsedFile]) -> Region:
+        """Helpers of lines that are left out, where these are TensorFlow 1 code of the same kind as the model_fn."""
+        found: dict[cst.CSTNode, ParsedFile] = {}
+        for node, file in reach(self.project, function.file, function.node).items():
+            if node not in region and isinstance(node, cst.FunctionDef) and self._is_in_the_way(file, node):
+                if len(respelled(node, file.imports)[1]) == 1:
+                    found[node] = file
+        return found
 
     def _never_run(self) -> frozenset[cst.CSTNode]:
         found: set[cst.CSTNode] = set()

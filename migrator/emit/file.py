@@ -12,6 +12,7 @@ import libcst as cst
 from migrator.names.imports import SWITCHES, ImportMap, canonical, dotted, imports_tensorflow
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
+from migrator.program.summaries import summary_symbol
 from migrator.rules import mnist
 from migrator.rules.generation import Keras
 from migrator.rules.rewriter import Rewriter
@@ -120,13 +121,14 @@ class FileRewriter(Rewriter):
             value = node.body[0].value
             if isinstance(value, cst.Attribute):
                 return self.imports.tensorflow(value) is not None  # `tf.metrics.precision` alone does nothing
-            return isinstance(value, cst.Call) and self.imports.resolve(value.func) in (*SWITCHES, *_SUMMARIES)
+            if summary_symbol(node.body[0], self.imports) in _SUMMARIES:
+                return True
+            return isinstance(value, cst.Call) and self.imports.resolve(value.func) in SWITCHES
         return False
 
     def _remark_on_summary(self, node: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> None:
         if isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Expr):
-            value = node.body[0].value
-            if isinstance(value, cst.Call) and self.imports.resolve(value.func) in _SUMMARIES:
+            if summary_symbol(node.body[0], self.imports) in _SUMMARIES:
                 message = "the summary is left out: Keras writes loss and metrics with a TensorBoard callback"
                 self.remarks.append(Blocked("TFM801", node, message))
 

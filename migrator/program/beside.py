@@ -69,7 +69,7 @@ class _Words(cst.CSTVisitor):
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
         value = node.evaluated_value
-        if isinstance(value, str) and value.isidentifier():
+        if isinstance(value, str) and value.isidentifier() and value not in _DYNAMIC:  # "eval" is a folder's name
             self.found.add(value)
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:

@@ -10,8 +10,9 @@ import libcst as cst
 
 from migrator.emit.names import free
 from migrator.program.calls import bind, is_none, string
+from migrator.program.classes import methods_named
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import bindings
+from migrator.program.scopes import bindings, returns_in
 
 _RECEIVERS = (
     "tf.estimator.export.ServingInputReceiver",
@@ -259,6 +260,10 @@ class _Reader:
         known = self.project.function(file, node)
         if known is not None:
             return self._function(*known)
+        if isinstance(node, cst.Call):
+            made = serving_maker(self.project, file, node)
+            if made is not None:
+                return self._function(made[0], made[2])
         message = "the serving_input_receiver_fn is not a function of the given files: give it a name and a `def`"
         raise Blocked("TFM142", node, message)
 
@@ -323,6 +328,11 @@ class _Reader:
             bound = bind(value, names, "ServingInputReceiver", "TFM142")
             if not is_none(bound.get(names[2])) or len(bound) < 2:
                 raise Blocked("TFM142", value, "alternative receivers are not carried over")
+            receivers = bound["receiver_tensors"]
+            if isinstance(receivers, cst.Name):
+                several = _comprehension(file, statements, bound["features"], receivers.value)
+                if several is not None:
+                    return Serving(file, function, self._of_comprehension(file, function, statements, several))
             entries, statements = self._receivers(file, function, statements, bound)
             features = self._text(file, bound["features"])
         else:
@@ -330,6 +340,34 @@ class _Reader:
         new = [statement.visit(self.rewriting(file)[0]) for statement in statements]
         made = self._make(file, function.name.value, entries, features, new)  # type: ignore[arg-type]
         return Serving(file, function, made)
+
+    def _of_comprehension(
+        self, file: ParsedFile, function: cst.FunctionDef, statements: list[cst.BaseStatement], several: cst.DictComp
+    ) -> cst.FunctionDef:
+        """The function to serve of `{key: tf.placeholder(...) for key in ...}`: it takes a dict of the same keys."""
+        if self.signatures.examples:
+            message = "the signature of this export output wants one input, serialized examples"
+            raise Blocked("TFM142", function.name, message)
+        dtype, shape = self._placeholder(file, several.value)
+        key = file.code(several.key)
+        loop = self._text(file, several.for_in)  # type: ignore[arg-type]
+        name = free("signature", names_in(function))
+        inputs = free("inputs", names_in(several) | {"predictor", "serve"})
+        spec = f"{key}: tf.TensorSpec({shape}, {dtype}, name={key})"
+        indent = file.module.default_indent
+        before, answer = self._answer(f"predictor({inputs})", free("predictions", {inputs, "predictor", "serve"}))
+        source = (
+            f"def {function.name.value}(predictor):\n"
+            f"{indent}{name} = {{\n{indent * 2}{spec}\n{indent * 2}{loop.strip()}\n{indent}}}\n\n"
+            f"{indent}@tf.function(input_signature=[{name}])\n"
+            f"{indent}def serve({inputs}):\n"
+            f"{''.join(indent * 2 + line for line in before)}{indent * 2}return {answer}\n\n"
+            f"{indent}return serve\n"
+        )
+        made = cst.parse_module(source, config=file.module.config_for_parsing).body[0]
+        assert isinstance(made, cst.FunctionDef) and isinstance(made.body, cst.IndentedBlock)
+        doc = [] if len(statements) < 2 else [statements[0]]
+        return made.with_changes(body=made.body.with_changes(body=[*doc, *made.body.body]))
 
     def _receivers(
         self,
@@ -423,6 +461,48 @@ class _Reader:
         source = name if before else predictions
         items = [f'"{key}": {source}' + ("" if entry is None else f'["{entry}"]') for key, entry in outputs]
         return before, f"{{{', '.join(items)}}}"
+
+
+def serving_maker(
+    project: Project, file: ParsedFile, call: cst.Call
+) -> tuple[ParsedFile, cst.FunctionDef, cst.FunctionDef] | None:
+    """The function (or only method of its name) that is called, where it returns a serving function made in it."""
+    found = project.function(file, call.func)
+    if found is None and isinstance(call.func, cst.Attribute) and file.imports.resolve(call.func) is None:
+        methods = methods_named(project, call.func.attr.value)
+        found = methods[0] if len(methods) == 1 else None
+    if found is None or not isinstance(found[1].body, cst.IndentedBlock) or found[1].decorators:
+        return None
+    where, maker = found
+    returns = returns_in(maker.body)
+    value = returns[0].value if len(returns) == 1 else None
+    if not isinstance(value, cst.Name):
+        return None
+    inner = [s for s in maker.body.body if isinstance(s, cst.FunctionDef) and s.name.value == value.value]
+    bound = [name for name, _ in bindings(maker) if name == value.value]
+    return (where, maker, inner[0]) if len(inner) == 1 and len(bound) == 1 and not inner[0].decorators else None
+
+
+def _comprehension(
+    file: ParsedFile, statements: list[cst.BaseStatement], features: cst.BaseExpression, name: str
+) -> cst.DictComp | None:
+    """`{key: tf.placeholder(...) for key in ...}` where that is all a serving function makes, by one line."""
+    if not isinstance(features, cst.Name) or features.value != name or not 1 <= len(statements) <= 2:
+        return None
+    *doc, line = statements
+    if any(not isinstance(s, cst.SimpleStatementLine) or not _is_text(s.body[0]) for s in doc):
+        return None
+    found = _values(line, name)
+    value = found[0][1] if len(found) == 1 and found[0][0] is line else None
+    if not isinstance(value, cst.DictComp) or not isinstance(value.key, cst.Name):
+        return None
+    made = value.value
+    placeholder = isinstance(made, cst.Call) and file.imports.tensorflow(made.func) == "tf.placeholder"
+    return value if placeholder and value.for_in.inner_for_in is None else None
+
+
+def _is_text(small: cst.BaseSmallStatement) -> bool:
+    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
 
 
 Entry = tuple[str, str, str, str]  # the key of the signature, the parameter, its dtype, its shape

@@ -31,7 +31,8 @@ from migrator.program.modes import (
 from migrator.program.own_training import check_own_training, trains_itself
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import References, Region, reach
-from migrator.program.scopes import path_to
+from migrator.program.scopes import path_to, returns_in
+from migrator.program.summaries import called_for_effect, summary_symbol
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.program.variable_order import check_order
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
@@ -106,14 +107,18 @@ class MappedFunction:
         """Whether one prediction is a dict of values."""
         return any(self._is_dict(node) for node in self.predictions)
 
-    def _is_dict(self, node: cst.BaseExpression) -> bool:
+    def _is_dict(self, node: cst.BaseExpression, function: cst.FunctionDef | None = None, depth: int = 0) -> bool:
         if isinstance(node, cst.Name):
-            return any(
-                not isinstance(value, cst.Name) and self._is_dict(value) for value in values_of(self.node, node.value)
-            )
-        return isinstance(node, cst.Dict) or (
-            isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict"
-        )
+            values = values_of(function or self.node, node.value)
+            return any(not isinstance(value, cst.Name) and self._is_dict(value, function, depth) for value in values)
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name | cst.Attribute) and depth < 4:
+            name = node.func.value if isinstance(node.func, cst.Name) else node.func.attr.value
+            if name == "dict" and isinstance(node.func, cst.Name):
+                return True
+            called = [f for f in self.region if isinstance(f, cst.FunctionDef) and f.name.value == name]
+            returned = [r.value for f in called[:1] for r in returns_in(f.body) if r.value is not None]
+            return len(called) == 1 and any(self._is_dict(value, called[0], depth + 1) for value in returned)
+        return isinstance(node, cst.Dict)
 
 
 def read_mapped_function(
@@ -412,10 +417,9 @@ def is_summary(file: ParsedFile, node: cst.CSTNode) -> bool:
     """Whether a statement line only writes a summary, or gives a tensor a name."""
     if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
         return False
-    small = node.body[0]
-    value = small.value if isinstance(small, cst.Expr) else None
-    name = file.imports.resolve(value.func) or "" if isinstance(value, cst.Call) else ""
-    return name.startswith("tf.summary.") or name == _IDENTITY
+    call = called_for_effect(node.body[0])
+    name = file.imports.resolve(call.func) if call is not None else None
+    return summary_symbol(node.body[0], file.imports) is not None or name == _IDENTITY
 
 
 def only_names(file: ParsedFile, node: cst.CSTNode) -> bool:

@@ -26,6 +26,7 @@ from migrator.program.loss import (
 from migrator.program.metrics import read_metrics
 from migrator.program.modes import PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.summaries import summary_symbol
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.rules import scaffolds
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
@@ -319,11 +320,9 @@ class _Reader:
             if not isinstance(statement.node, cst.SimpleStatementLine) or len(statement.node.body) != 1:
                 continue
             small = statement.node.body[0]
-            if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-                name = self.imports.resolve(small.value.func) or ""
-                if name.startswith("tf.summary."):
-                    found.append(small)
-                    self.consumed.add(index)
+            if summary_symbol(small, self.imports) is not None:
+                found.append(small)
+                self.consumed.add(index)
         return found
 
     # -- names -----------------------------------------------------------------------------------------------------

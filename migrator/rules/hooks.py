@@ -10,11 +10,13 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.symbols import home
 from migrator.program.calls import is_none
+from migrator.program.classes import find_class
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.scopes import path_to, returns_in
 from migrator.rules.callbacks import as_callback, counts_steps, is_hook_base, stops_training
 from migrator.rules.catalogue import call_rules
 from migrator.rules.early_stopping import StockCallback, read_early_stopping, stop_at_step, stop_prediction
+from migrator.rules.iterators import Unpacked, looks_like_one, read_unpacked, unpackings
 from migrator.rules.rule import Rule
 from migrator.rules.scaffolds import read_scaffolds
 
@@ -31,19 +33,6 @@ place that tf-migrate does not see, one that ends an evaluation, saving listener
 program and write a `tf.keras.callbacks.Callback`; limit the dataset (`dataset.take(n)`) where a hook ended an
 evaluation. A hook that a model_fn makes of its tensors has no tensors to look at any more: give it to `train` or to the
 TrainSpec as `hooks=`.
-""",
-    ),
-    Rule(
-        "TFM165",
-        "hooks that initialize iterators",
-        Severity.MANUAL,
-        """
-An input function that makes an initializable iterator needs a hook that runs the iterator's initializer, often to feed
-it arrays through placeholders. An input function of TensorFlow 2 returns its dataset (and the dataset is made of the
-arrays themselves: `tf.data.Dataset.from_tensor_slices(arrays)`, or `from_generator`), so that nothing is to be
-initialized. Write `return dataset` in the place of the iterator, its `get_next()` and the hook's function, return the
-input function alone, and leave the hook out of `hooks=`. Features that were taken out of the iterator's dict are
-`dataset.map(lambda example: (example["features"], example["labels"]))`.
 """,
     ),
     Rule(
@@ -116,7 +105,7 @@ class Hooks:
     the elements that stay, `instead` sums of lists with the one that stays, and `gone` statements that only added a
     hook that is left out, to a list that stays. `makers` are functions that made nothing but hooks that are left out,
     and `tables` the names of dicts of such functions. `counts` says that a hook counts the batches of a prediction as
-    steps.
+    steps. `iterators` are the hooks that only initialize the iterator of an input function.
     """
 
     remarks: list[Blocked] = field(default_factory=list)
@@ -133,6 +122,7 @@ class Hooks:
     makers: list[tuple[ParsedFile, cst.FunctionDef]] = field(default_factory=list)
     tables: list[tuple[ParsedFile, str]] = field(default_factory=list)
     counts: bool = False
+    iterators: list[Unpacked] = field(default_factory=list)
 
     @property
     def stops(self) -> bool:
@@ -323,14 +313,20 @@ class _Judge:
         if not finder.found and scope is not file.module:
             file.module.visit(finder)
         if not finder.found or not finder.plain:
-            initializer = _initializer(self.project, file, scope, node.value)
-            if initializer is not None:
-                message = f"`{initializer}` initializes the iterator of an input function: let that return its dataset"
+            unpacked = read_unpacked(self.project, file, scope, node.value)
+            if unpacked is not None:
+                hook = unpacked.initializer.owner[1].name.value
+                message = f"`{hook}` is left out: the input function returns the dataset of its iterator"
+                self.found.remarks.append(Blocked("TFM614", node if file is self.home else self.argument, message))
+                self.found.iterators.append(unpacked)
+                return False
+            title = looks_like_one(self.project, file, scope, node.value)
+            if title is not None:
+                message = f"`{title}` initializes the iterator of an input function: let that return its dataset"
                 raise Blocked("TFM165", node, message)
-            made = _Unpacked(node.value)
-            scope.visit(made)
-            if made.found:
-                text = file.code(made.found[0][0].func).strip()
+            made = unpackings(scope, node.value)
+            if made:
+                text = file.code(made[0][1].func).strip()
                 message = f"the hook that `{text[:40]}(...)` gives beside something else is not known"
                 raise Blocked("TFM110", node, f"{message}: give tf-migrate its file too, or take the hook out")
             raise Blocked("TFM110", node, f"what hook `{node.value}` stands for is not known: make it in this function")
@@ -521,49 +517,6 @@ class _Symbols(cst.CSTVisitor):
             self.found.append(name)
 
 
-def find_class(
-    project: Project, file: ParsedFile, scope: cst.CSTNode, func: cst.BaseExpression
-) -> tuple[ParsedFile, cst.ClassDef] | None:
-    """The class that a name (or `module.name`) means: of the scope, of the file, or of a file beside it."""
-    if isinstance(func, cst.Name):
-        for place in (scope, file.module):
-            finder = _Classes(func.value, top=place is file.module)
-            place.visit(finder)
-            if len(finder.found) == 1:
-                return file, finder.found[0]
-            if finder.found:
-                return None
-    origin = file.imports.resolve(func)
-    if origin is None or "." not in origin:
-        return None
-    module, _, name = origin.rpartition(".")
-    if isinstance(func, cst.Name) and func.value in file.imports.relative:
-        module = file.imports.relative[func.value][1].rpartition(".")[0]
-    other = project.sibling(file, module) if module else None
-    if other is None:
-        return None
-    found = [s for s in other.module.body if isinstance(s, cst.ClassDef) and s.name.value == name]
-    return (other, found[0]) if len(found) == 1 else None
-
-
-class _Classes(cst.CSTVisitor):
-    """The classes of a name in a scope; at the `top` of a module those in functions are not seen."""
-
-    def __init__(self, name: str, top: bool) -> None:
-        super().__init__()
-        self.name = name
-        self.top = top
-        self.found: list[cst.ClassDef] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        if node.name.value == self.name:
-            self.found.append(node)
-        return False
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return not self.top
-
-
 class _Indexed(cst.CSTVisitor):
     """`name[...]`, and the hook that was last put into the list of that name."""
 
@@ -616,66 +569,6 @@ _SYMBOLS = (
     *("tf.train.get_global_step", "tf.train.get_or_create_global_step", "tf.get_default_graph", "tf.Summary"),
     *("tf.summary.FileWriter", "tf.train.basic_session_run_hooks", "tf.estimator.SecondOrStepTimer"),
 )
-
-
-def _initializer(project: Project, file: ParsedFile, scope: cst.CSTNode, name: str) -> str | None:
-    """The class of a hook that only initializes an iterator, where a function returns one beside the input function."""
-    made = _Unpacked(name)
-    scope.visit(made)
-    for call, index in made.found:
-        called = call.func.attr.value if isinstance(call.func, cst.Attribute) else file.code(call.func)
-        for other in project.files:
-            functions = _Functions(called)
-            other.module.visit(functions)
-            for function in functions.found:
-                for returned in returns_in(function.body):
-                    value = returned.value
-                    if not isinstance(value, cst.Tuple) or len(value.elements) <= index:
-                        continue
-                    hook = value.elements[index].value
-                    given = _Given(hook.value if isinstance(hook, cst.Name) else "")
-                    function.visit(given)
-                    for one, _ in given.found:
-                        known = find_class(project, other, function, one.func) if isinstance(one, cst.Call) else None
-                        if known is not None and _only_initializes(*known):
-                            return known[1].name.value
-    return None
-
-
-def _only_initializes(file: ParsedFile, node: cst.ClassDef) -> bool:
-    """Whether a hook calls something that it was given, once there is a session, and does nothing else."""
-    methods = {s.name.value: s for s in node.body.body if isinstance(s, cst.FunctionDef)}
-    hook = len(node.bases) == 1 and is_hook_base(file.imports.tensorflow(node.bases[0].value))
-    return hook and "after_create_session" in methods and methods.keys() <= {"__init__", "after_create_session"}
-
-
-class _Unpacked(cst.CSTVisitor):
-    """`a, name = call(...)`: the call, and the place of the name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[tuple[cst.Call, int]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Tuple) and isinstance(node.value, cst.Call):
-                for index, element in enumerate(target.target.elements):
-                    if isinstance(element.value, cst.Name) and element.value.value == self.name:
-                        self.found.append((node.value, index))
-
-
-class _Functions(cst.CSTVisitor):
-    """The functions and methods of a name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.FunctionDef] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        if node.name.value == self.name:
-            self.found.append(node)
 
 
 def _observes(file: ParsedFile, node: cst.ClassDef) -> bool:

@@ -12,7 +12,8 @@ from migrator.findings import Severity
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in
-from migrator.program.parsed import Blocked, names_in
+from migrator.program.parsed import Blocked, name_nodes, names_in
+from migrator.rules.iterators import initializable, of_collection, setting_of
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -45,28 +46,33 @@ class InputChanges:
     """What to replace in a function that hands out `get_next()`.
 
     `expressions` are new by node, where None removes a statement. `functions` stand in place of a statement;
-    `moved` are the statements that they took in.
+    `moved` are the statements that they took in. `fed` says that placeholders have become what they were fed.
     """
 
     expressions: dict[cst.CSTNode, cst.BaseExpression | None] = field(default_factory=dict)
     functions: dict[cst.CSTNode, cst.FunctionDef] = field(default_factory=dict)
     moved: set[cst.CSTNode] = field(default_factory=set)
+    fed: bool = False
 
 
 def rewrite_returns(
-    function: cst.FunctionDef, imports: ImportMap, functions: Collection[str] = frozenset()
+    function: cst.FunctionDef,
+    imports: ImportMap,
+    functions: Collection[str] = frozenset(),
+    setters: Collection[cst.CSTNode] = (),
 ) -> InputChanges:
     """The changes of an input function; none of a function without iterators.
 
-    `functions` are the names of the user's own functions, which may be called in a `map` as well. Raises Blocked
-    (TFM601) when a one-shot iterator is used in a way that is not understood.
+    `functions` are the names of the user's own functions, which may be called in a `map` as well, `setters` lines that
+    give a hook, which is left out, the initializer of an iterator to run. Raises Blocked (TFM601) when an iterator is
+    used in a way that is not understood.
     """
     if not isinstance(function.body, cst.IndentedBlock):
         return InputChanges()
     found = _iterators(function.body)
     if not found:
         return InputChanges()
-    reader = _Reader(function, imports, functions)
+    reader = _Reader(function, imports, functions, setters)
     reader.block(function.body.body, _State({}, {}, set()))
     for call in found:
         if call not in reader.covered:
@@ -74,7 +80,9 @@ def rewrite_returns(
     for statement in reader.made:
         if statement not in reader.used:
             raise _other_use(statement)
-    return InputChanges(reader.changes, reader.functions, reader.moved)
+    if reader.initializers.keys() - reader.initialized:
+        raise _other_use(found[0])
+    return InputChanges(reader.changes, reader.functions, reader.moved, bool(reader.fed))
 
 
 def check_returns(function: cst.FunctionDef, imports: ImportMap, functions: Collection[str] = frozenset()) -> None:
@@ -140,7 +148,13 @@ class _State:
 class _Reader:
     """Follows `iterator = ...`, `x, y = iterator.get_next()` and `return ...` through the blocks of a function."""
 
-    def __init__(self, function: cst.FunctionDef, imports: ImportMap, functions: Collection[str]) -> None:
+    def __init__(
+        self,
+        function: cst.FunctionDef,
+        imports: ImportMap,
+        functions: Collection[str],
+        setters: Collection[cst.CSTNode],
+    ) -> None:
         self.imports = imports
         self.function = function
         self.own = functions
@@ -151,10 +165,50 @@ class _Reader:
         self.made: list[cst.CSTNode] = []
         self.used: set[cst.CSTNode] = set()
         self.locals = _stores(function.body)
+        self.initializers: dict[str, cst.CSTNode] = {}
+        self.initialized: set[str] = set()
+        self.fed: dict[str, cst.BaseExpression] = {}
+        self._read_initializers(setters)
+
+    def _read_initializers(self, setters: Collection[cst.CSTNode]) -> None:
+        """The lines that say how an initializable iterator is initialized, and what they feed."""
+        lines = _Lines()
+        self.function.body.visit(lines)
+        for line in lines.found:
+            setting = setting_of(line) if any(line is one for one in setters) else None
+            name = setting.iterator if setting is not None else of_collection(line.body[0], self.imports)
+            if name is None or len(line.body) != 1:
+                continue
+            if name in self.initializers:
+                raise _other_use(line)
+            self.initializers[name] = line
+            self.fed.update(setting.fed if setting is not None else {})
+        mentions = name_nodes(self.function)
+        order = {id(node): index for index, node in enumerate(mentions)}
+        for name, value in self.fed.items():
+            made = [line for line in lines.found if _placeholder(line, name, self.imports) is not None]
+            bound = [binding for binding in read_bindings(self.function.body) if binding.name == name]
+            if len(made) != 1 or len(bound) != 1:
+                raise _other_use(value)
+            self.changes[made[0]] = None
+            inside = [n for node in (made[0], *self.initializers.values()) for n in name_nodes(node)]
+            reads = [n for n in mentions if n.value == name and not any(n is other for other in inside)]
+            first = min((order[id(n)] for n in reads), default=0)
+            sources = [b for b in read_bindings(self.function.body) if b.name in names_in(value)]
+            if not reads or any(order[id(n)] >= first for b in sources for n in name_nodes(b.node)):
+                raise _other_use(value)
+            call = _placeholder(made[0], name, self.imports)
+            assert call is not None
+            for node in reads:
+                self.changes[node] = _instead_of(call, value)
 
     def block(self, body: Sequence[cst.BaseStatement], state: _State) -> None:
         for index, statement in enumerate(body):
-            if isinstance(statement, cst.SimpleStatementLine):
+            if statement in self.changes and self.changes[statement] is None:
+                continue
+            if any(statement is line for line in self.initializers.values()):
+                self.changes[statement] = None
+            elif isinstance(statement, cst.SimpleStatementLine):
                 if len(statement.body) != 1 or not self._simple(statement, statement.body[0], state):
                     self._check(statement, state)
                 elif self._moves(statement, body[index + 1 :], state):
@@ -202,7 +256,7 @@ class _Reader:
     def _assign(
         self, statement: cst.SimpleStatementLine, small: cst.Assign, target: cst.BaseExpression, state: _State
     ) -> bool:
-        dataset = _one_shot(small.value, self.imports)
+        dataset = self._iterated(small.value, target)
         source = _next(small.value, self.imports, {name: made[0] for name, made in state.iterators.items()})
         if dataset is not None and isinstance(target, cst.Name):
             self._check(small.value, state)
@@ -226,6 +280,14 @@ class _Reader:
         self.made.append(statement)
         self.changes[statement] = None
         return True
+
+    def _iterated(self, value: cst.BaseExpression, target: cst.BaseExpression) -> cst.BaseExpression | None:
+        """The dataset of an iterator that Estimator would make itself: a one-shot one, or one that is initialized."""
+        dataset = initializable(value, self.imports)
+        if dataset is not None and isinstance(target, cst.Name) and target.value in self.initializers:
+            self.initialized.add(target.value)
+            return dataset
+        return _one_shot(value, self.imports)
 
     def _return(self, value: cst.BaseExpression, state: _State) -> bool:
         source = _next(value, self.imports, {name: made[0] for name, made in state.iterators.items()})
@@ -252,13 +314,19 @@ class _Reader:
         read = names_in(value)
         for element in state.elements.values():
             target = element.target
-            if not isinstance(target, cst.Tuple) or not all(isinstance(e.value, cst.Name) for e in target.elements):
+            kinds = _Kinds(target.value if isinstance(target, cst.Name) else "")
+            value.visit(kinds)
+            if isinstance(target, cst.Name) and kinds.kinds == {"dict"}:
+                names = [target.value]
+            elif isinstance(target, cst.Tuple) and all(isinstance(e.value, cst.Name) for e in target.elements):
+                names = [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
+            else:
                 continue
-            names = [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
             outside = read - set(names)
-            if len(set(names)) != len(names) or len(names) < 2 or outside & (self.locals | state.names()):
+            alone = len(names) < 2 and not isinstance(target, cst.Name)
+            if len(set(names)) != len(names) or alone or outside & (self.locals | state.names()):
                 continue
-            if _stores(value) or not isinstance(value, cst.Tuple | cst.Dict) or _plain_calls(value, self.imports):
+            if _stores(value) or not isinstance(value, cst.Tuple | cst.Dict) or self._has_effects(value, names):
                 continue
             self.used.update(element.made)
             body = value if value.lpar or isinstance(value, cst.Dict) else _parenthesized(value)
@@ -266,6 +334,14 @@ class _Reader:
             function = cst.Lambda(parameters, body)
             return cst.Call(cst.Attribute(element.dataset, cst.Name("map")), [cst.Arg(function)])
         raise _other_use(value)
+
+    def _has_effects(self, value: cst.BaseExpression, names: Sequence[str]) -> bool:
+        """Whether an expression calls anything but TensorFlow and `get` of an element: it may do more, so it stays."""
+        return any(
+            self.imports.tensorflow(call.func) is None
+            and not (isinstance(call.func, cst.Attribute) and call.func.attr.value == "get" and _is_one_of(call, names))
+            for call in calls_in(value)
+        )
 
     # -- work on the tensors ---------------------------------------------------------------------------------------
 
@@ -275,7 +351,8 @@ class _Reader:
         value = _returned(rest[-1]) if rest else None
         if element is None or value is None:
             return False
-        middle = rest[:-1]
+        done = [s for s in rest[:-1] if any(s is line for line in self.initializers.values())]
+        middle = [s for s in rest[:-1] if s not in done]
         names = names_in(element.target)
         if not any(names & names_in(s) for s in middle) and self._returns_plainly(value, element, state):
             return False
@@ -288,6 +365,7 @@ class _Reader:
         block = cst.IndentedBlock([*middle, rest[-1]], footer=two)
         self.functions[statement] = cst.FunctionDef(cst.Name(name), parameters, block)
         self.moved.update(middle)
+        self.changes.update(dict.fromkeys(done))
         self.changes[value] = cst.Call(cst.Attribute(element.dataset, cst.Name("map")), [cst.Arg(cst.Name(name))])
         del self.changes[statement]
         self.used.update(element.made)
@@ -423,9 +501,48 @@ def _parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
-def _plain_calls(node: cst.BaseExpression, imports: ImportMap) -> bool:
-    """Whether an expression calls anything that is not TensorFlow: it may have effects, so it is not moved."""
-    return any(imports.tensorflow(call.func) is None for call in calls_in(node))
+def _is_one_of(call: cst.Call, names: Sequence[str]) -> bool:
+    """Whether a call is of a method of one of some names."""
+    func = call.func
+    return isinstance(func, cst.Attribute) and isinstance(func.value, cst.Name) and func.value.value in names
+
+
+def _placeholder(line: cst.CSTNode, name: str, imports: ImportMap) -> cst.Call | None:
+    """The call in `name = tf.placeholder(...)`."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or _shape(small.targets[0].target) != name:
+        return None
+    call = small.value
+    return call if isinstance(call, cst.Call) and imports.tensorflow(call.func) == "tf.placeholder" else None
+
+
+def _instead_of(placeholder: cst.Call, value: cst.BaseExpression) -> cst.BaseExpression:
+    """What a placeholder is fed, as a tensor of its type."""
+    keywords = {arg.keyword.value: arg.value for arg in placeholder.args if arg.keyword is not None}
+    positional = [arg.value for arg in placeholder.args if arg.keyword is None]
+    dtype = keywords.get("dtype", positional[0] if positional else None)
+    if dtype is None:
+        raise _other_use(placeholder)
+    if _shape(dtype) == f"{_shape(value)}.dtype":
+        return value
+    return cst.Call(
+        cst.Attribute(cst.Name("tf"), cst.Name("constant")),
+        [cst.Arg(value, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))), cst.Arg(dtype)],
+    )
+
+
+class _Lines(cst.CSTVisitor):
+    """The lines of a function, those of functions inside it left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.SimpleStatementLine] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return False
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self.found.append(node)
 
 
 def _is_dict_call(node: cst.BaseExpression) -> bool:

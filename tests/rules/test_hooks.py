@@ -480,8 +480,50 @@ estimator.train(read_fn, steps=3, hooks=[read_hook])
 
 
 def test_hooks_that_initialize_iterators() -> None:
-    found = refused(program(driver=INITIALIZER))
-    assert "TFM165" in [f.code for f in found] and any("`Initializer`" in f.message for f in found)
+    new, found = run(program(driver=INITIALIZER))
+    assert not manual(found) and "TFM614" in [f.code for f in found]
+    assert "Initializer" not in new and "hook" not in new and "return input_fn()\n\n        return read\n" in new
+    assert "read_fn = Reader().inputs()" in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("        self.function(session)", "        self.function(session)\n        count(session)", "TFM165"),
+        ("self.function = None", "self.function = print", "TFM165"),
+        ("session.run(iterator.initializer)", "session.run([iterator.initializer, other])", "TFM165"),
+        ("        return read, hook", "        print(hook)\n        return read, hook", "TFM165"),
+        ("hooks=[read_hook])", "hooks=[read_hook])\nread_hook.function(None)", "TFM165"),
+        ("iterator = ", "other = input_fn().make_initializable_iterator()\n            iterator = ", "TFM601"),
+        ("return iterator.get_next()", "return iterator.get_next(), iterator", "TFM601"),
+    ],
+)  # fmt: skip
+def test_hooks_that_do_more_than_to_initialize_iterators(old: str, new: str, code: str) -> None:
+    found = refused(program(driver=INITIALIZER.replace(old, new)))
+    assert code in [f.code for f in found], found
+
+
+FEEDS = """\
+            x = np.ones((4, 1))
+            features = tf.placeholder(tf.float32, [None, 1])
+            iterator = tf.data.Dataset.from_tensor_slices((features, features)).batch(1).make_initializable_iterator()
+            hook.function = lambda session: session.run(iterator.initializer, {features: x})
+"""
+
+
+def test_what_an_initializer_feeds() -> None:
+    text = program(
+        driver=INITIALIZER.replace(
+            INITIALIZER[INITIALIZER.index("            iter") : INITIALIZER.index("            return it")], FEEDS
+        )
+    )
+    new, found = run(text.replace("import tensor", "import numpy as np\nimport tensor", 1))
+    assert not manual(found), found
+    assert "from_tensor_slices((tf.constant(x, tf.float32), tf.constant(x, tf.float32))).batch(1)" in new
+    late = text.replace("            x = np.ones((4, 1))\n", "").replace(
+        "            return it", "            x = np.ones((4, 1))\n            return it"
+    )
+    assert "TFM601" in [f.code for f in refused(late)]
 
 
 def test_a_hook_of_the_training_and_of_its_evaluations() -> None:

@@ -1,0 +1,99 @@
+"""Names that a function gives to TensorFlow symbols: `conv = tf.layers.conv2d`, and then `conv(...)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from migrator.names.bindings import read_bindings
+from migrator.program.parsed import ParsedFile, name_nodes
+
+#: Symbols whose calls are rewritten, so that it must be seen that they are called.
+_REWRITTEN = ("tf.layers.", "tf.metrics.", "tf.losses.", "tf.summary.", "tf.contrib.layers.", "tf.contrib.metrics.")
+
+
+def with_symbols_in_place(file: ParsedFile) -> ParsedFile:
+    """The file with such names written out where they are called, and without the lines that gave them.
+
+    Only names that a function gives once, by a line of its own body, and that are nothing but called.
+    """
+    if not any(f"= {alias}" in file.text for alias in _spelled(file)):
+        return file
+    finder = _Finder(file)
+    file.module.visit(finder)
+    if not finder.lines:
+        return file
+    writer = _Writer(finder)
+    module = file.module.visit(writer)
+    assert isinstance(module, cst.Module)
+    new = ParsedFile(file.path, file.text, module, spread=file.spread, said=file.said, refused=file.refused)
+    new.keep_positions(writer.made, file)
+    return new
+
+
+def _spelled(file: ParsedFile) -> list[str]:
+    """What the right sides of such lines begin with: names that TensorFlow, or something in it, is imported by."""
+    known = file.imports
+    return [f"{name}." for name in known.names if name.isidentifier() and known.tensorflow(cst.Name(name)) is not None]
+
+
+class _Finder(cst.CSTVisitor):
+    """The lines that go, and the names that are written out, with what they stand for."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.lines: set[cst.CSTNode] = set()
+        self.values: dict[cst.CSTNode, cst.BaseExpression] = {}
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        if not isinstance(node.body, cst.IndentedBlock) or len(node.body.body) < 2:
+            return
+        calls = _Called()
+        node.visit(calls)
+        for line in node.body.body:
+            small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+            if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+                continue
+            target, value = small.targets[0].target, small.value
+            symbol = self.file.imports.tensorflow(value) if isinstance(value, cst.Attribute) else None
+            if not isinstance(target, cst.Name) or not (symbol or "").startswith(_REWRITTEN):
+                continue
+            reads = [n for n in name_nodes(node) if n.value == target.value and n is not target]
+            bound = [binding for binding in read_bindings(node) if binding.name == target.value]
+            if reads and len(bound) == 1 and all(n in calls.found for n in reads):
+                self.lines.add(line)
+                self.values.update(dict.fromkeys(reads, value))
+
+
+class _Called(cst.CSTVisitor):
+    """The names that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[cst.CSTNode] = set()
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Name):
+            self.found.add(node.func)
+
+
+class _Writer(cst.CSTTransformer):
+    def __init__(self, finder: _Finder) -> None:
+        super().__init__()
+        self.finder = finder
+        self.made: dict[cst.CSTNode, cst.CSTNode] = {}
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        if original_node in self.finder.lines:
+            return cst.RemoveFromParent()
+        new = super().on_leave(original_node, updated_node)
+        if original_node in self.finder.values:
+            new = self.finder.values[original_node].deep_clone()
+        if isinstance(new, cst.CSTNode):
+            self.made[new] = original_node
+        return new
+
+
+__all__ = ["with_symbols_in_place"]
