@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.apart import Apart
+from migrator.apart import Apart, Migrate
 from migrator.emit.beside import respelled
 from migrator.emit.driver import FileNames, emit_driver, is_late, may_be_late, only_predicts, uses_of
 from migrator.emit.file import FileChanges, FileRewriter, finish_imports, insert_classes
@@ -39,6 +39,7 @@ from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, na
 from migrator.program.region import Region, reach
 from migrator.program.relevant import around_programs, importing, imports_of, is_concerned
 from migrator.program.shared import SERVING, runs_in_both
+from migrator.program.tpu import on_tpu, without_tpu
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import (
     Place,
@@ -55,7 +56,7 @@ from migrator.program.variable_order import check_order
 from migrator.rules import flags, hparams, keras3
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.callbacks import as_callback
-from migrator.rules.generation import GENERATIONS, Keras
+from migrator.rules.generation import GENERATIONS, KERAS_2, Keras
 from migrator.rules.hooks import Hooks, SpecHooks
 from migrator.rules.inputs import InputChanges, rewrite_returns
 from migrator.rules.iterators import Unpacked, initializable, without_element
@@ -66,7 +67,7 @@ from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
 from migrator.rules.wrapped import check_not_wrapped
 from migrator.targets.choosing import choose
-from migrator.targets.registry import AUTO, ONE_DEVICE, TARGETS
+from migrator.targets.registry import AUTO, ONE_DEVICE, TARGETS, TPU
 from migrator.targets.target import Target
 
 _PART_OF_PROGRAMS = (
@@ -108,7 +109,8 @@ def migrate_project(
     project = Project.of(files)
     places = {file.path: _places(file) for file in files if "stimator" in file.text}
     new_texts: dict[Path, str] = {}
-    everything = Everything(project, texts, on_tpus)
+    wants_tpus = strategy in ("auto", "tpu")
+    everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras])
     programs, blocked = _read_programs(project, everything, places, findings)
     references = _references_to_models(project, everything, programs, places)
     served = [node for program in programs for _, _, node in program.servings]
@@ -199,7 +201,8 @@ def _read_place(
 ) -> list[TrainingProgram]:
     """The programs of one Estimator, driven where it is made, or else wherever it is handed to."""
     try:
-        return read_programs(project, everything.mentioning, file, place, places[file.path])
+        read = read_programs(project, everything.mentioning, file, place, places[file.path])
+        return [on_tpu(program, everything.wants_tpus, everything.keras) for program in read]
     except Blocked as problem:
         if problem.code not in _HANDED or place.name not in HANDED_ESTIMATORS:
             raise
@@ -264,12 +267,20 @@ def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
 class Everything:
     """All files that were given, those that have nothing to do with a program parsed only when they are asked for.
 
-    `remarks` are about what was left out of the files when they were read.
+    `remarks` are about what was left out of the files when they were read. `wants_tpus` says that programs which ask
+    for a TPU are to get one.
     """
 
     def __init__(
-        self, project: Project, texts: Mapping[Path, str], remarks: Mapping[Path, list[Blocked]] | None = None
+        self,
+        project: Project,
+        texts: Mapping[Path, str],
+        remarks: Mapping[Path, list[Blocked]] | None = None,
+        wants_tpus: bool = True,
+        keras: Keras = KERAS_2,
     ) -> None:
+        self.wants_tpus = wants_tpus
+        self.keras = keras
         self.project = project
         self.texts = texts
         self.remarks = remarks or {}
@@ -403,49 +414,87 @@ def _migrate_group(
     everything: Everything,
     keras: Keras,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-    """New texts of a group's files, or none of them and what stood in the way."""
-    native: dict[Path, list[Finding]] = {}
+    """New texts of a group's files, or none of them and what stood in the way.
+
+    Programs whose flag asks for a TPU come out as they run without one, where they cannot be carried over to a TPU.
+    """
     if style is Style.MAPPED and not keras.runs_tensorflow1:
         message = "the mapped style runs TensorFlow 1 code in a model, which only Keras 2 can: leave `--keras 3` out"
+        refused: dict[Path, list[Finding]] = {}
         for program in group.programs:
             finding = program.file.finding("TFM870", Severity.MANUAL, program.place.call, message)
-            native.setdefault(program.file.path, []).append(finding)
-        return {}, native
+            refused.setdefault(program.file.path, []).append(finding)
+        return {}, refused
+    options = (asked, style, blocked_files, references, everything, keras)
+    texts, native, findings = _in_styles(project, group, *options)
+    by_flag = [program for program in group.programs if program.tpu is not None and program.tpu.flag is not None]
+    if not texts and by_flag and asked is AUTO:
+        first = next(f for found in findings.values() for f in found if f.severity is Severity.MANUAL)
+        why = f"on a TPU something is in the way at {first.path}:{first.line} ({first.code}: {first.message})"
+        texts, native, findings = _in_styles(project, _Group(_by_flag(group.programs, why), group.files), *options)
+    if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
+        return texts, findings
+
+    def of(programs: Sequence[TrainingProgram]) -> _Group:
+        return _Group(list(programs), {f.path: f for p in programs for f in _files_of(project, p)})
+
+    exported: dict[Path, Collection[str]] = {}
+
+    def natively(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+        migration = _GroupMigration(project, of(programs), asked, {}, references, everything, keras)
+        done = migration.run()
+        exported.update(migration.only_exported)
+        return done
+
+    def mapped(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+        migration = _MappedMigration(project, of(programs), asked, {}, references, everything, keras, ())
+        done = migration.run()
+        exported.update(migration.only_exported)
+        return done
+
+    def without(form: Migrate) -> Migrate:
+        why = "on a TPU something of it, or of a program that it shares files with, is in the way"
+        return lambda programs: form(_by_flag(programs, why))
+
+    forms: tuple[Migrate, ...] = (mapped,) if style is Style.MAPPED else (natively, mapped)
+    if by_flag and asked is AUTO:
+        forms += tuple(without(form) for form in forms)
+    shared = {path: home for path, home in blocked_files.items() if path in group.files}
+    found = Apart(group.programs, forms, partial(_files_of, project), shared, native, exported).migrate()
+    if found is not None:
+        return found
+    if style is Style.MAPPED:
+        return texts, findings
+    return {}, both_blocked(native, findings)
+
+
+def _by_flag(programs: Sequence[TrainingProgram], why: str) -> list[TrainingProgram]:
+    """The programs, those whose flag asks for a TPU as they run without one."""
+    return [p if p.tpu is None or p.tpu.flag is None else without_tpu(p, why) for p in programs]
+
+
+def _in_styles(
+    project: Project,
+    group: _Group,
+    asked: Target,
+    style: Style,
+    blocked_files: Mapping[Path, Path],
+    references: References,
+    everything: Everything,
+    keras: Keras,
+) -> tuple[dict[Path, str], dict[Path, list[Finding]], dict[Path, list[Finding]]]:
+    """New texts of a group's files in the first style that carries them over; the findings of the native one, and all
+    of the last.
+    """
+    native: dict[Path, list[Finding]] = {}
     if style is not Style.MAPPED:
         texts, native = _GroupMigration(project, group, asked, blocked_files, references, everything, keras).run()
         if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
-            return texts, native
+            return texts, native, native
     reasons = [finding for findings in native.values() for finding in findings]
-    texts, findings = _MappedMigration(
-        project, group, asked, blocked_files, references, everything, keras, reasons
-    ).run()
-    if not texts:
-
-        def of(programs: Sequence[TrainingProgram]) -> _Group:
-            return _Group(list(programs), {f.path: f for p in programs for f in _files_of(project, p)})
-
-        exported: dict[Path, Collection[str]] = {}
-
-        def natively(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-            migration = _GroupMigration(project, of(programs), asked, {}, references, everything, keras)
-            done = migration.run()
-            exported.update(migration.only_exported)
-            return done
-
-        def mapped(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-            migration = _MappedMigration(project, of(programs), asked, {}, references, everything, keras, ())
-            done = migration.run()
-            exported.update(migration.only_exported)
-            return done
-
-        forms = (mapped,) if style is Style.MAPPED else (natively, mapped)
-        shared = {path: home for path, home in blocked_files.items() if path in group.files}
-        found = Apart(group.programs, forms, partial(_files_of, project), shared, native, exported).migrate()
-        if found is not None:
-            return found
-    if texts or style is Style.MAPPED:
-        return texts, findings
-    return {}, both_blocked(native, findings)
+    run = _MappedMigration(project, group, asked, blocked_files, references, everything, keras, reasons).run
+    texts, findings = run()
+    return texts, native, findings
 
 
 class _Rewriter(FileRewriter):
@@ -919,10 +968,20 @@ class _GroupMigration:
     def _training(self, program: TrainingProgram) -> TrainingContext:
         """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
         strategy = self._strategy(program)
+        sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
         return replace(
             self.training[program.model_file.path],
+            steps_per_execution=any(self._takes_steps(p) for p in sharing),
             per_replica=strategy.in_step and not strategy.parameter_servers and not self.keras.clips_per_replica,
         )
+
+    def _takes_steps(self, program: TrainingProgram) -> bool:
+        """Whether the driver says how many steps `fit` makes in one execution. A lambda would not take that."""
+        if program.tpu is None or program.tpu.iterations is None or program.model.lambdas:
+            return False
+        # What a mapped model predicts, it predicts itself: each time as many batches as it trains on in one execution.
+        predicts = self.mapped and (uses_of(program, "predict") or bool(program.servings))
+        return self._strategy(program) is TPU and not predicts
 
     def _strategy(self, program: TrainingProgram) -> Target:
         """The strategy of a program. Raises Blocked (TFM704, TFM872)."""
@@ -1217,6 +1276,7 @@ class _GroupMigration:
             self.keras,
             self.mapped and emitted.late,
             emitted.with_params,
+            self._takes_steps(program),
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]

@@ -19,8 +19,9 @@ class FixtureCase:
     """A TensorFlow 1 program, the expected migrated program, and how the two are compared.
 
     `cluster` is what `--cluster` gets (empty: one process without TF_CONFIG), `style` and `keras` what these options
-    got. `script` is the file that is run, of the same name on both sides, where a side has several files. What `--keras
-    3` makes of a program is beside what Keras 2 gets, in keras3.py or keras3/.
+    got; `args` are those of both scripts, and `tpu_cores` virtual CPUs stand in for a TPU. `script` is the file that is
+    run, of the same name on both sides, where a side has several files. What `--keras 3` makes of a program is beside
+    what Keras 2 gets, in keras3.py or keras3/.
     """
 
     name: str
@@ -31,6 +32,8 @@ class FixtureCase:
     style: str
     script: str | None
     keras: str = "2"
+    args: tuple[str, ...] = ()
+    tpu_cores: int = 1
 
     @property
     def original(self) -> Path:
@@ -67,6 +70,8 @@ def load_cases() -> list[FixtureCase]:
             strategy=data.get("strategy", "auto"),
             style=data.get("style", "native"),
             script=data.get("script"),
+            args=tuple(data.get("args", ())),
+            tpu_cores=data.get("tpu_cores", 1),
         )
         cases.append(case)
         if data.get("keras3", False):

@@ -9,12 +9,14 @@ import libcst as cst
 
 from migrator.emit.layout import call, statements
 from migrator.emit.names import free
+from migrator.emit.steps import STEPS
 from migrator.names.imports import dotted
 from migrator.program.calls import calls_in, is_none
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.starts import VARIABLES, asks_global_step
+from migrator.program.tpu import TpuUse, check_input
 from migrator.program.training import (
     Lent,
     TrainAndEvaluate,
@@ -33,10 +35,11 @@ from migrator.rules.session_config import Setting
 from migrator.targets import setup
 from migrator.targets.choosing import strategy_arguments
 from migrator.targets.plan import TrainingPlan, as_argument, primary, restore
-from migrator.targets.registry import LOOPS
+from migrator.targets.registry import LOOPS, TPU
 from migrator.targets.target import Target
 
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
+_ON_TPU = "the new program trains on the TPU that it asks for: run it there before you rely on it"
 _MODES = {"train": "train", "evaluate": "eval", "predict": "infer"}
 
 
@@ -94,7 +97,7 @@ def may_be_late(program: TrainingProgram, target: Target) -> bool:
         return False
     if program.handed is not None:
         return not program.handed.does(*EXPORTS)
-    if not target.alone or program.train_and_evaluate is not None or program.lent:
+    if not (target.alone or target.counts) or program.train_and_evaluate is not None or program.lent:
         return False
     return all(use.method in _MODES for use in program.uses)
 
@@ -114,13 +117,14 @@ def emit_driver(
     keras: Keras = KERAS_2,
     late: bool = False,
     with_params: bool = True,
+    takes_steps: bool = False,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
     `signatures` are the names that the predictions are served under. A `mapped` model is made from a dataset, not from
     Keras inputs, and predicts itself; a `late` one gets its variables only before each use (is_late). `with_params`
-    says that the function which makes the model takes the params. `stop` is what the model_fn ends the training after,
-    see ModelFunction.
+    says that the function which makes the model takes the params, `takes_steps` that it takes `steps_per_execution`.
+    `stop` is what the model_fn ends the training after, see ModelFunction.
     """
     return _Emitter(
         project,
@@ -137,6 +141,7 @@ def emit_driver(
         keras,
         late,
         with_params,
+        takes_steps,
     ).emit()
 
 
@@ -168,6 +173,7 @@ class _Emitter:
         keras: Keras,
         late: bool,
         with_params: bool,
+        takes_steps: bool,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -182,11 +188,14 @@ class _Emitter:
         self.stop = stop
         self.late = late
         self.with_params = with_params
+        self.takes_steps = takes_steps
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
         self.file_names = names
         self.helpers: list[str] = []
         self.names = {wanted: self._free(wanted) for wanted in ("resolver", "strategy", "checkpoint", "steps")}
+        if program.tpu is not None and target is TPU and program.tpu.name is not None:
+            self.names["resolver"] = program.tpu.name
         make_strategy = target.helper
         if make_strategy is not None:
             self._helper("make_strategy", lambda name: make_strategy(name, partitioner, self.indent))
@@ -244,6 +253,15 @@ class _Emitter:
         if both is not None and any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
             message = "a hook ends the training: the new program is for one device, whatever TF_CONFIG says"
             self.remarks.append(Blocked("TFM166", both.place.call, message))
+        if program.tpu is not None and self.target is TPU:
+            self.remarks.append(Blocked("TFM440", program.tpu.place, _ON_TPU))
+            self.remarks += program.tpu.remarks
+            if not any("CrossShardOptimizer" in file.text for file in self.project.files):
+                message = "no CrossShardOptimizer: every core trained on its own gradients, which are summed now"
+                self.remarks.append(Blocked("TFM444", program.tpu.place, message))
+            if program.tpu.iterations is not None and not self.takes_steps:
+                message = "every step is an execution of its own: the function that makes the model takes no number"
+                self.remarks.append(Blocked("TFM445", program.tpu.iterations, message))
         if plan.model_dir is not None:
             message = (
                 "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
@@ -465,6 +483,8 @@ class _Emitter:
                 in_order = in_order and name == "self"
                 continue
             in_order = in_order and parameter not in function.params.kwonly_params
+            if self.target is TPU and name == "params":
+                check_input(function)
             text = f'"{mode}"' if name == "mode" else self._params_text(mode)
             arguments.append((None if in_order else name, name, text))
         return arguments
@@ -494,6 +514,14 @@ class _Emitter:
             text = f"-1 if {text} is None else {text}"  # -1 takes all
         return f"{primary(dataset)}.take({text})"
 
+    def _counted(self, dataset: str, steps: cst.BaseExpression | None, default: str | None) -> tuple[str, str | None]:
+        """A dataset of at most `steps` batches; or the whole, and the steps for a call that is told them."""
+        if not self.target.counts:
+            return self._limited(dataset, steps, default), None
+        if steps is None:
+            return dataset, default
+        return dataset, None if is_none(steps) else self._text(steps)
+
     def _may_be_none(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is a name that is None somewhere in the scope of the program."""
         if not isinstance(node, cst.Name):
@@ -514,6 +542,7 @@ class _Emitter:
             model_dir = self.model_dir_line.partition(" ")[0]
         else:
             self.model_dir_line = None
+        tpu = program.tpu if self.target is TPU else None
         plan = TrainingPlan(
             target=self.target,
             loop=LOOPS["fit"],
@@ -533,6 +562,8 @@ class _Emitter:
             keras=self.keras,
             make_strategy=self.names.get("make_strategy", ""),
             devices=self._devices(),
+            tpu_flag=None if tpu is None or tpu.flag is None else self._text(tpu.flag),
+            tpu_resolver=self._resolver(tpu),
         )
         if both is None:
             every = program.config.get("save_checkpoints_steps")
@@ -541,12 +572,14 @@ class _Emitter:
                 self.remarks.append(Blocked("TFM109", every, message))
             return plan
         max_steps = self._limits(both.train, both.place.call).get("max_steps")
+        evaluated = self._counted(
+            self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval"), both.evaluate.get("steps"), "100"
+        )
         plan = replace(
             plan,
             train_dataset=self._dataset(both.train.get("input_fn"), both.place.call, "train"),
-            eval_dataset=self._limited(
-                self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval"), both.evaluate.get("steps"), "100"
-            ),
+            eval_dataset=evaluated[0],
+            eval_steps=evaluated[1],
             max_steps=None if is_none(max_steps) else self._text(max_steps),  # type: ignore[arg-type]
             callbacks=self._callbacks(both.train),
             eval_callbacks=self._callbacks(both.evaluate),
@@ -563,6 +596,16 @@ class _Emitter:
             )
             raise Blocked("TFM162", both.place.call, message)
         return plan
+
+    def _resolver(self, tpu: TpuUse | None) -> tuple[str, ...] | None:
+        """The arguments of the TPU's resolver; None where the program makes it itself."""
+        if tpu is None:
+            return ()
+        return None if tpu.made else tuple(self._given(arg) for arg in tpu.resolver)
+
+    def _given(self, arg: cst.Arg) -> str:
+        """An argument that is given on."""
+        return f"{arg.star}{self._text(arg.value)}" if arg.keyword is None else self._argument(arg)
 
     def _devices(self) -> str:
         """What the strategy is given, as the RunConfig gave it."""
@@ -807,6 +850,8 @@ class _Emitter:
         mode = _MODES[use.method]
         dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, mode)
         lines = [f'{self.model}.make_variables({dataset}, "{mode}")']
+        if not self.target.alone:
+            lines = [f"with {plan.strategy_name}.scope():", self.indent + lines[0]]
         return lines + (restore(plan) if plan.model_dir is not None else [])
 
     def _statement_of(self, use: Use) -> cst.BaseStatement:
@@ -844,7 +889,7 @@ class _Emitter:
     def _model_arguments(self, inputs: str) -> list[str]:
         """The arguments of the call that makes the model."""
         model = self.program.model
-        params = "{}" if self.program.params is None else self._text(self.program.params)
+        params = self._model_params()
         if self.copies_params:
             params = f"copy.deepcopy({params})"
         if model.template is not None:
@@ -854,7 +899,7 @@ class _Emitter:
                 if (value == "features" and self.late) or (value == "params" and not self.with_params):
                     continue
                 arguments.append(text if keyword is None else f"{keyword}={text}")
-            return arguments
+            return arguments + self._steps_per_execution()
         arguments = [] if self.late else [inputs]
         roles = model.parameters
         if roles.params is not None and self.with_params:
@@ -863,7 +908,26 @@ class _Emitter:
             second = left[left.index(roles.features) + 1 :][:1]
             plain = second == [roles.params] and not model.lambdas
             arguments.append(params if plain else f"params={params}")
-        return arguments + [self._argument(arg) for arg in model.more]
+        return arguments + [self._argument(arg) for arg in model.more] + self._steps_per_execution()
+
+    def _steps_per_execution(self) -> list[str]:
+        """The argument that says how many steps a TPU makes in one go."""
+        tpu = self.program.tpu
+        if tpu is None or self.target is not TPU or not self.takes_steps or tpu.iterations is None:
+            return []
+        steps = self._text(tpu.iterations)
+        return [f"{STEPS}={steps}" if tpu.flag is None else f"{STEPS}={steps} if {self._text(tpu.flag)} else 1"]
+
+    def _model_params(self) -> str:
+        """The params that the model is made with; a TPUEstimator puts the batch size of a core into them."""
+        params = "{}" if self.program.params is None else self._text(self.program.params)
+        size = self.program.model_batch
+        if size is None:
+            return params
+        text = self._text(size)
+        if self.target is TPU:
+            text = f"{primary(text)} // {self.names['strategy']}.num_replicas_in_sync"
+        return f'{{"batch_size": {text}}}' if params == "{}" else f"dict({params}, batch_size={text})"
 
     def _argument(self, arg: cst.Arg) -> str:
         assert arg.keyword is not None
@@ -952,7 +1016,8 @@ class _Emitter:
         predictor = lent.parameter if lent is not None else self.names.get("predictor", "")
         if use.method == "evaluate":
             head = f"{model}.evaluate"
-            arguments = [self._limited(dataset, use.arguments.get("steps"), None)]
+            dataset, steps = self._counted(dataset, use.arguments.get("steps"), None)
+            arguments = [dataset, *([] if steps is None else [f"steps={steps}"])]
             arguments += as_argument(self._callbacks(use.arguments), self.indent, 0)
             arguments.append("return_dict=True")
             if self.program.reads_global_step:

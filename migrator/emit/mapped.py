@@ -18,6 +18,7 @@ from migrator.emit.mapped_contrib import write_out
 from migrator.emit.mapped_metrics import metric_tuple
 from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
+from migrator.emit.steps import STEPS, with_steps
 from migrator.findings import Finding, Severity
 from migrator.names.symbols import MODE_KEYS, home, is_namespace
 from migrator.program import tpu
@@ -31,11 +32,11 @@ from migrator.program.mapped import (
     metric_pairs,
     pair_of,
     read_training,
-    values_of,
 )
 from migrator.program.modes import SPEC, TRAIN, ModeNames
 from migrator.program.own_training import is_kept_collection, is_of_training
 from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.scopes import values_of
 from migrator.program.train_op import TrainOp
 from migrator.rules import catalogue, mapped
 from migrator.rules.layers import runs_updates
@@ -566,7 +567,8 @@ class _Emitter:
         if function.trains_itself:
             lines.append("# The train_op applies the gradients. Of this optimizer only the step counter is used.")
         if not function.only_predicts:
-            lines.append(f"{model}.compile(optimizer={optimizer})")
+            steps = f", {STEPS}={STEPS}" if self.training.steps_per_execution else ""
+            lines.append(f"{model}.compile(optimizer={optimizer}{steps})")
         if not self.late:
             lines.append(f"{model}.make_variables({dataset}{modes})")
         lines.append(f"return {model}")
@@ -624,9 +626,10 @@ class _Emitter:
         if kept:
             kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         kwonly = [p for p in params.kwonly_params if p.name.value not in gone]
-        return params.with_changes(
+        made = params.with_changes(
             params=kept, kwonly_params=kwonly, star_arg=params.star_arg if kwonly else cst.MaybeSentinel.DEFAULT
         )
+        return with_steps(made) if self.training.steps_per_execution else made
 
     def _forward(self, name: str, model: str) -> cst.FunctionDef:
         """The user's function: features, labels and mode as parameters, the rest from around it."""

@@ -13,6 +13,7 @@ from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
 from migrator.emit.metrics import EmittedMetrics, emit_metrics
 from migrator.emit.names import free
+from migrator.emit.steps import STEPS, with_steps
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.comments import comment_lines
@@ -124,6 +125,7 @@ class _Emitter:
         self.function = function
         self.replicas = replicas
         self.keras = training.keras
+        self.steps_per_execution = training.steps_per_execution
         self.file = function.file
         self.indent = function.file.module.default_indent
         self.labels = function.parameters.labels or "labels"
@@ -213,6 +215,8 @@ class _Emitter:
         arguments = [f"optimizer={trained_by}", *loss.arguments]
         if metrics.metrics:
             arguments.append(f"metrics={bracket(metrics.metrics, self.indent, 2)}")
+        if self.steps_per_execution:
+            arguments.append(f"{STEPS}={STEPS}")
         if self.keras.compiles:
             arguments.append("jit_compile=False")
         lines.append(call(f"{model_name}.compile", arguments, self.indent, 1).replace("\n" + self.indent, "\n"))
@@ -303,9 +307,10 @@ class _Emitter:
         if kept:
             kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         kwonly = [self._parameter(p) for p in params.kwonly_params if p.name.value not in gone]
-        return params.with_changes(
+        made = params.with_changes(
             params=kept, kwonly_params=kwonly, star_arg=params.star_arg if kwonly else cst.MaybeSentinel.DEFAULT
         )
+        return with_steps(made) if self.steps_per_execution else made
 
     def _parameter(self, param: cst.Param) -> cst.Param:
         default = self._rewritten(param.default) if param.default is not None else None

@@ -125,8 +125,12 @@ class _HandedReader:
         place = self.place
         bound = bind(place.call, estimator_parameters(place), place.name, "TFM104")
         if place.name in tpu.ESTIMATORS:
-            given = tpu.read_tpu(bound, place.call)
-            self.remarks += [(self.file, remark) for remark in given.remarks]
+            given = tpu.read_tpu(bound)
+            if given.asks and given.flag is None:
+                message = "this TPUEstimator wants a TPU and is handed around: make and train it in one function"
+                raise Blocked("TFM145", bound.get("use_tpu", place.call), message)
+            if given.flag is not None:
+                self.remarks.append((self.file, Blocked("TFM144", given.flag, tpu.ANYWAY)))
             if given.batch_sizes:
                 message = "this TPUEstimator is handed around, and tells its batch sizes to functions elsewhere"
                 raise Blocked("TFM145", place.call, message)

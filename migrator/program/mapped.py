@@ -31,7 +31,7 @@ from migrator.program.modes import (
 from migrator.program.own_training import check_own_training, trains_itself
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import References, Region, reach
-from migrator.program.scopes import path_to, returns_in
+from migrator.program.scopes import path_to, returns_in, values_of
 from migrator.program.summaries import called_for_effect, summary_symbol
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.program.variable_order import check_order
@@ -732,21 +732,3 @@ class _Reads(cst.CSTVisitor):
 
     def visit_Name(self, node: cst.Name) -> None:
         self.found.add(node.value)
-
-
-class _Values(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if any(isinstance(t.target, cst.Name) and t.target.value == self.name for t in node.targets):
-            self.found.append(node.value)
-
-
-def values_of(function: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
-    """The values that assignments anywhere in a function give to a name."""
-    finder = _Values(name)
-    function.visit(finder)
-    return finder.found

@@ -33,7 +33,7 @@ class ParsedFile:
     `origins` says for nodes that were made from others which these were, `others` the files that they may be in.
     `spread` is set where the tree is of a text with something written out (a canned Estimator's model_fn), and says
     where its places were; `said` are remarks about that, and `refused` why something could not be written out, by its
-    place in the file.
+    place in the file. `left_out` are branches for TPUs, which the tree does not have any more.
     """
 
     path: Path
@@ -44,6 +44,7 @@ class ParsedFile:
     spread: Spread | None = field(default=None, compare=False)
     said: tuple[Finding, ...] = field(default=(), compare=False)
     refused: Mapping[tuple[int, int], tuple[str, str]] = field(default_factory=dict, compare=False)
+    left_out: tuple[cst.CSTNode, ...] = field(default=(), compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:

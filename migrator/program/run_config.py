@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
 from migrator.program.calls import bind, calls_in, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
-from migrator.program.scopes import bindings, returns_in
-from migrator.rules.run_config import COLLECTIVE, DISTRIBUTE, LEARN, NO_EFFECT, RUN_CONFIG, SESSION, TPU
+from migrator.program.scopes import bindings, returns_in, with_values
+from migrator.rules.run_config import COLLECTIVE, DISTRIBUTE, LEARN, NO_EFFECT, OF_TPU, RUN_CONFIG, SESSION, TPU
 
 Arguments = dict[str, cst.BaseExpression]
 
@@ -29,7 +29,7 @@ class ReadConfig:
     """The arguments that count, the calls and lines that gave them, what is left out, and remarks about that.
 
     `session` is the `session_config`, which is among what is left out, `values` are further expressions that count,
-    with the lines that they stand in.
+    with the lines that they stand in, `tpu` what it says of a TPU.
     """
 
     arguments: Arguments
@@ -39,6 +39,7 @@ class ReadConfig:
     remarks: tuple[Blocked, ...]
     session: cst.BaseExpression | None = None
     values: tuple[tuple[cst.CSTNode, cst.BaseExpression], ...] = ()
+    tpu: Arguments = field(default_factory=dict)
 
 
 def is_run_config(name: str) -> bool:
@@ -67,12 +68,15 @@ def read_run_config(
     cases = reader.read(node)
     dropped: list[cst.BaseExpression] = []
     remarks: list[Blocked] = []
+    on_tpu: Arguments = {}
     for key, value in _settings(cases):
         if is_none(value):
             continue
         if key in COLLECTIVE:
             raise Blocked("TFM108", value, f"RunConfig's `{key}` is not carried over yet")
-        if key in SESSION:
+        if key in OF_TPU and reader.kind is TPU:
+            on_tpu.setdefault(key, value)
+        elif key in SESSION:
             message = f"RunConfig's `{key}` is left out: set devices and threads with `tf.config` where you need to"
             remarks.append(Blocked("TFM140", value, message))
         elif key == "eval_distribute":
@@ -95,6 +99,7 @@ def read_run_config(
         tuple(remarks),
         sessions[0] if len(same) == 1 and len(sessions) == len(cases) else None,
         tuple(reader.values),
+        on_tpu,
     )
 
 
@@ -272,6 +277,8 @@ class _Reader:
                 counts = key not in SESSION and key not in NO_EFFECT and not is_none(argument)
                 if isinstance(argument, cst.Name) and argument.value in given.keys() - changed:
                     argument = given[argument.value]
+                elif key in OF_TPU and not names_in(argument) & changed:
+                    argument = with_values(argument, given)
                 elif counts and names_in(argument) & own:
                     raise Blocked("TFM108", argument, f"`{key}` is computed in `{title}`: make the RunConfig beside")
                 new[key] = argument

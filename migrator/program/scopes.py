@@ -244,6 +244,54 @@ class _NameMentions(cst.CSTVisitor):
             self.found.append(node)
 
 
+class _Values(cst.CSTVisitor):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        if any(isinstance(t.target, cst.Name) and t.target.value == self.name for t in node.targets):
+            self.found.append(node.value)
+
+
+def values_of(scope: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
+    """The values that assignments anywhere in a function (or a module) give to a name."""
+    finder = _Values(name)
+    scope.visit(finder)
+    return finder.found
+
+
+def with_values(node: cst.BaseExpression, values: dict[str, cst.BaseExpression]) -> cst.BaseExpression:
+    """An expression with names replaced by what they stand for."""
+    new = node.visit(_Replaced(values))
+    assert isinstance(new, cst.BaseExpression)
+    return new
+
+
+class _Replaced(cst.CSTTransformer):
+    """Puts values in place of names; names of attributes and keywords stay."""
+
+    def __init__(self, values: dict[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.values = values
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        value = self.values.get(original_node.value)
+        if value is None:
+            return updated_node
+        loose = isinstance(value, cst.BinaryOperation | cst.Comparison | cst.IfExp | cst.BooleanOperation)
+        if loose and not value.lpar:
+            value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return value.deep_clone()
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+
 def mentions_of(scope: cst.CSTNode, name: str) -> list[cst.CSTNode]:
     """Where a scope, functions inside included, reads one of its names."""
     visitor = _NameMentions(scope, name)

@@ -1,52 +1,293 @@
-"""TPUEstimator on the machine at hand (use_tpu=False): what it says otherwise than an Estimator does."""
+"""TPUEstimator: what it says otherwise than an Estimator does, and which TPU it asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from migrator.program.body import Definition
-from migrator.program.calls import bind, is_false, is_none, is_true
+from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
 from migrator.program.modes import ModalStatement
-from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.scopes import values_of, with_values
+
+if TYPE_CHECKING:
+    from migrator.program.training import TrainingProgram
+    from migrator.rules.generation import Keras
 
 ESTIMATORS = ("tf.contrib.tpu.TPUEstimator", "tf.estimator.tpu.TPUEstimator")
 SPECS = ("tf.contrib.tpu.TPUEstimatorSpec", "tf.estimator.tpu.TPUEstimatorSpec")
+RESOLVERS = (
+    "tf.contrib.cluster_resolver.TPUClusterResolver",
+    "tf.distribute.cluster_resolver.TPUClusterResolver",
+)
 PARAMETERS = (
     *("model_fn", "model_dir", "config", "params", "use_tpu", "train_batch_size", "eval_batch_size"),
     *("predict_batch_size", "batch_axis", "eval_on_tpu", "export_to_tpu", "warm_start_from"),
+    *("embedding_config_spec", "export_to_cpu", "export_saved_model_api_version"),
 )
 SPEC = (
     *("mode", "predictions", "loss", "train_op", "eval_metrics", "export_outputs", "scaffold_fn", "host_call"),
     *("training_hooks", "evaluation_hooks", "prediction_hooks"),
 )
+_CONFIGS = ("tf.contrib.tpu.TPUConfig", "tf.estimator.tpu.TPUConfig")
+_CONFIG = (
+    *("iterations_per_loop", "num_shards", "num_cores_per_replica", "per_host_input_for_training", "tpu_job_name"),
+    *("initial_infeed_sleep_secs", "input_partition_dims", "eval_training_input_configuration"),
+    *("experimental_host_call_every_n_steps", "experimental_allow_per_host_v2_parallel_get_next"),
+    "experimental_feed_hook",
+)
+_RESOLVER = (
+    *("tpu", "zone", "project", "job_name", "coordinator_name", "coordinator_address", "credentials", "service"),
+    "discovery_url",
+)
 _SIZES = {"train": "train_batch_size", "eval": "eval_batch_size", "infer": "predict_batch_size"}
+ANYWAY = "the new program runs on the machine at hand, whatever this says"
 _OPEN = "TFM144"
+_REFUSED = "TFM145"
+_PARTS = "TFM441"
+_NOT_FOUND = "TFM446"
 
 
 @dataclass(frozen=True)
 class TpuArguments:
-    """The batch sizes by mode that a TPUEstimator puts into `params`, and a remark about where the program runs."""
+    """The batch sizes by mode that a TPUEstimator puts into `params`, and whether it asks for a TPU.
+
+    `flag` is the expression that decides it when the program runs (None: it is sure).
+    """
 
     batch_sizes: dict[str, cst.BaseExpression]
-    remarks: tuple[Blocked, ...]
+    asks: bool
+    flag: cst.BaseExpression | None
 
 
-def read_tpu(bound: dict[str, cst.BaseExpression], call: cst.Call) -> TpuArguments:
-    """What the arguments of a TPUEstimator say beside those of an Estimator. Raises Blocked (TFM145)."""
-    use = bound.get("use_tpu")
-    if use is None or is_true(use):
-        raise Blocked(
-            "TFM145", use or call, "this TPUEstimator wants a TPU: give it `use_tpu=False` to have it migrated"
+@dataclass(frozen=True)
+class TpuUse:
+    """The TPU that a program asks for.
+
+    `place` is where it says so, `flag` the expression that decides when the program runs (None: always). `resolver` are
+    the arguments of the TPUClusterResolver, `iterations` the steps that the TPU makes in one go (None: not said), and
+    `removed` the lines that only served what is left out where the program does without a TPU. `name` is what the
+    program calls the resolver, and `made` says that its own line, which stays, makes it before.
+    """
+
+    place: cst.CSTNode
+    flag: cst.BaseExpression | None = None
+    resolver: tuple[cst.Arg, ...] = ()
+    iterations: cst.BaseExpression | None = None
+    remarks: tuple[Blocked, ...] = ()
+    problem: Blocked | None = None
+    removed: tuple[cst.BaseStatement, ...] = field(default=())
+    name: str | None = None
+    made: bool = False
+
+    @property
+    def reads(self) -> set[str]:
+        """The names that making the strategy reads."""
+        given = [self.flag, self.iterations, *(arg.value for arg in self.resolver)]
+        return set().union(*(names_in(node) for node in given if node is not None))
+
+
+def read_tpu(bound: dict[str, cst.BaseExpression]) -> TpuArguments:
+    """What the arguments of a TPUEstimator say beside those of an Estimator. Raises Blocked (TFM443)."""
+    embedding = bound.get("embedding_config_spec")
+    if not is_none(embedding):
+        assert embedding is not None
+        message = (
+            "embeddings that a TPU keeps (`embedding_config_spec`) have no stock counterpart: make them plain "
+            "embedding columns or tf.keras.layers.Embedding, or use tensorflow_recommenders' TPUEmbedding"
         )
-    remarks: list[Blocked] = []
-    if not is_false(use):
-        message = "the new program runs on the machine at hand, whatever this says: TPUs want a TPUStrategy"
-        remarks.append(Blocked(_OPEN, use, message))
+        raise Blocked("TFM443", embedding, message)
+    use = bound.get("use_tpu")
     sizes = {mode: bound[key] for mode, key in _SIZES.items() if not is_none(bound.get(key))}
-    return TpuArguments(sizes, tuple(remarks))
+    sure = use is None or is_true(use)
+    return TpuArguments(sizes, not is_false(use), None if sure else use)
+
+
+def read_use(
+    file: ParsedFile,
+    scope: cst.CSTNode,
+    place: cst.Call,
+    given: TpuArguments,
+    settings: dict[str, cst.BaseExpression],
+    value_of: Callable[[cst.BaseExpression], cst.BaseExpression | None],
+    known: Collection[str],
+) -> TpuUse:
+    """The TPU that a TPUEstimator asks for. `settings` are those of its RunConfig, `value_of` tells what a name of the
+    scope is, `known` are the names that can be read where the strategy is made.
+    """
+    use = TpuUse(given.flag if given.flag is not None else place, given.flag)
+    try:
+        iterations, remarks, job = _config(file, settings.get("tpu_config"), value_of)
+        resolver = _resolver(file, place, settings, value_of)
+        if job is not None and all(arg.keyword is None or arg.keyword.value != "job_name" for arg in resolver):
+            resolver = (
+                *resolver,
+                cst.Arg(
+                    job,
+                    keyword=cst.Name("job_name"),
+                    equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+                ),
+            )
+        name = _name_of_resolver(file, scope, settings)
+        use = replace(use, resolver=resolver, iterations=iterations, remarks=tuple(remarks), name=name)
+        strange = sorted(use.reads - set(known))
+        if strange:
+            message = f"`{strange[0]}`, which says which TPU is meant, is not known where the Estimator is made"
+            raise Blocked(_NOT_FOUND, place, message)
+    except Blocked as problem:
+        return replace(use, problem=problem)
+    return use
+
+
+def _config(
+    file: ParsedFile,
+    node: cst.BaseExpression | None,
+    value_of: Callable[[cst.BaseExpression], cst.BaseExpression | None],
+) -> tuple[cst.BaseExpression | None, list[Blocked], cst.BaseExpression | None]:
+    """The steps of a loop on the TPU, remarks, and the name of the TPU's job."""
+    if is_none(node):
+        return None, [], None
+    assert node is not None
+    found = value_of(node)
+    if not isinstance(found, cst.Call) or file.imports.resolve(found.func) not in _CONFIGS:
+        message = "what this TPUConfig says cannot be read, so that every step is an execution of its own"
+        return None, [Blocked("TFM445", node, message)], None
+    bound = bind(found, _CONFIG, "TPUConfig", "TFM108")
+    for key in ("num_cores_per_replica", "input_partition_dims"):
+        if not is_none(bound.get(key)):
+            message = f"`{key}` divides one model between cores, which TPUStrategy and fit do not"
+            raise Blocked(_PARTS, bound[key], message)
+    per_host = bound.get("per_host_input_for_training")
+    if per_host is not None:
+        value = value_of(per_host)
+        name = (file.imports.resolve(value) if value is not None else None) or ""
+        if name.endswith(".BROADCAST"):
+            message = "BROADCAST gives every host the same batch, which `fit` would divide: give PER_HOST_V2 or SLICED"
+            raise Blocked("TFM442", per_host, message)
+    iterations = bound.get("iterations_per_loop")
+    remarks = []
+    if iterations is not None and string(iterations) is not None:
+        message = "a loop of so many seconds is not carried over: give the number of steps"
+        remarks.append(Blocked("TFM445", iterations, message))
+        iterations = None
+    job = bound.get("tpu_job_name")
+    return iterations, remarks, None if is_none(job) else job
+
+
+def _resolver(
+    file: ParsedFile,
+    place: cst.Call,
+    settings: dict[str, cst.BaseExpression],
+    value_of: Callable[[cst.BaseExpression], cst.BaseExpression | None],
+) -> tuple[cst.Arg, ...]:
+    """The arguments of the one resolver of a file, else the address of the master."""
+    made = [call for call in _every_call(file) if file.imports.resolve(call.func) in RESOLVERS]
+    if len({tuple(sorted(file.code(arg.value) for arg in call.args)) for call in made}) > 1:
+        raise Blocked(_NOT_FOUND, place, "the file makes several TPUClusterResolvers: make one, for the Estimator")
+    if made:
+        bind(made[0], _RESOLVER, "TPUClusterResolver", _NOT_FOUND)
+        return _in_line(made[0].args)
+    cluster = settings.get("cluster")
+    value = None if cluster is None else value_of(cluster)
+    if cluster is not None and (value is None or not is_none(value)):
+        message = "the TPUClusterResolver is not made in the file of the Estimator: make it there"
+        raise Blocked(_NOT_FOUND, cluster, message)
+    master = settings.get("master")
+    return () if is_none(master) else (cst.Arg(master),)  # type: ignore[arg-type]
+
+
+def _name_of_resolver(file: ParsedFile, scope: cst.CSTNode, settings: dict[str, cst.BaseExpression]) -> str | None:
+    """The name that a RunConfig has the resolver by, where that only ever stands for it."""
+    cluster = settings.get("cluster")
+    if not isinstance(cluster, cst.Name):
+        return None
+    values = [v for node in (scope, *file.left_out) for v in values_of(node, cluster.value) if not is_none(v)]
+    made = [v for v in values if isinstance(v, cst.Call) and file.imports.resolve(v.func) in RESOLVERS]
+    return cluster.value if len(made) == len(values) else None
+
+
+def with_own_resolver(use: TpuUse, file: ParsedFile, scope: cst.CSTNode, gone: Collection[cst.CSTNode]) -> TpuUse:
+    """Where the program's own line that makes the resolver stays, and always runs, there is no other."""
+    body = scope.body.body if isinstance(scope, cst.FunctionDef) else getattr(scope, "body", ())
+    for line in body:
+        small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+        if not isinstance(small, cst.Assign) or any(line is other for other in gone) or use.flag is not None:
+            continue
+        target = small.targets[0].target
+        named = isinstance(target, cst.Name) and target.value == use.name
+        if named and isinstance(small.value, cst.Call) and file.imports.resolve(small.value.func) in RESOLVERS:
+            return replace(use, made=file.position(line) < file.position(use.place))
+    return use
+
+
+def _every_call(file: ParsedFile) -> list[cst.Call]:
+    return [*calls_in(file.module), *(call for node in file.left_out for call in calls_in(node))]
+
+
+def _in_line(args: Sequence[cst.Arg]) -> tuple[cst.Arg, ...]:
+    """Arguments without the line breaks and comments between them."""
+    plain = [
+        arg.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=cst.SimpleWhitespace("")) for arg in args
+    ]
+    return tuple(plain)
+
+
+def check_input(function: cst.FunctionDef | cst.Lambda) -> None:
+    """Refuses an input function that asks for which host it is called (TFM442)."""
+    finder = _Context()
+    function.visit(finder)
+    if finder.found is not None:
+        message = '`params["context"]` tells the host or core, of which the new program has none: it calls this once'
+        raise Blocked("TFM442", finder.found, message)
+
+
+class _Context(cst.CSTVisitor):
+    """`params["context"]` and `params.get("context")`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: cst.CSTNode | None = None
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        index = node.slice[0].slice
+        if isinstance(index, cst.Index) and string(index.value) == "context":
+            self.found = node
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "get" and node.args:
+            if string(node.args[0].value) == "context":
+                self.found = node
+
+
+def without_tpu(program: TrainingProgram, why: str = "") -> TrainingProgram:
+    """A program that asks for a TPU as it runs without one."""
+    if program.tpu is None:
+        return program
+    message = ANYWAY
+    message += f": {why}" if why else ": TPUs want `--strategy tpu`"
+    remark = Blocked(_OPEN, program.tpu.place, message)
+    return replace(program, tpu=None, removed=program.tpu.removed, remarks=(*program.remarks, remark))
+
+
+def on_tpu(program: TrainingProgram, wanted: bool, keras: Keras) -> TrainingProgram:
+    """A program as it is to be migrated: for the TPU that it asks for, where that is wanted and possible.
+
+    Raises Blocked where a program that runs on TPUs only cannot.
+    """
+    if program.tpu is None:
+        return program
+    if not wanted:
+        return without_tpu(program)
+    problem = program.tpu.problem
+    if not keras.fits_on_clusters:
+        problem = Blocked("TFM872", program.tpu.place, "TPUs were not tried on Keras 3: leave `--keras 3` out")
+    if problem is not None and program.tpu.flag is None:
+        raise problem
+    return program if problem is None else without_tpu(program, problem.message)
 
 
 def bind_spec(call: cst.Call, name: str | None) -> dict[str, cst.BaseExpression]:
@@ -86,14 +327,14 @@ def metric_ops(
     for line in function.body.body:
         small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
         if isinstance(small, cst.Return) and small.value is not None:
-            result = _with(small.value, values)
+            result = with_values(small.value, values)
         elif isinstance(small, cst.Assign) and len(small.targets) == 1 and result is None:
             target = small.targets[0].target
             if not isinstance(target, cst.Name):
                 raise Blocked(
                     "TFM501", function.name, "the function of `eval_metrics` is not read: give it plain lines"
                 )
-            values[target.value] = _with(small.value, values)
+            values[target.value] = with_values(small.value, values)
         elif not (isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)):
             raise Blocked("TFM501", function.name, "the function of `eval_metrics` is more than plain lines")
     if result is None:
@@ -129,34 +370,18 @@ def _arguments(function: cst.FunctionDef, tensors: cst.BaseExpression) -> dict[s
     raise Blocked("TFM501", tensors, "the tensors of `eval_metrics` are not those that its function takes")
 
 
-def _with(node: cst.BaseExpression, values: dict[str, cst.BaseExpression]) -> cst.BaseExpression:
-    """An expression with names replaced by what they stand for."""
-    new = node.visit(_Replaced(values))
-    assert isinstance(new, cst.BaseExpression)
-    return new
-
-
-class _Replaced(cst.CSTTransformer):
-    """Puts values in place of names; names of attributes and keywords stay."""
-
-    def __init__(self, values: dict[str, cst.BaseExpression]) -> None:
-        super().__init__()
-        self.values = values
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        value = self.values.get(original_node.value)
-        if value is None:
-            return updated_node
-        loose = isinstance(value, cst.BinaryOperation | cst.Comparison | cst.IfExp | cst.BooleanOperation)
-        if loose and not value.lpar:
-            value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-        return value.deep_clone()
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-
-__all__ = ["ESTIMATORS", "PARAMETERS", "SPECS", "TpuArguments", "bind_spec", "metric_ops", "read_tpu"]
+__all__ = [
+    "ESTIMATORS",
+    "PARAMETERS",
+    "SPECS",
+    "TpuArguments",
+    "TpuUse",
+    "bind_spec",
+    "check_input",
+    "metric_ops",
+    "on_tpu",
+    "read_tpu",
+    "read_use",
+    "with_own_resolver",
+    "without_tpu",
+]

@@ -1,7 +1,7 @@
 """Branches for TPUs: `if use_tpu:` around what only a TPU can run.
 
-A program that chooses by a flag whether to use a TPU is carried over as it runs without one (TFM144), so these branches
-are read, and left out, before anything else is looked at.
+What such a branch does, a TPUStrategy does by itself (a CrossShardOptimizer, a Scaffold), or the driver's new lines do
+(the resolver), so these branches are read, and left out, before anything else is looked at.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def without_tpu_branches(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     if not remover.gone:
         return file, []
     assert isinstance(module, cst.Module)
-    pruned = ParsedFile(file.path, file.text, module)
+    pruned = ParsedFile(file.path, file.text, module, left_out=tuple(remover.left_out))
     pruned.keep_positions(remover.made, file)
     return pruned, [Blocked(_CODE, node, message) for node, message in remover.gone]
 
@@ -65,6 +65,7 @@ class _Remover(cst.CSTTransformer):
         self.file = file
         self.made: dict[cst.CSTNode, cst.CSTNode] = {}
         self.gone: list[tuple[cst.CSTNode, str]] = []
+        self.left_out: list[cst.CSTNode] = []
         self._elifs: set[cst.CSTNode] = set()
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
@@ -89,6 +90,7 @@ class _Remover(cst.CSTTransformer):
         if dropped is None or not self._only_on_tpu(dropped):
             return updated_node
         self.gone.append((original_node, "the branch for TPUs is left out"))
+        self.left_out.append(dropped)
         if not asks:
             return self._flat(original_node, updated_node, updated_node.body)
         if updated_node.orelse is None:
@@ -115,6 +117,7 @@ class _Remover(cst.CSTTransformer):
         if not self._only_on_tpu(dropped):
             return updated_node
         self.gone.append((original_node, "the value for TPUs is left out"))
+        self.left_out.append(dropped)
         return kept
 
     def _only_on_tpu(self, node: cst.CSTNode) -> bool:

@@ -25,6 +25,7 @@ from migrator.program.scopes import (
     names_behind,
     path_to,
     rebound,
+    values_of,
 )
 from migrator.program.session_config import Session, read_session
 from migrator.program.starts import VARIABLES, WarmStart, read_warm_start
@@ -43,6 +44,7 @@ _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
 _METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS, **VARIABLES}
 
+_PHASE_OF_SIZE = {"train": "train", "evaluate": "eval", "predict": "infer"}
 _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 
 Arguments = dict[str, cst.BaseExpression]
@@ -115,7 +117,8 @@ class TrainingProgram:
     what becomes of the session's settings, `warm_start` the checkpoint that the Estimator starts from. `hooks` are
     those of all calls, each with what it is a hook of ("train", "test", "predict"); where some stay, the argument
     "callbacks" of the call is what was its `hooks`. `handed` says where an Estimator goes that does not stay in the
-    function that makes it.
+    function that makes it, `tpu` which TPU is asked for, `model_batch` the batch size that a model_fn
+    reads of its params.
     """
 
     file: ParsedFile
@@ -139,6 +142,8 @@ class TrainingProgram:
     tensors: Tensors = lambda name: None
     handed: Handed | None = None
     warm_start: WarmStart | None = None
+    tpu: tpu.TpuUse | None = None
+    model_batch: cst.BaseExpression | None = None
 
     @property
     def model_file(self) -> ParsedFile:
@@ -230,15 +235,16 @@ class ProgramReader:
         self.hooks: list[tuple[str, Hooks]] = []
         self.tensors: Tensors = lambda name: None
         self.read_uses: list[Use] = []
+        self.tpu_settings: Arguments = {}
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
     def read(self) -> list[TrainingProgram]:
         bound = bind(self.place.call, estimator_parameters(self.place), self.place.name, "TFM104")
         sizes: dict[str, cst.BaseExpression] = {}
+        asked: tpu.TpuArguments | None = None
         if self.place.name in tpu.ESTIMATORS:
-            given = tpu.read_tpu(bound, self.place.call)
-            sizes = given.batch_sizes
-            self.remarks += given.remarks
+            asked = tpu.read_tpu(bound)
+            sizes = asked.batch_sizes
             if not is_none(bound.get("use_tpu")):
                 self.dropped.append(bound["use_tpu"])
         variable = self._assigned_name(self.place, "TFM103")
@@ -246,6 +252,10 @@ class ProgramReader:
         self.tensors = tensor_names(self.project, models)
         model = models[0]
         config = self.read_config(bound.get("config"))
+        if asked is None or not asked.asks:
+            for node in self.tpu_settings.values():
+                message = "what a RunConfig says of a TPU is left out: the program trains without one"
+                self.remarks.append(Blocked("TFM140", node, message))
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
             model_dir = config.get("model_dir")
@@ -256,8 +266,15 @@ class ProgramReader:
         own = self.hook_makers
         kept = self.kept | self.session.kept
         gone = [*self.dropped, *(line for line, made in self.session.lines.items() if not made)]
-        self.removed += leftovers(self.file, self.scope, gone, self.removed, keep=kept, own=own)
+        use = self._tpu(asked) if asked is not None and asked.asks else None
+        served = [leftovers(self.file, self.scope, gone, self.removed, keep=kept, own=own)]
+        if use is not None:
+            served.append(leftovers(self.file, self.scope, gone, self.removed, keep=kept | use.reads, own=own))
+            use = replace(use, removed=(*self.removed, *served[0], *self._unused_classes(served[0])))
+        self.removed += served[-1]
         self.removed += self._unused_classes()
+        if use is not None:
+            use = tpu.with_own_resolver(use, self.file, self.scope, self.removed)
         program = TrainingProgram(
             file=self.file,
             scope=self.scope,
@@ -279,12 +296,21 @@ class ProgramReader:
             hooks=tuple(self.hooks),
             tensors=self.tensors,
             warm_start=warm_start,
+            tpu=use,
         )
         programs = [replace(program, model=one) for one in models]
-        for one in programs:
-            if sizes and "batch_size" in one.model_file.code(one.model_fn.body):
-                message = "the model_fn reads `batch_size`, which a TPUEstimator gives it for each mode"
+        if any(sizes and "batch_size" in one.model_file.code(one.model_fn.body) for one in programs):
+            phases = (
+                {"train", "eval"} if both is not None else {_PHASE_OF_SIZE.get(use.method) for use in program.all_uses}
+            )
+            used = {mode: node for mode, node in sizes.items() if mode in phases}
+            if len({self.file.code(node) for node in used.values()}) != 1:
+                message = (
+                    "the model_fn reads `batch_size`, of which this TPUEstimator has several: "
+                    "use tf.shape(features)[0], or give all modes the same"
+                )
                 raise Blocked("TFM145", self.place.call, message)
+            programs = [replace(one, model_batch=next(iter(used.values()))) for one in programs]
         if self.folders and program.model_dir is None:
             raise Blocked("TFM103", self.folders[0], "the Estimator is asked for its model_dir, but was not given one")
         if model.ready:
@@ -293,6 +319,22 @@ class ProgramReader:
             self._check_steady(one)
             self._check_surroundings(one)
         return programs
+
+    def _tpu(self, asked: tpu.TpuArguments) -> tpu.TpuUse:
+        """The TPU that a TPUEstimator asks for."""
+        known = {name for name, _ in bindings(self.scope)} | self.file.names
+
+        def value_of(node: cst.BaseExpression) -> cst.BaseExpression | None:
+            if not isinstance(node, cst.Name):
+                return node
+            values = values_of(self.scope, node.value)
+            return (
+                values[0]
+                if len(values) == 1 and len([n for n, _ in bindings(self.scope) if n == node.value]) == 1
+                else None
+            )
+
+        return tpu.read_use(self.file, self.scope, self.place.call, asked, self.tpu_settings, value_of, known)
 
     def _warm_start(self, node: cst.BaseExpression | None, model_dir: cst.BaseExpression | None) -> WarmStart | None:
         if is_none(node):
@@ -330,9 +372,9 @@ class ProgramReader:
         functions = {node.name.value for _, hooks in self.hooks for _, node in hooks.makers}
         return classes | functions
 
-    def _unused_classes(self) -> list[cst.ClassDef]:
-        """The hook classes that nothing names any more."""
-        gone = {id(name) for node in (*self.dropped, *self.removed, *self.classes) for name in name_nodes(node)}
+    def _unused_classes(self, lines: Sequence[cst.CSTNode] = ()) -> list[cst.ClassDef]:
+        """The hook classes that nothing names any more, when some lines go too."""
+        gone = {id(name) for node in (*self.dropped, *self.removed, *self.classes, *lines) for name in name_nodes(node)}
         left = {name.value for name in name_nodes(self.file.module) if id(name) not in gone}
         return [node for node in dict.fromkeys(self.classes) if node.name.value not in left]
 
@@ -424,6 +466,7 @@ class ProgramReader:
         self.made += found.calls
         self.values += found.values
         self.dropped += found.dropped
+        self.tpu_settings = found.tpu
         self._session(found)
         return found.arguments
 

@@ -65,6 +65,7 @@ SESSION = (
     "master",
     "evaluation_master",
 )
+OF_TPU = ("tpu_config", "cluster", "master", "evaluation_master")
 COLLECTIVE = ("device_fn", "experimental_distribute")
 DISTRIBUTE = ("train_distribute", "eval_distribute", "remote_cluster")
 

@@ -23,7 +23,8 @@ class TrainingContext:
     `arguments` replace the rate of an optimizer (`skipped` as it was) and add arguments to it. `sparse` says that
     variables may get sparse gradients, `per_replica` that several replicas clip their gradients before they are
     summed, `exports` that predictions are served for features that may be fewer than those trained on. `helpers` are
-    the classes that the file needs: text by name. `keras` is the generation that is written for.
+    the classes that the file needs: text by name. `keras` is the generation that is written for,
+    `steps_per_execution` says that the driver tells how many steps `fit` makes in one go.
     """
 
     step: str | None = None
@@ -41,6 +42,7 @@ class TrainingContext:
     remarks: list[Blocked] = field(default_factory=list)
     needs: set[str] = field(default_factory=set)
     keras: Keras = KERAS_2
+    steps_per_execution: bool = False
     _names: dict[str, str] = field(default_factory=dict)
 
     def helper(self, wanted: str, text: str) -> str:

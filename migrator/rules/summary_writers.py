@@ -11,9 +11,8 @@ from migrator.emit.layout import call as layout
 from migrator.emit.layout import reindent, statements
 from migrator.findings import Severity
 from migrator.program.calls import bind, is_none, number
-from migrator.program.mapped import values_of
 from migrator.program.parsed import Blocked, ParsedFile
-from migrator.program.scopes import path_to
+from migrator.program.scopes import path_to, values_of
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
 

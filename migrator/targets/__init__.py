@@ -11,5 +11,6 @@ STRATEGIES = (
     "multi-worker-mirrored",
     "parameter-server",
     "central-storage",
+    "tpu",
 )
 LOOPS = ("fit",)

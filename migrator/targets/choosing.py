@@ -9,7 +9,7 @@ import libcst as cst
 from migrator.program.calls import bind, is_none
 from migrator.program.parsed import Blocked
 from migrator.program.training import TrainingProgram
-from migrator.targets.registry import AUTO, ONE_DEVICE, target_of
+from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
 from migrator.targets.target import Target
 
 # What the classes are given, by the words of the targets; of the rest, nothing has a counterpart yet.
@@ -18,7 +18,7 @@ _ARGUMENTS = {"mirrored": ("devices",), "central-storage": ("compute_devices", "
 
 def choose(program: TrainingProgram, asked: Target) -> Target:
     """The target of a program. Raises Blocked (TFM704)."""
-    wanted = (_of_run_config(program) or AUTO) if asked is AUTO else asked
+    wanted = (TPU if program.tpu is not None else _of_run_config(program) or AUTO) if asked is AUTO else asked
     if program.uses and wanted.reads_cluster and wanted is not AUTO:
         use = program.uses[0]
         message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"

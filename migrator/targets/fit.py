@@ -28,6 +28,7 @@ def _periods(plan: TrainingPlan, depth: int = 0) -> list[str]:
         arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
     arguments += callbacks_argument(plan, "ckpt-{epoch}", depth, plan.eval_callbacks)
     arguments.append(f"validation_data={plan.eval_dataset}")
+    arguments += [] if plan.eval_steps is None else [f"validation_steps={plan.eval_steps}"]
     return arguments
 
 
@@ -39,6 +40,9 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
     if plan.target.creates:
         # -1 is all of them; the steps of fit are those of all replicas together, as an Estimator's are.
         arguments = [plan.target.feed(plan, dataset, depth), f"steps_per_epoch={-1 if limit is None else limit}"]
+    elif plan.target.counts:
+        arguments = [plan.target.feed(plan, dataset, depth)]
+        arguments += [] if limit is None else [f"steps_per_epoch={limit}"]
     else:
         arguments = [dataset if limit is None else f"{primary(dataset)}.take({limit})"]
     arguments += callbacks_argument(plan, "ckpt", depth)

@@ -22,7 +22,9 @@ class TrainingPlan:
     `eval_callbacks` those of the evaluation's. `checkpoint` is
     the name of the newest checkpoint, or on Keras 3 (whose own checkpoints of weights cannot be found by their number)
     that of the manager of checkpoints. `make_strategy` is the name of the target's helper, and `devices` what the
-    strategy is given for its devices ("": it finds them).
+    strategy is given for its devices ("": it finds them). `eval_steps` are the batches of an evaluation, where that is
+    told them. `tpu_flag` is the condition for a TPU (None: always), `tpu_resolver` the arguments of its
+    resolver (None: it is there).
     """
 
     target: Target
@@ -45,6 +47,9 @@ class TrainingPlan:
     keras: Keras = KERAS_2
     make_strategy: str = ""
     devices: str = ""
+    eval_steps: str | None = None
+    tpu_flag: str | None = None
+    tpu_resolver: tuple[str, ...] | None = ()
 
     @property
     def resumes(self) -> bool:
@@ -94,7 +99,8 @@ def as_argument(callbacks: Sequence[str], indent: str, depth: int) -> list[str]:
 def evaluation(plan: TrainingPlan, depth: int) -> str:
     """The call that evaluates after the training."""
     callbacks = as_argument(plan.eval_callbacks, plan.indent, depth)
-    return call(f"{plan.model}.evaluate", [plan.eval_dataset, *callbacks], plan.indent, depth)
+    steps = [] if plan.eval_steps is None else [f"steps={plan.eval_steps}"]
+    return call(f"{plan.model}.evaluate", [plan.eval_dataset, *steps, *callbacks], plan.indent, depth)
 
 
 def of_tensorflow1(plan: TrainingPlan) -> str:

@@ -10,6 +10,7 @@ from migrator.targets import (
     multi_worker_mirrored,
     one_device,
     parameter_server,
+    tpu,
 )
 from migrator.targets.target import Loop, Target
 
@@ -23,6 +24,7 @@ TARGETS: dict[str, Target] = {
         multi_worker_mirrored.TARGET,
         parameter_server.TARGET,
         central_storage.TARGET,
+        tpu.TARGET,
     )
 }
 #: The words are those of `migrator.targets.LOOPS`.
@@ -30,6 +32,7 @@ LOOPS: dict[str, Loop] = {loop.word: loop for loop in (fit.LOOP,)}
 
 AUTO = auto.TARGET
 ONE_DEVICE = one_device.TARGET
+TPU = tpu.TARGET
 
 
 def target_of(name: str) -> Target | None:

@@ -34,6 +34,7 @@ class Target:
     - `set_up`: the lines that make the strategy, which a model is then made in the scope of; none on one device
     - `feed`: the expression that `fit` is given for a dataset of per-replica batches, on a line of this depth
     - `creates`: `feed` gives a function of datasets, for which `fit` must know its steps
+    - `counts`: `fit` and `evaluate` are told their steps, of which several may be made in one execution
     """
 
     word: str
@@ -47,6 +48,7 @@ class Target:
     set_up: Callable[[TrainingPlan], list[str]] = _nothing
     feed: Callable[[TrainingPlan, str, int], str] = _as_it_is
     creates: bool = False
+    counts: bool = False
 
     @property
     def in_step(self) -> bool:

@@ -35,6 +35,7 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
         "record_batches": True,
         "pin_dropout": True,
         "evaluate": True,
+        "tpu_cores": 1,
     }
     folder.mkdir()
     outcome = server.run(Launch(program, script, (), ClusterShape.parse(""), folder, plan))

@@ -27,7 +27,7 @@ def test_fixture_is_equivalent(case: FixtureCase, tmp_path: Path) -> None:
     command += ["--report", str(tmp_path)]
     if case.cluster:
         command += ["--cluster", case.cluster]
-    command += ["--keras", case.keras]
+    command += ["--keras", case.keras, "--tpu-cores", str(case.tpu_cores), "--", *case.args]
     run = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     print(run.stdout, run.stderr)
     assert run.returncode == 0
@@ -45,6 +45,8 @@ def test_fixture_is_equivalent(case: FixtureCase, tmp_path: Path) -> None:
     if case.cluster.startswith("worker="):
         count = int(case.cluster.removeprefix("worker="))
         assert {row["task"] for row in report["data"]["per_task"]} == {f"worker:{index}" for index in range(count)}
+    asked = {one["stands_for"]: one["cores"] for one in report["stand_in"]}
+    assert asked == ({"TPUEstimator": 1, "TPUStrategy": case.tpu_cores} if case.tpu_cores > 1 else {})
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if not c.cluster], ids=lambda case: case.name)

@@ -1,4 +1,4 @@
-"""TPUEstimator programs that run without a TPU."""
+"""TPUEstimator programs, on a TPU and without one."""
 
 from __future__ import annotations
 
@@ -63,8 +63,12 @@ def manual(findings: list[Finding]) -> list[str]:
     return [f.code for f in findings if f.severity is Severity.MANUAL]
 
 
-def migrated(text: str) -> str:
-    new, findings = run(text)
+def review(findings: list[Finding]) -> list[str]:
+    return [f.code for f in findings if f.severity is Severity.REVIEW]
+
+
+def migrated(text: str, strategy: str = "one-device") -> str:
+    new, findings = run(text, strategy)
     assert not manual(findings), findings
     ast.parse(new)
     return new
@@ -76,21 +80,28 @@ def test_batch_sizes_go_into_params() -> None:
     for word in ("tpu", "TPU", "resolver", "per_host", "metric_fn"):
         assert word not in new.replace("use_tpu", "")
     assert 'name="error"' in new and "guess" not in new and "answer" not in new
-    found = [f.code for f in run(tpu())[1] if f.severity is Severity.REVIEW]
-    assert "TFM144" in found and "TFM140" in found
+    assert "TFM144" in review(run(tpu(), "one-device")[1])
 
 
 def test_params_and_a_literal() -> None:
-    new = migrated(tpu("False", ', params={"rate": 1}', '{"guess": logits, "answer": labels}'))
+    new = migrated(tpu("False", ', params={"rate": 1}', '{"guess": logits, "answer": labels}'), "auto")
     assert 'input_fn(dict({"rate": 1}, batch_size=8))' in new
     assert "TFM144" not in [f.code for f in run(tpu("False"))[1]]
 
 
 REFUSED = {
-    "a TPU": (tpu("True"), "TFM145"),
-    "batch size in the model": (
-        tpu().replace("tf.layers.dense(features", 'f(params["batch_size"]'),
+    "batch sizes that differ, in the model": (
+        tpu().replace("logits = tf", 'print(params["batch_size"])\n    logits = tf'),
         "TFM145",
+    ),
+    "one model on several cores": (tpu("True").replace("_loop=10", "_loop=10, num_cores_per_replica=2"), "TFM441"),
+    "a batch for every host": (tpu("True").replace("PER_HOST_V2", "BROADCAST"), "TFM442"),
+    "input by host": (tpu("True").replace("[[2.0]]))", '[[2.0]])).shard(params["context"].n, 0)'), "TFM442"),
+    "embeddings of the TPU": (tpu("True", ", embedding_config_spec=1"), "TFM443"),
+    "two resolvers": (tpu("True") + "\nother = tf.contrib.cluster_resolver.TPUClusterResolver('a')\n", "TFM446"),
+    "a resolver made elsewhere": (
+        tpu("True").replace("resolver = tf.contrib.cluster_resolver.TPUClusterResolver(", "resolver = find("),
+        "TFM446",
     ),
     "host call": (tpu(spec=", host_call=(f, [loss])"), "TFM110"),
     "scaffold": (tpu(spec=", scaffold_fn=f"), "TFM855"),
@@ -116,3 +127,122 @@ def test_a_metric_fn_beside_the_model_fn_goes_where_nothing_else_uses_it() -> No
     assert "metric_fn" not in migrated(apart)
     kept = apart.replace("def main", "print(metric_fn)\n\n\ndef main")
     assert "TFM203" in manual(run(kept)[1])
+
+
+SET_UP = """\
+    if FLAGS.use_tpu:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(FLAGS.tpu_name)
+        strategy = make_strategy(resolver)
+    else:
+        strategy = tf.distribute.get_strategy()
+    with strategy.scope():
+        model = model_fn(
+            make_inputs(input_fn({"batch_size": 8})),
+            {},
+            steps_per_execution=10 if FLAGS.use_tpu else 1,
+        )
+"""
+
+
+def test_a_flag_decides_when_the_program_runs() -> None:
+    new = migrated(tpu(), "auto")
+    assert SET_UP in new and "def model_fn(features, params, steps_per_execution=1):" in new
+    assert "steps_per_execution=steps_per_execution" in new
+    assert "steps_per_epoch=steps" in new and 'evaluate(input_fn({"batch_size": 4}), steps=2, return_dict=True)' in new
+    assert ".take(" not in new and "per_host" not in new and "TPUConfig" not in new
+    assert new == migrated(tpu(), "tpu")
+    findings = run(tpu())[1]
+    assert {"TFM440", "TFM420", "TFM444"} <= set(review(findings)) and "TFM144" not in review(findings)
+
+
+@pytest.mark.parametrize("use_tpu", ["True", "absent"])
+def test_a_program_for_tpus_only(use_tpu: str) -> None:
+    text = tpu("True") if use_tpu == "True" else tpu().replace("use_tpu=FLAGS.use_tpu, ", "")
+    new = migrated(text, "auto")
+    assert "    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(FLAGS.tpu_name)\n" in new
+    assert "steps_per_execution=10)\n" in new and "get_strategy" not in new
+
+
+def test_a_master_is_the_name_of_the_tpu() -> None:
+    text = tpu("True").replace("cluster=resolver", "master=FLAGS.master")
+    start, end = text.index("    resolver = None"), text.index("    per_host")
+    assert "TPUClusterResolver(FLAGS.master)" in migrated(text[:start] + text[end:], "auto")
+
+
+def test_lines_that_say_which_tpu_stay() -> None:
+    text = tpu("use_tpu").replace("    resolver = None", "    use_tpu = FLAGS.use_tpu\n    resolver = None")
+    assert "    use_tpu = FLAGS.use_tpu\n" in migrated(text, "auto")
+    assert "use_tpu" not in migrated(text)
+
+
+def test_an_estimator_may_go_to_a_tpu_too() -> None:
+    text = PLAIN.format()
+    assert "TPUClusterResolver()" in migrated(text, "tpu") and "steps_per_execution" not in migrated(text, "tpu")
+
+
+PLAIN = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(features, 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=5)
+"""
+
+
+def test_the_batch_of_a_core_in_the_params_of_the_model() -> None:
+    text = tpu().replace("logits = tf", 'print(params["batch_size"])\n    logits = tf').replace("size=4", "size=8")
+    assert '{"batch_size": 8 // strategy.num_replicas_in_sync}' in migrated(text, "auto")
+    assert 'make_inputs(input_fn({"batch_size": 8})), {"batch_size": 8})' in migrated(text)
+
+
+def test_what_cannot_go_to_a_tpu_runs_without_where_a_flag_decides() -> None:
+    text = tpu().replace("_loop=10", "_loop=10, num_cores_per_replica=2")
+    new, findings = run(text)
+    assert not manual(findings) and "TPUStrategy" not in new and "TFM144" in review(findings)
+    assert any("num_cores_per_replica" in f.message for f in findings if f.code == "TFM144")
+
+
+def test_a_time_is_no_number_of_steps() -> None:
+    text = tpu("True").replace("_loop=10", "_loop='60s'")
+    assert "steps_per_execution" not in migrated(text, "auto") and "TFM445" in review(run(text)[1])
+
+
+def test_keras_3_runs_without_a_tpu() -> None:
+    new, findings = run(tpu(), keras="3")
+    assert not manual(findings) and "TPUStrategy" not in new and "TFM144" in review(findings)
+    assert "TFM872" in manual(run(tpu("True"), keras="3")[1])
+
+
+def test_a_resolver_that_stays_is_not_made_twice() -> None:
+    text = tpu("True").replace("    resolver = None\n    if FLAGS.use_tpu and FLAGS.tpu_name:\n    ", "")
+    text = text.replace("    per_host =", "    print(resolver.master())\n    per_host =")
+    new = migrated(text, "auto")
+    assert new.count("TPUClusterResolver(") == 1 and "strategy = make_strategy(resolver)" in new
+
+
+def test_a_config_that_a_function_makes() -> None:
+    text = tpu("True").replace(
+        "def main(_):",
+        """\
+def make_config(master, steps):
+    return tf.contrib.tpu.RunConfig(master=master, tpu_config=tf.contrib.tpu.TPUConfig(iterations_per_loop=steps))
+
+
+def main(_):""",
+    )
+    start, end = text.index("    resolver = None"), text.index("    estimator =")
+    new = migrated(text[:start] + "    config = make_config(FLAGS.master, FLAGS.steps)\n" + text[end:], "auto")
+    assert "TPUClusterResolver(FLAGS.master)" in new and "steps_per_execution=FLAGS.steps" in new
+    assert "make_config" not in new
