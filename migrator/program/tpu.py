@@ -184,7 +184,11 @@ def _resolver(
     settings: dict[str, cst.BaseExpression],
     value_of: Callable[[cst.BaseExpression], cst.BaseExpression | None],
 ) -> tuple[cst.Arg, ...]:
-    """The arguments of the one resolver of a file, else the address of the master."""
+    """The address of the master, or the arguments of the one resolver of a file."""
+    master = settings.get("master")
+    if master is not None and not is_none(master) and not _asks_resolver(value_of(master)):
+        value = value_of(master)
+        return () if value is not None and is_none(value) else (cst.Arg(master),)
     made = [call for call in _every_call(file) if file.imports.resolve(call.func) in RESOLVERS]
     if len({tuple(sorted(file.code(arg.value) for arg in call.args)) for call in made}) > 1:
         raise Blocked(_NOT_FOUND, place, "the file makes several TPUClusterResolvers: make one, for the Estimator")
@@ -193,11 +197,17 @@ def _resolver(
         return _in_line(made[0].args)
     cluster = settings.get("cluster")
     value = None if cluster is None else value_of(cluster)
-    if cluster is not None and (value is None or not is_none(value)):
+    if master is not None or (cluster is not None and (value is None or not is_none(value))):
         message = "the TPUClusterResolver is not made in the file of the Estimator: make it there"
-        raise Blocked(_NOT_FOUND, cluster, message)
-    master = settings.get("master")
-    return () if is_none(master) else (cst.Arg(master),)  # type: ignore[arg-type]
+        raise Blocked(_NOT_FOUND, cluster or master, message)
+    return ()
+
+
+def _asks_resolver(node: cst.BaseExpression | None) -> bool:
+    """`resolver.get_master()`."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    return node.func.attr.value in ("get_master", "master")
 
 
 def _name_of_resolver(file: ParsedFile, scope: cst.CSTNode, settings: dict[str, cst.BaseExpression]) -> str | None:

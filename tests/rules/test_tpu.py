@@ -246,3 +246,25 @@ def main(_):""",
     new = migrated(text[:start] + "    config = make_config(FLAGS.master, FLAGS.steps)\n" + text[end:], "auto")
     assert "TPUClusterResolver(FLAGS.master)" in new and "steps_per_execution=FLAGS.steps" in new
     assert "make_config" not in new
+
+
+def test_a_master_that_is_one_or_another() -> None:
+    text = tpu("True").replace("cluster=resolver", "master=url")
+    start, end = text.index("    resolver = None"), text.index("    per_host")
+    lines = """\
+    if FLAGS.master:
+        url = FLAGS.master
+    else:
+        url = tf.contrib.cluster_resolver.TPUClusterResolver(FLAGS.tpu).get_master()
+"""
+    new = migrated(text[:start] + lines + text[end:], "auto")
+    assert (
+        "        url = FLAGS.master\n" in new and "resolver = tf.distribute" in new and "TPUClusterResolver(url)" in new
+    )
+    assert ".TPUClusterResolver(FLAGS.tpu).get_master()\n" in new
+
+
+def test_the_master_of_a_resolver_is_the_resolver() -> None:
+    text = tpu("True").replace("cluster=resolver", "master=resolver.get_master()")
+    text = text.replace("    resolver = None\n    if FLAGS.use_tpu and FLAGS.tpu_name:\n    ", "")
+    assert "TPUClusterResolver(FLAGS.tpu_name)" in migrated(text, "auto")
