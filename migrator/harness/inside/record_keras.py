@@ -651,7 +651,7 @@ class KerasRecorder(object):
         """
         if not self.steps_done or model is self.model:
             return False
-        return any(model is other for other in self.others) or self.model_step(model) != self.model_step(self.model)
+        return any(model is other for other in self.others) or not self.model_step(model)
 
     def fit_other(self, original, model, *args, **kwargs):
         self.others.append(model)
