@@ -20,12 +20,13 @@ class Options:
     """What the user chose: the strategy (auto, one-device, parameter-server, multi-worker-mirrored) and the style.
 
     The style is native, mapped (the model_fn stays TensorFlow 1 code) or auto: native, or mapped where that is blocked.
-    `keras` is the generation of Keras that is written for, "2" or "3".
+    `keras` is the generation of Keras that is written for, "2" or "3", and `loop` what trains: fit, or custom.
     """
 
     strategy: str = "auto"
     style: str = "auto"
     keras: str = "2"
+    loop: str = "fit"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     if any("stimator" in source.text for source in relevant):
         from migrator.migration import migrate_project
 
-        texts, findings = migrate_project(everything, options.strategy, options.style, options.keras)
+        texts, findings = migrate_project(everything, options.strategy, options.style, options.keras, options.loop)
         estimators = set(around_programs(everything))
     # A program that is one of TensorFlow 2 now is looked at as such, so that a second run finds nothing new.
     everything = {**everything, **texts}

@@ -66,9 +66,9 @@ from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
 from migrator.rules.wrapped import check_not_wrapped
-from migrator.targets.choosing import choose
-from migrator.targets.registry import AUTO, ONE_DEVICE, TARGETS, TPU
-from migrator.targets.target import Target
+from migrator.targets.choosing import choose, divides_batches, for_own_loop
+from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TARGETS, TPU
+from migrator.targets.target import Loop, Target
 
 _PART_OF_PROGRAMS = (
     "tf.estimator.Estimator",
@@ -89,7 +89,7 @@ class _Group:
 
 
 def migrate_project(
-    texts: Mapping[Path, str], strategy: str, style: str = "auto", keras: str = "2"
+    texts: Mapping[Path, str], strategy: str, style: str = "auto", keras: str = "2", loop: str = "fit"
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """Returns the new texts of the files that change, and all findings by file."""
     findings: dict[Path, list[Finding]] = {}
@@ -117,7 +117,15 @@ def migrate_project(
     everything.serving |= {node.func for node in served if isinstance(node, cst.Call)}
     for group in _groups(project, programs):
         texts_of_group, group_findings = _migrate_group(
-            project, group, TARGETS[strategy], Style(style), blocked, references, everything, GENERATIONS[keras]
+            project,
+            group,
+            TARGETS[strategy],
+            Style(style),
+            blocked,
+            references,
+            everything,
+            GENERATIONS[keras],
+            LOOPS[loop],
         )
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
@@ -413,6 +421,7 @@ def _migrate_group(
     references: References,
     everything: Everything,
     keras: Keras,
+    loop: Loop,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """New texts of a group's files, or none of them and what stood in the way.
 
@@ -425,7 +434,7 @@ def _migrate_group(
             finding = program.file.finding("TFM870", Severity.MANUAL, program.place.call, message)
             refused.setdefault(program.file.path, []).append(finding)
         return {}, refused
-    options = (asked, style, blocked_files, references, everything, keras)
+    options = (asked, style, blocked_files, references, everything, keras, loop)
     texts, native, findings = _in_styles(project, group, *options)
     by_flag = [program for program in group.programs if program.tpu is not None and program.tpu.flag is not None]
     if not texts and by_flag and asked is AUTO:
@@ -441,13 +450,13 @@ def _migrate_group(
     exported: dict[Path, Collection[str]] = {}
 
     def natively(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-        migration = _GroupMigration(project, of(programs), asked, {}, references, everything, keras)
+        migration = _GroupMigration(project, of(programs), asked, {}, references, everything, keras, loop)
         done = migration.run()
         exported.update(migration.only_exported)
         return done
 
     def mapped(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-        migration = _MappedMigration(project, of(programs), asked, {}, references, everything, keras, ())
+        migration = _MappedMigration(project, of(programs), asked, {}, references, everything, keras, loop, ())
         done = migration.run()
         exported.update(migration.only_exported)
         return done
@@ -482,17 +491,18 @@ def _in_styles(
     references: References,
     everything: Everything,
     keras: Keras,
+    loop: Loop,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]], dict[Path, list[Finding]]]:
     """New texts of a group's files in the first style that carries them over; the findings of the native one, and all
     of the last.
     """
     native: dict[Path, list[Finding]] = {}
     if style is not Style.MAPPED:
-        texts, native = _GroupMigration(project, group, asked, blocked_files, references, everything, keras).run()
+        texts, native = _GroupMigration(project, group, asked, blocked_files, references, everything, keras, loop).run()
         if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
             return texts, native, native
     reasons = [finding for findings in native.values() for finding in findings]
-    run = _MappedMigration(project, group, asked, blocked_files, references, everything, keras, reasons).run
+    run = _MappedMigration(project, group, asked, blocked_files, references, everything, keras, loop, reasons).run
     texts, findings = run()
     return texts, native, findings
 
@@ -549,8 +559,10 @@ class _GroupMigration:
         references: References,
         everything: Everything,
         keras: Keras,
+        loop: Loop,
     ) -> None:
         self.project = project
+        self.loop = loop
         self.keras = keras
         self.group = group
         self.asked = asked
@@ -934,7 +946,7 @@ class _GroupMigration:
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
             self.plan.add(self.project, scope, function.body.names, calls)
             check_layer_names(self.project, scope, calls)
-            replicas = any(self._strategy(p).in_step for p in sharing)
+            replicas = any(self._strategy(p).in_step and not divides_batches(p, self.loop) for p in sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
@@ -972,7 +984,11 @@ class _GroupMigration:
         return replace(
             self.training[program.model_file.path],
             steps_per_execution=any(self._takes_steps(p) for p in sharing),
-            per_replica=strategy.in_step and not strategy.parameter_servers and not self.keras.clips_per_replica,
+            per_replica=strategy.in_step
+            and not strategy.parameter_servers
+            and not self.keras.clips_per_replica
+            and not divides_batches(program, self.loop),
+            of_examples=self.loop.own,
         )
 
     def _takes_steps(self, program: TrainingProgram) -> bool:
@@ -989,6 +1005,11 @@ class _GroupMigration:
             message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
             raise Blocked("TFM870", program.place.call, message)
         strategy = choose(program, self.asked)
+        if self.loop.own:
+            strategy = for_own_loop(program, strategy, self.keras, self.mapped)
+            if self.asked is AUTO and any("TF_CONFIG" in file.text for file in self.group.files.values()):
+                message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"
+                raise Blocked("TFM737", program.place.call, message)
         if self.keras.fits_on_clusters or strategy.fits_on_keras3:
             return strategy
         if strategy is not AUTO:
@@ -1277,6 +1298,9 @@ class _GroupMigration:
             self.mapped and emitted.late,
             emitted.with_params,
             self._takes_steps(program),
+            self.loop,
+            emitted.loss_of_class,
+            emitted.measures,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -1444,9 +1468,10 @@ class _MappedMigration(_GroupMigration):
         references: References,
         everything: Everything,
         keras: Keras,
+        loop: Loop,
         reasons: Sequence[Finding],
     ) -> None:
-        super().__init__(project, group, asked, blocked_files, references, everything, keras)
+        super().__init__(project, group, asked, blocked_files, references, everything, keras, loop)
         self.reasons = reasons
         self.unread: dict[cst.FunctionDef, tuple[Blocked, ...]] = {}
         self.trained_by_themselves: set[cst.FunctionDef] = set()

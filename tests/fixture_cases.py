@@ -21,7 +21,8 @@ class FixtureCase:
     `cluster` is what `--cluster` gets (empty: one process without TF_CONFIG), `style` and `keras` what these options
     got; `args` are those of both scripts, and `tpu_cores` virtual CPUs stand in for a TPU. `script` is the file that is
     run, of the same name on both sides, where a side has several files. What `--keras 3` makes of a program is beside
-    what Keras 2 gets, in keras3.py or keras3/.
+    what Keras 2 gets, in keras3.py or keras3/. `loop` is what `--loop` got, and `devices` what `--devices` of verify
+    gets.
     """
 
     name: str
@@ -34,6 +35,8 @@ class FixtureCase:
     keras: str = "2"
     args: tuple[str, ...] = ()
     tpu_cores: int = 1
+    loop: str = "fit"
+    devices: int | None = None
 
     @property
     def original(self) -> Path:
@@ -72,6 +75,8 @@ def load_cases() -> list[FixtureCase]:
             script=data.get("script"),
             args=tuple(data.get("args", ())),
             tpu_cores=data.get("tpu_cores", 1),
+            loop=data.get("loop", "fit"),
+            devices=data.get("devices"),
         )
         cases.append(case)
         if data.get("keras3", False):

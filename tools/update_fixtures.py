@@ -19,7 +19,7 @@ from tests.fixture_cases import FixtureCase, load_cases  # noqa: E402
 def update(case: FixtureCase) -> None:
     """Writes migrated.py (or the files of migrated/) of one case."""
     sources = [source for path in case.original_files if isinstance(source := read(path), Source)]
-    for result in migrate(sources, Options(case.strategy, case.style, case.keras)):
+    for result in migrate(sources, Options(case.strategy, case.style, case.keras, case.loop)):
         target = case.migrated_file(result.source.path)
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(encode(result.source, result.text))

@@ -15,7 +15,7 @@ import click
 from migrator.cli.program import DefaultCommand
 from migrator.findings import Finding
 from migrator.report.outcome import ExitCode, FileOutcome, Outcome
-from migrator.targets import STRATEGIES
+from migrator.targets import LOOPS, STRATEGIES
 
 if TYPE_CHECKING:
     from migrator.source.reading import Source
@@ -32,6 +32,7 @@ class Settings:
     strategy: str = "auto"
     style: str = "auto"
     keras: str = "2"
+    loop: str = "fit"
     diff: bool = False
     check: bool = False
 
@@ -84,6 +85,13 @@ class _Rewritten:
     help="The generation of Keras that the new programs run on: 2 (tf_keras) for every strategy, or 3 for one device.",
 )
 @click.option(
+    "--loop",
+    type=click.Choice(LOOPS),
+    default="fit",
+    show_default=True,
+    help="What trains: Model.fit, or a custom loop of strategy.run on one device or the replicas of one machine.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -100,6 +108,7 @@ def command(
     strategy: str,
     style: str,
     keras: str,
+    loop: str,
     form: str,
     quiet: bool,
     verbose: bool,
@@ -111,7 +120,7 @@ def command(
     for PATH the program is read from stdin and written to stdout, and the report goes to stderr, as it does
     with --diff.
     """
-    settings = Settings(strategy, style, keras, diff, check)
+    settings = Settings(strategy, style, keras, loop, diff, check)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
     if Path("-") in paths:
@@ -192,7 +201,7 @@ def _migrated(inputs: Sequence[Source | Finding], settings: Settings) -> list[_R
     # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
     unix = [replace(source, text=unified(source.text)) for source in sources]
     try:
-        results = migrate(unix, Options(settings.strategy, settings.style, settings.keras))
+        results = migrate(unix, Options(settings.strategy, settings.style, settings.keras, settings.loop))
     except Exception as error:
         if os.environ.get("TF_MIGRATE_TRACEBACK"):
             traceback.print_exc()

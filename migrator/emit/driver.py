@@ -32,11 +32,11 @@ from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
-from migrator.targets import setup
-from migrator.targets.choosing import strategy_arguments
+from migrator.targets import custom, setup
+from migrator.targets.choosing import divides_batches, strategy_arguments
 from migrator.targets.plan import TrainingPlan, as_argument, primary, restore
 from migrator.targets.registry import LOOPS, TPU
-from migrator.targets.target import Target
+from migrator.targets.target import Loop, Target
 
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
 _ON_TPU = "the new program trains on the TPU that it asks for: run it there before you rely on it"
@@ -118,6 +118,9 @@ def emit_driver(
     late: bool = False,
     with_params: bool = True,
     takes_steps: bool = False,
+    loop: Loop = LOOPS["fit"],
+    loss_of_class: bool = True,
+    measures: bool = False,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -125,6 +128,8 @@ def emit_driver(
     Keras inputs, and predicts itself; a `late` one gets its variables only before each use (is_late). `with_params`
     says that the function which makes the model takes the params, `takes_steps` that it takes `steps_per_execution`.
     `stop` is what the model_fn ends the training after, see ModelFunction.
+    `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes,
+    and whether the model `measures` anything else.
     """
     return _Emitter(
         project,
@@ -142,6 +147,9 @@ def emit_driver(
         late,
         with_params,
         takes_steps,
+        loop,
+        loss_of_class,
+        measures,
     ).emit()
 
 
@@ -174,6 +182,9 @@ class _Emitter:
         late: bool,
         with_params: bool,
         takes_steps: bool,
+        loop: Loop,
+        loss_of_class: bool,
+        measures: bool,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -210,6 +221,21 @@ class _Emitter:
             self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent, watched, ends))
         if program.servings:
             self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
+        trains = program.train_and_evaluate is not None or uses_of(program, "train") or uses_of(program, "evaluate")
+        self.loop = loop if trains else LOOPS["fit"]
+        if self.loop.own:
+            if target.replicas and divides_batches(program, loop):
+                message = "the replicas divide each batch of the input function: a step is what it was on one device"
+                self.remarks.append(Blocked("TFM736", program.place.call, message))
+            divided, saves = divides_batches(program, loop), program.model_dir is not None
+
+            def build(name: str) -> str:
+                return custom.training_loop(
+                    name, self.indent, of_class=loss_of_class, divided=divided, saves=saves, measures=measures
+                )
+
+            self._helper("TrainingLoop", build)
+            self.names["loop"] = self._free("loop")
         self.model = self._model_name()
         if has_predictor:
             self.names["predictor"] = self.model if mapped else self._free("predictor")
@@ -266,6 +292,8 @@ class _Emitter:
             message = (
                 "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
             )
+            if plan.loop.own:
+                message = "an Estimator's checkpoints in the `model_dir` are not read, and not carried over to a loop"
             self.remarks.append(Blocked("TFM850", program.place.call, message))
         if both is not None and self.target.reads_cluster and plan.model_dir is None:
             self.remarks.append(
@@ -320,7 +348,7 @@ class _Emitter:
     def _needs(self, plan: TrainingPlan) -> frozenset[str]:
         """Modules that the new lines import."""
         needs = {"os", "time"} if self.program.servings else {"os"} if plan.model_dir is not None else set()
-        needs = needs | ({"copy"} if self.copies_params else set())
+        needs = needs | ({"copy"} if self.copies_params else set()) | ({"itertools"} if self.loop.own else set())
         return frozenset(needs | ({"re"} if self.program.warm_start is not None else set()))
 
     def _keep_comments(self, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
@@ -545,7 +573,7 @@ class _Emitter:
         tpu = program.tpu if self.target is TPU else None
         plan = TrainingPlan(
             target=self.target,
-            loop=LOOPS["fit"],
+            loop=self.loop,
             model=self.model,
             resolver=self.names["resolver"],
             strategy_name=self.names["strategy"],
@@ -564,6 +592,8 @@ class _Emitter:
             devices=self._devices(),
             tpu_flag=None if tpu is None or tpu.flag is None else self._text(tpu.flag),
             tpu_resolver=self._resolver(tpu),
+            loop_name=self.names.get("loop", ""),
+            loop_class=self.names.get("TrainingLoop", ""),
         )
         if both is None:
             every = program.config.get("save_checkpoints_steps")
@@ -577,6 +607,7 @@ class _Emitter:
         )
         plan = replace(
             plan,
+            batches=self._free("batches") if self.loop.own else "",
             train_dataset=self._dataset(both.train.get("input_fn"), both.place.call, "train"),
             eval_dataset=evaluated[0],
             eval_steps=evaluated[1],
@@ -617,6 +648,8 @@ class _Emitter:
         node = arguments.get("callbacks")
         if node is None:
             return ()
+        if self.loop.own:
+            raise Blocked("TFM735", node, "hooks become callbacks, which only `fit` calls: leave `--loop custom` out")
         new = node.visit(self.rewriter)
         if isinstance(new, cst.List | cst.Tuple):
             return tuple(self.file.code(e.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for e in new.elements)
@@ -798,8 +831,10 @@ class _Emitter:
             lines += [*made, scope, self.indent + call(head, arguments, self.indent, 1)]
         else:
             lines.append(call(head, arguments, self.indent, 0))
-        lines += self._warm_start()
+        lines += [*self._warm_start(), *plan.loop.set_up(plan)]
         after: list[str] = []
+        if plan.loop.own:
+            return lines, after
         if program.train_and_evaluate is None and plan.model_dir is not None and not self.late:
             after = restore(plan)
         return lines, after
@@ -1015,11 +1050,13 @@ class _Emitter:
         model = self.model if lent is None else lent.parameter
         predictor = lent.parameter if lent is not None else self.names.get("predictor", "")
         if use.method == "evaluate":
-            head = f"{model}.evaluate"
-            dataset, steps = self._counted(dataset, use.arguments.get("steps"), None)
-            arguments = [dataset, *([] if steps is None else [f"steps={steps}"])]
-            arguments += as_argument(self._callbacks(use.arguments), self.indent, 0)
-            arguments.append("return_dict=True")
+            data, steps = self._counted(dataset, use.arguments.get("steps"), None)
+            callbacks = as_argument(self._callbacks(use.arguments), self.indent, 0)
+            counted = [] if steps is None else [f"steps={steps}"]
+            head, arguments = f"{model}.evaluate", [data, *counted, *callbacks, "return_dict=True"]
+            if self.loop.own:
+                loop = self.names["loop"]
+                head, arguments = f"{loop}.evaluate", [f"{loop}.batches({data})"]
             if self.program.reads_global_step:
                 arguments = [
                     f"{head}({', '.join(arguments)})",

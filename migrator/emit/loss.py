@@ -55,19 +55,21 @@ def emit_loss(
     is_static: Callable[[str], bool],
     replicas: bool,
     further: Sequence[str] = (),
+    of_examples: bool = False,
 ) -> EmittedLoss:
     """Builds the loss of labels (the name `labels`) and the model's output (the name `output`).
 
     `text` gives the new code of a node of the model_fn, where expressions may be `replaced`. `is_static` tells names
     that depend on neither labels nor features, `replicas` whether several devices may train at a time, and `further`
-    are outputs of the model beside those that the loss reads. Raises Blocked (TFM301, TFM304, TFM305).
+    are outputs of the model beside those that the loss reads. `of_examples`: the loss is not to be averaged. Raises
+    Blocked (TFM301, TFM304, TFM305).
     """
     if isinstance(function.loss, GeneralLoss):
         outputs = (*function.loss.carved.outputs, *further)
         model = emit_general_loss(function, text, replaced, taken, outputs, replicas)
         reads = f"({', '.join(sorted(closure(function, function.loss.carved, function.loss.nodes)))})"
         return EmittedLoss((), (), frozenset(), (), model, (reads,), frozenset(function.loss.carved.statements))
-    emitter = _Emitter(function, labels, output, taken, text, is_static)
+    emitter = _Emitter(function, labels, output, taken, text, is_static, of_examples)
     lines, argument = emitter.emit()
     return EmittedLoss(
         (f"loss={argument}",), tuple(lines), frozenset(emitter.moved), tuple(emitter.remarks), reads=(argument,)
@@ -83,7 +85,9 @@ class _Emitter:
         taken: set[str],
         text: Callable[[cst.CSTNode], str],
         is_static: Callable[[str], bool],
+        of_examples: bool,
     ) -> None:
+        self.of_examples = of_examples
         self.function = function
         assert isinstance(function.loss, DataLoss)
         self.data = function.loss
@@ -108,7 +112,10 @@ class _Emitter:
                     self.remarks.append(
                         Blocked("TFM307", data.labels, "one-hot labels become a sparse loss, which wants them in range")
                     )
-                return [], f"tf.keras.losses.{keras}({', '.join(self._arguments(data))})"
+                arguments = self._arguments(data)
+                if self.of_examples:
+                    arguments.append("reduction=tf.keras.losses.Reduction.NONE")
+                return [], f"tf.keras.losses.{keras}({', '.join(arguments)})"
         subject = data.labels if data.labels is not None else data.mean_of
         assert subject is not None
         name = free("loss_fn", self.taken)

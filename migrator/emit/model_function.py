@@ -32,7 +32,8 @@ from migrator.rules.site import TrainingContext
 class EmittedModel:
     """The new function, what stood in its way, its partitioners, and remarks (as Blocked: code, node, message).
 
-    `late` says that the driver makes the model's variables, `with_params` that the function takes the params.
+    `late` says that the driver makes the model's variables, `with_params` that the function takes the params,
+    `loss_of_class` that the loss is one of Keras' classes, and `measures` that the model has metrics.
     """
 
     node: cst.FunctionDef
@@ -45,6 +46,8 @@ class EmittedModel:
     hooks: SpecHooks = NO_SPEC_HOOKS
     late: bool = False
     with_params: bool = True
+    loss_of_class: bool = True
+    measures: bool = False
 
 
 def ready_model(node: cst.FunctionDef) -> EmittedModel:
@@ -183,7 +186,11 @@ class _Emitter:
             self._is_static,
             self.replicas,
             metrics.outputs,
+            of_examples=self.rewriter.training.of_examples,
         )
+        if self.rewriter.training.of_examples and (loss.model is not None or metrics.made or metrics.outputs):
+            message = "its loss or a metric needs more than labels and one output, which only `fit` is written for"
+            raise Blocked("TFM735", function.node.name, message)
         if loss.lines and not self.keras.loss_sees_labels:
             message = "Keras 3 gives a loss function floats for labels, and the loss cannot be computed otherwise"
             raise Blocked("TFM301", function.node.name, message)
@@ -250,6 +257,8 @@ class _Emitter:
             frozenset(self.rewriter.needs),
             dict(self.rewriter.classes),
             function.hooks,
+            loss_of_class=not loss.lines,
+            measures=bool(metrics.metrics),
         )
 
     # -- optimizer -------------------------------------------------------------------------------------------------

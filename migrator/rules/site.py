@@ -22,8 +22,9 @@ class TrainingContext:
     not known). `step` is the name of the step inside a schedule, `steps` are mentions of it that go away. `rates` and
     `arguments` replace the rate of an optimizer (`skipped` as it was) and add arguments to it. `sparse` says that
     variables may get sparse gradients, `per_replica` that several replicas clip their gradients before they are
-    summed, `exports` that predictions are served for features that may be fewer than those trained on. `helpers` are
-    the classes that the file needs: text by name. `keras` is the generation that is written for,
+    summed, `of_examples` that a loop of the program's own wants the loss of each example, `exports` that predictions
+    are served for features that may be fewer than those trained on. `helpers` are the classes that the file needs: text
+    by name. `keras` is the generation that is written for,
     `steps_per_execution` says that the driver tells how many steps `fit` makes in one go.
     """
 
@@ -36,6 +37,7 @@ class TrainingContext:
     arguments: Mapping[cst.CSTNode, tuple[str, ...]] = field(default_factory=dict)
     sparse: bool = False
     per_replica: bool = False
+    of_examples: bool = False
     exports: bool = False
     taken: set[str] = field(default_factory=set)
     helpers: dict[str, str] = field(default_factory=dict)

@@ -13,4 +13,4 @@ STRATEGIES = (
     "central-storage",
     "tpu",
 )
-LOOPS = ("fit",)
+LOOPS = ("fit", "custom")

@@ -9,8 +9,9 @@ import libcst as cst
 from migrator.program.calls import bind, is_none
 from migrator.program.parsed import Blocked
 from migrator.program.training import TrainingProgram
+from migrator.rules.generation import Keras
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
-from migrator.targets.target import Target
+from migrator.targets.target import Loop, Target
 
 # What the classes are given, by the words of the targets; of the rest, nothing has a counterpart yet.
 _ARGUMENTS = {"mirrored": ("devices",), "central-storage": ("compute_devices", "parameter_device")}
@@ -38,6 +39,35 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
     if wanted is not AUTO:
         return wanted
     return AUTO if program.train_and_evaluate is not None else ONE_DEVICE
+
+
+def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped: bool) -> Target:
+    """The target of a program whose loop is one of its own. Raises Blocked (TFM735, TFM737)."""
+    place = program.place.call
+    if mapped:
+        message = "a loop of the program's own is written for native models only: leave `--loop custom` out"
+        raise Blocked("TFM735", place, message)
+    if keras.number == 3:
+        raise Blocked("TFM735", place, "a loop of the program's own is written for Keras 2: leave `--keras 3` out")
+    if program.handed is not None or program.lent:
+        message = "the Estimator is handed around, where a loop of its own does not go: leave `--loop custom` out"
+        raise Blocked("TFM735", place, message)
+    if program.model.ready:
+        message = "a Keras model of the program's own has a loss that is averaged: leave `--loop custom` out"
+        raise Blocked("TFM735", place, message)
+    if target is AUTO:
+        return ONE_DEVICE
+    if target is not ONE_DEVICE and target.word != "mirrored":
+        message = f"under the {target.word} strategy no loop of the program's own is written yet: `--loop fit`"
+        raise Blocked("TFM737", place, message)
+    return target
+
+
+def divides_batches(program: TrainingProgram, loop: Loop) -> bool:
+    """Whether replicas divide the batches of the input function: in a loop of its own, where the RunConfig does not say
+    that each replica draws whole ones.
+    """
+    return loop.own and program.config.get("train_distribute") is None
 
 
 def strategy_arguments(program: TrainingProgram, target: Target) -> Mapping[str, cst.BaseExpression]:

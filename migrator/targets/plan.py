@@ -24,7 +24,7 @@ class TrainingPlan:
     that of the manager of checkpoints. `make_strategy` is the name of the target's helper, and `devices` what the
     strategy is given for its devices ("": it finds them). `eval_steps` are the batches of an evaluation, where that is
     told them. `tpu_flag` is the condition for a TPU (None: always), `tpu_resolver` the arguments of its
-    resolver (None: it is there).
+    resolver (None: it is there). `loop_name`, `loop_class` and `batches` are names of a loop of the program's own.
     """
 
     target: Target
@@ -50,6 +50,9 @@ class TrainingPlan:
     eval_steps: str | None = None
     tpu_flag: str | None = None
     tpu_resolver: tuple[str, ...] | None = ()
+    loop_name: str = ""
+    loop_class: str = ""
+    batches: str = ""
 
     @property
     def resumes(self) -> bool:

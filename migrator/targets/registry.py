@@ -5,6 +5,7 @@ from __future__ import annotations
 from migrator.targets import (
     auto,
     central_storage,
+    custom,
     fit,
     mirrored,
     multi_worker_mirrored,
@@ -28,7 +29,7 @@ TARGETS: dict[str, Target] = {
     )
 }
 #: The words are those of `migrator.targets.LOOPS`.
-LOOPS: dict[str, Loop] = {loop.word: loop for loop in (fit.LOOP,)}
+LOOPS: dict[str, Loop] = {loop.word: loop for loop in (fit.LOOP, custom.LOOP)}
 
 AUTO = auto.TARGET
 ONE_DEVICE = one_device.TARGET

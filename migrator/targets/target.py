@@ -69,9 +69,13 @@ class Loop:
     - `train_and_evaluate`: the statements that replace `tf.estimator.train_and_evaluate`, as source text at depth 0
     - `train`: the lines that train on a dataset for so many steps (None: all of it); absolute steps count from step 0
     - `evaluate`: the expression that evaluates a dataset, on a line of this depth
+    - `set_up`: lines after those that make the model
+    - `own`: the steps are those of a class beside the program, which also restores what was saved
     """
 
     word: str
     train_and_evaluate: Callable[[TrainingPlan], str]
     train: Callable[[TrainingPlan, str, str | None, bool], list[str]]
     evaluate: Callable[[TrainingPlan, int], str]
+    set_up: Callable[[TrainingPlan], list[str]] = _nothing
+    own: bool = False

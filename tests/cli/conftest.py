@@ -22,6 +22,7 @@ class Options:
     strategy: str = "auto"
     style: str = "auto"
     keras: str = "2"
+    loop: str = "fit"
 
 
 def migrate(sources: Sequence[Source], options: Options) -> list[SimpleNamespace]:

@@ -19,7 +19,9 @@ from tests.rules.programs import run_project as migrate_texts
 Servers = tuple[ForkServer, ForkServer]
 
 
-def record(server: ForkServer, program: str, script: Path, folder: Path, initial: Path | None) -> Recording:
+def record(
+    server: ForkServer, program: str, script: Path, folder: Path, initial: Path | None, devices: int = 1
+) -> Recording:
     """Runs a program to its end; from `initial`, for which it waits, if that is given."""
     plan = {
         "record": str(folder / "record"),
@@ -36,6 +38,7 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
         "pin_dropout": True,
         "evaluate": True,
         "tpu_cores": 1,
+        "devices": devices,
     }
     folder.mkdir()
     outcome = server.run(Launch(program, script, (), ClusterShape.parse(""), folder, plan))
@@ -44,7 +47,7 @@ def record(server: ForkServer, program: str, script: Path, folder: Path, initial
 
 
 def record_both(
-    servers: Servers, original: Path, migrated: Path, folder: Path
+    servers: Servers, original: Path, migrated: Path, folder: Path, devices: int = 1
 ) -> tuple[Recording, Recording, name_map.NameMap]:
     """Runs two programs, the migrated one from the original's weights, and maps the variables of the two.
 
@@ -52,7 +55,7 @@ def record_both(
     """
     initial, shown = folder / "initial.npz", folder / "migrated-run" / "record"
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(record, servers[1], "migrated", migrated, shown.parent, initial)
+        running = pool.submit(record, servers[1], "migrated", migrated, shown.parent, initial, devices)
         values: dict[str, np.ndarray] = {}
         try:
             first = record(servers[0], "original", original, folder / "original-run", None)
@@ -89,17 +92,20 @@ def prove_project(
     steps: int = 5,
     style: str = "native",
     keras: str = "2",
+    strategy: str = "auto",
+    loop: str = "fit",
+    devices: int = 1,
 ) -> dict[str, str]:
     """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new files.
 
-    `texts` are its files by name, `script` is the one to run.
+    `texts` are its files by name, `script` is the one to run, on so many virtual `devices` once it is migrated.
     Both start from the original's weights. Compared are the losses of all steps, the weights after step 5, and the
     results of the last evaluation if the program evaluates. Bounds: the losses and metrics of one float32 program in
     two TensorFlow versions agree to 1e-6 or better over a few steps (reference figures: 2e-7 to 4e-6 for weights over
     60 to 100 steps), so 1e-5 leaves room for rounding and none for a wrong formula. A loss that Keras averages over
     examples is compared as its mean over batches (TFM303).
     """
-    results = migrate_texts(texts, style=style, keras=keras)
+    results = migrate_texts(texts, strategy, style=style, keras=keras, loop=loop)
     findings = [f for _, found in results.values() for f in found]
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     new = {path: text for path, (text, _) in results.items()}
@@ -108,7 +114,7 @@ def prove_project(
         for name, text in files.items():
             (tmp_path / kind / name).write_text(text, encoding="utf-8")
     original, migrated, pairs = record_both(
-        servers, tmp_path / "original" / script, tmp_path / "migrated" / script, tmp_path
+        servers, tmp_path / "original" / script, tmp_path / "migrated" / script, tmp_path, devices
     )
     assert len(original.steps) == len(migrated.steps) == steps
     np.testing.assert_allclose(

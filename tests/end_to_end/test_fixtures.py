@@ -27,6 +27,8 @@ def test_fixture_is_equivalent(case: FixtureCase, tmp_path: Path) -> None:
     command += ["--report", str(tmp_path)]
     if case.cluster:
         command += ["--cluster", case.cluster]
+    if case.devices:
+        command += ["--devices", str(case.devices)]
     command += ["--keras", case.keras, "--tpu-cores", str(case.tpu_cores), "--", *case.args]
     run = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     print(run.stdout, run.stderr)

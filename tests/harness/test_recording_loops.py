@@ -162,7 +162,7 @@ def losses(recording: Recording) -> list[float]:
     return [step.loss for step in recording.steps]
 
 
-def test_a_loop_is_recorded(one: tuple[Recording, Path]) -> None:
+def test_a_loop_is_recorded(loops: Loops, one: tuple[Recording, Path]) -> None:
     recording, folder = one
     printed = next(iter(folder.rglob("*stdout*"))).read_text().split("\n")
     shown = [np.float32(line) for line in printed if line and " " not in line]
@@ -171,10 +171,13 @@ def test_a_loop_is_recorded(one: tuple[Recording, Path]) -> None:
     assert [v.shape for v in recording.variables] == [(3, 5), (5,), (5, 1), (1,)]
     assert recording.optimizer is not None and recording.optimizer.name == "SGD"
     assert recording.regularizers == 1
+    given = loops.run(LOOP, initial=loops.save(recording), steps=0, evaluate=False)[0]
+    kernel = recording.variables[0].name
+    for one_of_both in (recording, given):
+        assert one_of_both.regularization == pytest.approx(0.01 * np.sum(recording.initial[kernel] ** 2), rel=1e-6)
     assert sorted(recording.states) == [1, 3, 4, 8]
     assert sorted(recording.gradients) == [1, 3]
     assert [batch.size for batch in recording.batches] == [8] * 8
-    kernel = recording.variables[0].name
     moved = recording.initial[kernel] - np.float32(0.1) * recording.gradients[1][kernel]
     np.testing.assert_allclose(recording.states[1][kernel], moved, rtol=1e-6)
     assert recording.slots[1].keys() == {(v.name, "momentum") for v in recording.variables}

@@ -45,14 +45,19 @@ def program(
 
 
 def run(
-    text: str, strategy: str = "auto", path: str = "train.py", style: str = "native", keras: str = "2"
+    text: str,
+    strategy: str = "auto",
+    path: str = "train.py",
+    style: str = "native",
+    keras: str = "2",
+    loop: str = "fit",
 ) -> tuple[str, list[Finding]]:
     """Migrates one file; returns its new text and findings."""
-    return run_project({path: text}, strategy, style, keras)[path]
+    return run_project({path: text}, strategy, style, keras, loop)[path]
 
 
 def run_project(
-    texts: dict[str, str], strategy: str = "auto", style: str = "native", keras: str = "2"
+    texts: dict[str, str], strategy: str = "auto", style: str = "native", keras: str = "2", loop: str = "fit"
 ) -> dict[str, tuple[str, list[Finding]]]:
     """Migrates several files together, into native models only unless another style is asked for."""
     sources = []
@@ -60,5 +65,5 @@ def run_project(
         source = decode(Path(path), text.encode())
         assert isinstance(source, Source)
         sources.append(source)
-    results = migrate(sources, Options(strategy=strategy, style=style, keras=keras))
+    results = migrate(sources, Options(strategy=strategy, style=style, keras=keras, loop=loop))
     return {str(r.source.path): (r.text, list(r.findings)) for r in results}

@@ -15,7 +15,7 @@ CASES = load_cases()
 
 def migrate_case(case: FixtureCase) -> dict[str, str]:
     texts = {str(path): path.read_text(encoding="utf-8") for path in case.original_files}
-    results = run_project(texts, case.strategy, case.style, case.keras)
+    results = run_project(texts, case.strategy, case.style, case.keras, case.loop)
     assert not [f for _, findings in results.values() for f in findings if f.severity is Severity.MANUAL]
     return {path: text for path, (text, _) in results.items()}
 

@@ -35,7 +35,11 @@ class Trained(object):
         self.trainable_variables = _distinct([*_of(self.layers, "trainable_variables"), *updated])
         self.weights = self.variables
         self.metrics = _distinct(_of(self.layers, "metrics"))
-        self.losses = _of(self.layers, "losses")
+
+    @property
+    def losses(self):
+        """The regularization as the weights are now."""
+        return _of(self.layers, "losses")
 
     def _flatten_layers(self, include_self=True, recursive=True):
         return itertools.chain.from_iterable(layer._flatten_layers() for layer in self.layers)

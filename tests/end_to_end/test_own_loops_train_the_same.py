@@ -1,0 +1,89 @@
+"""Programs that were given a training loop of their own (`--loop custom`) train as the Estimator did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.proving import Servers, prove_project
+
+pytestmark = pytest.mark.tensorflow
+
+PROGRAM = """
+import numpy as np
+import tensorflow as tf
+
+
+def input_fn():
+    random = np.random.RandomState(0)
+    features = {{"a": random.normal(size=(22, 3)).astype(np.float32), "b": random.randint(0, 6, size=(22, 1))}}
+    labels = random.randint(0, 3, size={labels}).astype({dtype})
+    return tf.data.Dataset.from_tensor_slices((features, labels)).batch(8)
+
+
+def model_fn(features, labels, mode):
+    one_hot = tf.one_hot(features["b"][:, 0], 6)
+    net = tf.layers.dense(tf.concat([features["a"], one_hot], 1), 5, activation=tf.nn.tanh)
+    output = tf.layers.dense(net, {units})
+    {loss}
+    if mode == tf.estimator.ModeKeys.EVAL:
+        return tf.estimator.EstimatorSpec(mode, loss=loss{metrics})
+    train_op = {optimizer}.minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+{driver}
+"""
+TWICE = """\
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+estimator.train(input_fn, steps=2)
+print(estimator.evaluate(input_fn)["loss"])
+"""
+PERIODS = """\
+config = tf.estimator.RunConfig(model_dir="/tmp/own_loop", save_checkpoints_steps=5)
+estimator = tf.estimator.Estimator(model_fn, config=config)
+train_spec = tf.estimator.TrainSpec(lambda: input_fn().repeat(), max_steps=10)
+tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(input_fn, steps=None))
+"""
+CLASSES = {
+    "labels": "22",
+    "dtype": "np.int32",
+    "units": "3",
+    "loss": "loss = tf.losses.sparse_softmax_cross_entropy(labels, output)",
+    "metrics": ', eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, tf.argmax(output, 1))}',
+    "optimizer": "tf.train.MomentumOptimizer(0.1, 0.9)",
+}
+SQUARES = {
+    "labels": "22",
+    "dtype": "np.float32",
+    "units": "1",
+    "loss": "loss = tf.reduce_mean(tf.square(tf.reshape(labels, [-1, 1]) - output))",
+    "metrics": "",
+    "optimizer": "tf.train.AdagradOptimizer(0.1)",
+}
+
+
+@pytest.mark.parametrize(
+    ("parts", "driver", "steps", "strategy", "devices"),
+    [
+        pytest.param(CLASSES, TWICE, 5, "auto", 1, id="a-class-on-one-device"),
+        pytest.param(SQUARES, PERIODS, 10, "mirrored", 2, id="a-function-on-two-replicas"),
+    ],
+)
+def test_a_loop_of_its_own(
+    parts: dict[str, str], driver: str, steps: int, strategy: str, devices: int, servers: Servers, tmp_path: Path
+) -> None:
+    text = PROGRAM.format(**parts, driver=driver)
+    new = prove_project(
+        {"train.py": text},
+        "train.py",
+        servers,
+        tmp_path,
+        steps=steps,
+        strategy=strategy,
+        loop="custom",
+        devices=devices,
+    )
+    assert "tf.nn.compute_average_loss(" in new["train.py"] and ".fit(" not in new["train.py"]

@@ -1,0 +1,88 @@
+"""What `--loop custom` writes, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import program, run
+
+NONE = "reduction=tf.keras.losses.Reduction.NONE"
+BOTH = """
+train_spec = tf.estimator.TrainSpec(input_fn, max_steps=6)
+tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(input_fn, steps=None))
+"""
+
+
+def manual(findings: list[Finding]) -> list[str]:
+    return [finding.code for finding in findings if finding.severity is Severity.MANUAL]
+
+
+def test_steps_are_written_out() -> None:
+    new, findings = run(program(driver="estimator.train(input_fn, steps=3)"), loop="custom")
+    assert manual(findings) == []
+    assert f"loss=tf.keras.losses.MeanSquaredError({NONE})" in new
+    assert "loop = TrainingLoop(model)\nloop.train(loop.batches(input_fn()), 3)\n" in new
+    assert "tf.distribute.MirroredStrategy" not in new and "fit(" not in new and "CheckpointManager" not in new
+    compile(new, "train.py", "exec")
+
+
+def test_a_loss_function_of_the_programs_own_is_not_averaged() -> None:
+    loss = "loss = tf.reduce_mean(tf.square(labels - logits))"
+    new, findings = run(program(loss=loss), loop="custom")
+    assert manual(findings) == []
+    assert "return tf.square(labels - logits)" in new and "loss=loss_fn" in new and NONE not in new
+    assert "if labels.shape.rank == 1 and predictions.shape.rank == 2:" in new
+
+
+def test_replicas_divide_batches() -> None:
+    new, findings = run(program(), "mirrored", loop="custom")
+    assert manual(findings) == [] and "TFM736" in [f.code for f in findings]
+    assert "strategy = tf.distribute.MirroredStrategy()\nwith strategy.scope():\n    model = model_fn(" in new
+    assert "self.strategy.experimental_distribute_dataset(dataset)" in new
+
+
+def test_replicas_of_a_mirrored_estimator_draw_whole_batches() -> None:
+    text = program().replace(
+        'params={"rate": 0.1}',
+        'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy())',
+    )
+    new, findings = run(text, loop="custom")
+    assert manual(findings) == [] and "TFM736" not in [f.code for f in findings]
+    assert "self.strategy.distribute_datasets_from_function(lambda context: dataset)" in new
+
+
+def test_checkpoints_and_evaluations_come_with_every_period() -> None:
+    text = program(driver=BOTH).replace(
+        'params={"rate": 0.1}',
+        'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(model_dir="m", save_checkpoints_steps=3)',
+    )
+    new, findings = run(text, loop="custom")
+    assert manual(findings) == []
+    assert "for _ in range(model.optimizer.iterations.numpy() // 3, 6 // 3):\n    loop.train(batches, 3)\n" in new
+    assert "    print(loop.evaluate(loop.batches(input_fn())))\n" in new
+    assert "self.checkpoints.restore_or_initialize()" in new and "load_weights" not in new
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        (program(loss="loss = tf.losses.mean_squared_error(labels, logits, weights=2.0 * labels)"), {}, "TFM735"),
+        (program(), {"keras": "3"}, "TFM735"),
+        (program(), {"style": "mapped"}, "TFM735"),
+        (program(network='net = tf.get_variable("v", [1]) * net'), {"style": "auto"}, "TFM153"),
+        (program(driver=BOTH), {"strategy": "multi-worker-mirrored"}, "TFM737"),
+        (program(driver=BOTH), {"strategy": "parameter-server"}, "TFM737"),
+        (program(driver=BOTH + 'import os\nprint(os.environ["TF_CONFIG"])'), {}, "TFM737"),
+        (
+            program(driver='estimator.train(input_fn, hooks=[tf.train.LoggingTensorHook({"a": "b"}, 1), Own()])'),
+            {},
+            "TFM735",
+        ),
+    ],
+)
+def test_what_has_no_loop_of_its_own_is_refused(text: str, options: dict[str, str], code: str) -> None:
+    own = "class Own(tf.train.SessionRunHook):\n    def end(self, session):\n        print('end')\n\n\n"
+    text = text.replace("def input_fn", own + "def input_fn", 1) if "Own()" in text else text
+    new, findings = run(text, **{"loop": "custom", **options})
+    assert new == text and code in manual(findings)
