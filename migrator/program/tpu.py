@@ -10,6 +10,7 @@ import libcst as cst
 
 from migrator.program.body import Definition
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
+from migrator.program.flow import InFile
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.scopes import values_of, with_values
@@ -246,6 +247,15 @@ def _in_line(args: Sequence[cst.Arg]) -> tuple[cst.Arg, ...]:
     return tuple(plain)
 
 
+def check_optimizers(files: Sequence[ParsedFile]) -> None:
+    """Refuses K-FAC's optimizers for TensorFlow 1, which are graphs with sums over cores of their own (TFM447)."""
+    for file in files:
+        for name, origin in file.imports.names.items():
+            if origin == "kfac" or origin.startswith(("kfac.python.ops", "kfac.optimizer", "kfac.Periodic")):
+                message = "K-FAC builds its updates, and its sums over the cores, as a graph of TensorFlow 1"
+                raise InFile(file, "TFM447", file.imports.nodes.get(name, file.module), message)
+
+
 def check_input(function: cst.FunctionDef | cst.Lambda) -> None:
     """Refuses an input function that asks for which host it is called (TFM442)."""
     finder = _Context()
@@ -388,6 +398,7 @@ __all__ = [
     "TpuUse",
     "bind_spec",
     "check_input",
+    "check_optimizers",
     "metric_ops",
     "on_tpu",
     "read_tpu",

@@ -249,6 +249,7 @@ class ProgramReader:
                 self.dropped.append(bound["use_tpu"])
         variable = self._assigned_name(self.place, "TFM103")
         models = self._models(bound)
+        tpu.check_optimizers([model.file for model in models])
         self.tensors = tensor_names(self.project, models)
         model = models[0]
         config = self.read_config(bound.get("config"))

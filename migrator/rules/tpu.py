@@ -137,6 +137,16 @@ too slow.
 """,
     ),
     Rule(
+        "TFM447",
+        "K-FAC",
+        Severity.MANUAL,
+        """
+The optimizers of `kfac` collect statistics of layers in a TensorFlow 1 graph, invert them every few steps, and sum over
+the cores of a TPU by themselves. A Keras model has no graph for them to read. The same package has `Kfac` in
+`kfac.python.keras.optimizers` for Keras models: build the model in Keras, give `compile` that optimizer, and compare.
+""",
+    ),
+    Rule(
         "TFM449",
         "a CrossShardOptimizer that does not take the mean",
         Severity.MANUAL,

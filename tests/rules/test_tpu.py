@@ -98,6 +98,7 @@ REFUSED = {
     "a batch for every host": (tpu("True").replace("PER_HOST_V2", "BROADCAST"), "TFM442"),
     "input by host": (tpu("True").replace("[[2.0]]))", '[[2.0]])).shard(params["context"].n, 0)'), "TFM442"),
     "embeddings of the TPU": (tpu("True", ", embedding_config_spec=1"), "TFM443"),
+    "K-FAC": (tpu("True").replace("import tensorflow as tf", "import kfac\nimport tensorflow as tf"), "TFM447"),
     "two resolvers": (tpu("True") + "\nother = tf.contrib.cluster_resolver.TPUClusterResolver('a')\n", "TFM446"),
     "a resolver made elsewhere": (
         tpu("True").replace("resolver = tf.contrib.cluster_resolver.TPUClusterResolver(", "resolver = find("),
