@@ -438,9 +438,15 @@ def _migrate_group(
     texts, native, findings = _in_styles(project, group, *options)
     by_flag = [program for program in group.programs if program.tpu is not None and program.tpu.flag is not None]
     if not texts and by_flag and asked is AUTO:
-        first = next(f for found in findings.values() for f in found if f.severity is Severity.MANUAL)
+        before = native, findings
+        texts, native, findings = _in_styles(project, _Group(_by_flag(group.programs, _WHY), group.files), *options)
+        # What stood in the way on a TPU is what did in the style that now carries the program over.
+        ways = before[0] if findings is native else before[1]
+        first = next(f for found in ways.values() for f in found if f.severity is Severity.MANUAL)
         why = f"on a TPU something is in the way at {first.path}:{first.line} ({first.code}: {first.message})"
-        texts, native, findings = _in_styles(project, _Group(_by_flag(group.programs, why), group.files), *options)
+        findings = {
+            path: [replace(f, message=f.message.replace(_WHY, why)) for f in found] for path, found in findings.items()
+        }
     if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
         return texts, findings
 
@@ -462,8 +468,7 @@ def _migrate_group(
         return done
 
     def without(form: Migrate) -> Migrate:
-        why = "on a TPU something of it, or of a program that it shares files with, is in the way"
-        return lambda programs: form(_by_flag(programs, why))
+        return lambda programs: form(_by_flag(programs, _WHY))
 
     forms: tuple[Migrate, ...] = (mapped,) if style is Style.MAPPED else (natively, mapped)
     if by_flag and asked is AUTO:
@@ -475,6 +480,9 @@ def _migrate_group(
     if style is Style.MAPPED:
         return texts, findings
     return {}, both_blocked(native, findings)
+
+
+_WHY = "on a TPU something is in the way"
 
 
 def _by_flag(programs: Sequence[TrainingProgram], why: str) -> list[TrainingProgram]:
