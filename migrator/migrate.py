@@ -45,13 +45,14 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     constructs cannot be carried over, its files stay as they are and each blocking line has a MANUAL finding.
     """
     from migrator.program.relevant import around_programs, may_be_modern
+    from migrator.rules.sessions import may_train
 
     relevant = [source for source in sources if _WORD in source.text]
     texts: dict[Path, str] = {}
     findings: dict[Path, list[Finding]] = {}
     estimators: set[Path] = set()
     everything = {source.path: source.text for source in sources}
-    if any("stimator" in source.text for source in relevant):
+    if any("stimator" in source.text or may_train(source.text) for source in relevant):
         from migrator.migration import migrate_project
 
         texts, findings = migrate_project(everything, options.strategy, options.style, options.keras, options.loop)

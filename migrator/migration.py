@@ -20,6 +20,7 @@ from migrator.emit.model_function import EmittedModel, emit_model_function, othe
 from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
+from migrator.program import by_hand
 from migrator.program.beside import unused
 from migrator.program.canned import remarks_of, write_out
 from migrator.program.classes import find_class
@@ -105,9 +106,12 @@ def migrate_project(
             message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
             finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
             findings.setdefault(path, []).append(finding)
-    files = [with_symbols_in_place(file) for file in write_out(files)]
+    files, refused = by_hand.write_out(write_out(files))
+    files = [with_symbols_in_place(file) for file in files]
+    for finding in refused:
+        findings.setdefault(Path(finding.path), []).append(finding)
     project = Project.of(files)
-    places = {file.path: _places(file) for file in files if "stimator" in file.text}
+    places = {file.path: _places(file) for file in files if "stimator" in file.text or file.spread}
     new_texts: dict[Path, str] = {}
     wants_tpus = strategy in ("auto", "tpu")
     everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras])

@@ -27,7 +27,9 @@ def with_symbols_in_place(file: ParsedFile) -> ParsedFile:
     writer = _Writer(finder)
     module = file.module.visit(writer)
     assert isinstance(module, cst.Module)
-    new = ParsedFile(file.path, file.text, module, spread=file.spread, said=file.said, refused=file.refused)
+    new = ParsedFile(
+        file.path, file.text, module, spread=file.spread, said=file.said, refused=file.refused, clusters=file.clusters
+    )
     new.keep_positions(writer.made, file)
     return new
 

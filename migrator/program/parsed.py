@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -14,6 +15,9 @@ from migrator.findings import Finding, Severity
 from migrator.names.bindings import Binding, read_bindings
 from migrator.names.imports import ImportMap, canonical, read_imports
 from migrator.program.spread import Spread, line_starts
+
+if TYPE_CHECKING:
+    from migrator.program.by_hand import Cluster
 
 
 class Blocked(Exception):
@@ -33,7 +37,8 @@ class ParsedFile:
     `origins` says for nodes that were made from others which these were, `others` the files that they may be in.
     `spread` is set where the tree is of a text with something written out (a canned Estimator's model_fn), and says
     where its places were; `said` are remarks about that, and `refused` why something could not be written out, by its
-    place in the file. `left_out` are branches for TPUs, which the tree does not have any more.
+    place in the file. `left_out` are branches for TPUs, which the tree does not have any more, `clusters` those that
+    programs make by hand, by the names of their Estimators.
     """
 
     path: Path
@@ -45,6 +50,7 @@ class ParsedFile:
     said: tuple[Finding, ...] = field(default=(), compare=False)
     refused: Mapping[tuple[int, int], tuple[str, str]] = field(default_factory=dict, compare=False)
     left_out: tuple[cst.CSTNode, ...] = field(default=(), compare=False)
+    clusters: Mapping[str, Cluster] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:

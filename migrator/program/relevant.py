@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from migrator.rules.sessions import may_train
+
 # What some check has something to say about: a file without any of these is not even parsed.
 _MODERN = re.compile(
     r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
@@ -32,7 +34,7 @@ def is_concerned(text: str) -> bool:
 
 
 def around_programs(texts: Mapping[Path, str]) -> list[Path]:
-    """The files that speak of an Estimator and all that they import, directly or not, in the order of `texts`.
+    """The files that speak of an Estimator or train by hand, and all that they import, in the order of `texts`.
 
     An import is taken to mean every file whose path ends like it, so more files may be found than are imported.
     """
@@ -41,7 +43,7 @@ def around_programs(texts: Mapping[Path, str]) -> list[Path]:
     for path in concerned:
         by_name.setdefault(_module(path)[-1], []).append(path)
     found: set[Path] = set()
-    queue = [path for path in concerned if "stimator" in texts[path]]
+    queue = [path for path in concerned if "stimator" in texts[path] or may_train(texts[path])]
     while queue:
         path = queue.pop()
         if path in found:

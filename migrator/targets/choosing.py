@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import libcst as cst
 
+from migrator.program.by_hand import Cluster
 from migrator.program.calls import bind, is_none
 from migrator.program.parsed import Blocked
 from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
+from migrator.targets import between_graph
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
 from migrator.targets.target import Loop, Target
 
@@ -18,7 +20,10 @@ _ARGUMENTS = {"mirrored": ("devices",), "central-storage": ("compute_devices", "
 
 
 def choose(program: TrainingProgram, asked: Target) -> Target:
-    """The target of a program. Raises Blocked (TFM704)."""
+    """The target of a program. Raises Blocked (TFM704, TFM762)."""
+    cluster = program.file.clusters.get(program.variable)
+    if cluster is not None:
+        return _of_cluster(program, cluster, asked)
     wanted = (TPU if program.tpu is not None else _of_run_config(program) or AUTO) if asked is AUTO else asked
     if program.uses and wanted.reads_cluster and wanted is not AUTO:
         use = program.uses[0]
@@ -68,6 +73,25 @@ def divides_batches(program: TrainingProgram, loop: Loop) -> bool:
     that each replica draws whole ones.
     """
     return loop.own and program.config.get("train_distribute") is None
+
+
+def _of_cluster(program: TrainingProgram, cluster: Cluster, asked: Target) -> Target:
+    """The target of a program that makes its cluster by hand."""
+    target = between_graph.target(cluster)
+    if asked is not AUTO and asked.word != target.word:
+        message = f"this program makes its own cluster, which becomes `{target.word}`: leave `--strategy` out"
+        raise Blocked("TFM762", program.place.call, message)
+    for use in program.uses:
+        if is_none(use.arguments.get("max_steps")):
+            message = (
+                "how many steps all workers take together is not said: give the session StopAtStepHook(last_step=n)"
+            )
+            raise Blocked("TFM762", program.place.call, message)
+    for _, hooks in program.hooks:
+        if hooks.stops or (target.parameter_servers and (hooks.own or hooks.made)):
+            message = "hooks that see every step do not work on parameter servers, nor such that end the training"
+            raise Blocked("TFM762", program.place.call, message)
+    return target
 
 
 def strategy_arguments(program: TrainingProgram, target: Target) -> Mapping[str, cst.BaseExpression]:

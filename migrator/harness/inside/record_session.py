@@ -35,6 +35,7 @@ class ByHand(object):
         self.session = None
         self.ended = False
         self.managed = False  # whether its session ends in good order when a step raises OutOfRangeError
+        self.limited = False  # whether a hook of ours ends its session
         self.components = []
         self.stands = {}  # whether a fetch trains
 
@@ -187,7 +188,7 @@ class SessionRecorder(object):
     def _begin(self, known, session):
         recorder = self.recorder
         limit = recorder.plan.get("steps")
-        if limit is not None and recorder.steps_done >= limit:
+        if limit is not None and not known.limited and self._steps() >= limit:
             if not known.managed:
                 raise SystemExit(0)
             raise self.tf.errors.OutOfRangeError(None, None, "as many steps as were asked for")
@@ -204,6 +205,11 @@ class SessionRecorder(object):
             known.hook.after_create_session(session, None)
             atexit.register(self.at_exit, known)
         return Context(session)
+
+    def _steps(self):
+        """How many steps were taken, by all trainers together where they take turns."""
+        turns = self.recorder.turns
+        return self.recorder.steps_done if turns is None else turns.steps()
 
     def _replayed(self, known, feed_dict):
         """What is fed to a step: in a replay the recorded batch, whatever the program's own is."""
@@ -273,10 +279,6 @@ def _read(path, components):
     return [tensor_util.MakeNdarray(tensor_pb2.TensorProto.FromString(vector[1 + place])) for place in places]
 
 
-def _trained(known):
-    return known is not None and known.session is not None
-
-
 def install(recorder):
     """Makes ``recorder`` see programs that train by hand; an Estimator's sessions stay its own."""
     tf = recorder.tf
@@ -338,6 +340,11 @@ def install(recorder):
         known = ours.building
         if known is not None:
             known.managed = True
+            limit = recorder.plan.get("steps")
+            if limit is not None and known.steppers and tf.train.get_global_step(known.graph) is not None:
+                # Of the steps of all trainers, as the program's own hooks count them.
+                hooks = [*(hooks or []), tf.train.StopAtStepHook(last_step=limit)]
+                known.limited = True
             known.hooks.extend(hooks or [])
         return original(self, session_creator, hooks, *args, **kwargs)
 
@@ -353,12 +360,6 @@ def install(recorder):
 
     parts.wrap(supervisor, "__init__", supervise)
 
-    def should_stop(original, self):
-        limit = recorder.plan.get("steps")
-        over = limit is not None and recorder.steps_done >= limit and _trained(ours.of(self.graph))
-        return over or original(self)
-
-    parts.wrap(monitored._MonitoredSession, "should_stop", should_stop)
     _patch_synchronous(ours)
     _patch_places(recorder.redirect)
 

@@ -1,0 +1,143 @@
+"""Programs that train by hand in a session: what of them is known, and findings about the rest."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+SESSION = "tf.train.MonitoredTrainingSession"
+PARAMETERS = (
+    *("master", "is_chief", "checkpoint_dir", "scaffold", "hooks", "chief_only_hooks", "save_checkpoint_secs"),
+    *("save_summaries_steps", "save_summaries_secs", "config", "stop_grace_period_secs", "log_step_count_steps"),
+    *("max_wait_secs", "save_checkpoint_steps", "summary_dir", "save_graph_def"),
+)
+#: Arguments of a session that are settings of a RunConfig under another name.
+CONFIG = {"config": "session_config", "save_checkpoint_steps": "save_checkpoints_steps"}
+NOT_CARRIED = ("scaffold",)
+SERVER = ("server_or_cluster_def", "job_name", "task_index", "protocol", "config", "start")
+SYNCHRONOUS = (
+    *("opt", "replicas_to_aggregate", "total_num_replicas", "variable_averages", "variables_to_average"),
+    *("use_locking", "name"),
+)
+#: What a program makes for its session only.
+LEFT_OUT = (
+    *("tf.global_variables_initializer", "tf.local_variables_initializer", "tf.tables_initializer"),
+    *("tf.initialize_all_variables", "tf.train.Saver", "tf.summary.merge_all", "tf.reset_default_graph"),
+)
+#: What a loop may call between its steps without an effect on the training.
+TELLING = (
+    "print",
+    "len",
+    "str",
+    "int",
+    "float",
+    "round",
+    "format",
+    "time.time",
+    "datetime.now",
+    "datetime.datetime.now",
+)
+TELLING_METHODS = ("format", "info", "debug", "warning", "strftime", "isoformat", "flush", "write", "perf_counter")
+_DRIVER = (
+    *("tf.train.ClusterSpec", "tf.train.Server", "tf.train.replica_device_setter", "tf.ConfigProto", "tf.GPUOptions"),
+    *("tf.gfile.", "tf.io.gfile.", "tf.logging.", "tf.app.", "tf.flags.", "tf.data.", "tf.estimator.", "tf.device"),
+    *("tf.compat.v1.logging.", "tf.compat.v1.app.", "tf.contrib.data.", "tf.test."),
+)
+_VARIABLES = (
+    "layers.",
+    "losses.",
+    "get_variable",
+    "Variable",
+    "keras.",
+    "contrib.",
+    "slim.",
+    "train.",
+    "add_to_collection",
+)
+
+
+def may_train(text: str) -> bool:
+    """Whether a file may train in a MonitoredTrainingSession."""
+    return "MonitoredTrainingSession(" in text and ("minimize(" in text or "apply_gradients(" in text)
+
+
+def is_graph(name: str) -> bool:
+    """Whether a symbol of TensorFlow's makes something in the graph of a model."""
+    return not name.endswith("Hook") and not name.startswith(_DRIVER)
+
+
+def makes_variables(name: str) -> bool:
+    """Whether a call of a symbol may do more than compute: make variables, or add to a collection."""
+    return name.removeprefix("tf.").startswith(_VARIABLES)
+
+
+RULES = (
+    Rule(
+        "TFM760",
+        "training by hand that is not carried over",
+        Severity.MANUAL,
+        """
+A program that trains by hand is carried over where it builds its graph and trains in one function (or at the top of a
+script): `with tf.train.MonitoredTrainingSession(...) as session:` around one loop (`while not session.should_stop():`
+or `for ... in range(n):`), which runs one train_op and prints what it fetched. The batch comes from one iterator. What
+is computed from it becomes the function that makes the model, what makes the dataset an input function, and the loop
+`Model.fit`. The named line does something else.
+""",
+    ),
+    Rule(
+        "TFM761",
+        "the batches of training by hand",
+        Severity.MANUAL,
+        """
+`x, y = dataset.make_one_shot_iterator().get_next()` (also of an input function of the file) is understood. Batches that
+are fed to placeholders, other iterators and queues are not: make a `tf.data.Dataset` of the arrays or of a generator
+(`tf.data.Dataset.from_generator`), and take features and labels from its iterator.
+""",
+    ),
+    Rule(
+        "TFM762",
+        "a cluster that a program makes by hand",
+        Severity.MANUAL,
+        """
+Understood is between-graph training: `tf.train.ClusterSpec({"ps": ..., "worker": ...})`, a `tf.train.Server` that is
+told its job and index, `if job_name == "ps": server.join()`, and the graph under `tf.train.replica_device_setter`. It
+becomes ParameterServerStrategy. The hosts stay those of the command line; the first worker is the coordinator now and
+does not train: give the new program one worker more than the old one, and at least two. A `ps_strategy` has no
+counterpart: variables go to the servers in turn. Steps are counted over all workers, by a StopAtStepHook.
+""",
+    ),
+    Rule(
+        "TFM763",
+        "what a training loop printed",
+        Severity.REVIEW,
+        """
+`fit` prints the loss and the metrics of its steps; what the loop fetched and printed beside is left out. A
+`tf.keras.callbacks.LambdaCallback` can print more.
+""",
+    ),
+    Rule(
+        "TFM764",
+        "SyncReplicasOptimizer",
+        Severity.MANUAL,
+        """
+Where as many replicas are aggregated as there are workers, the workers train in step, and the program becomes
+MultiWorkerMirroredStrategy: every worker holds the variables, and `ps` tasks end at once (leave them out). With fewer
+(backup workers), whichever gradients come first are used and the others thrown away, which no strategy of TensorFlow 2
+does: aggregate all of them. `variable_averages` have no counterpart either.
+
+A difference remains at the start. SyncReplicasOptimizer begins with a token for each worker, so that every worker
+computes its second gradient from the values of the first, which is thrown away as stale: one batch of each worker is
+read for nothing. Mirrored workers use every batch.
+""",
+    ),
+    Rule(
+        "TFM765",
+        "data or a model that differ by worker",
+        Severity.MANUAL,
+        """
+On parameter servers the coordinator traces the input function and makes the model once, for all workers: what reads
+the index of the task (`dataset.shard(n, task_index)`, a seed of its own) would be the same for all of them, which is
+another training. Shuffle with seeds that the tasks do not choose, and let every worker read all data.
+""",
+    ),
+)

@@ -1,0 +1,127 @@
+"""Programs that train by hand in a session: TensorFlow 1 and the new program are run, and the numbers compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from migrator.harness.cluster import ClusterShape, ForkServer, Launch
+from migrator.harness.protocol import name_map
+from migrator.harness.recording import Recording, read
+from migrator.harness.runs import plan_for
+from tests.end_to_end.proving import Servers, prove
+from tests.rules.programs import run
+
+pytestmark = pytest.mark.tensorflow
+
+LOCAL = """\
+import numpy as np
+import tensorflow as tf
+
+random = np.random.RandomState(7)
+x_data = random.normal(size=(40, 6)).astype(np.float32)
+y_data = x_data.sum(axis=1, keepdims=True) / 6
+
+
+def train(rate):
+    dataset = tf.data.Dataset.from_tensor_slices((x_data, y_data)).repeat().batch(8)
+    x, y = dataset.make_one_shot_iterator().get_next()
+    hidden = tf.layers.dropout(tf.layers.dense(x, 4, activation=tf.nn.relu), 0.25, training=True)
+    loss = tf.losses.mean_squared_error(y, tf.layers.dense(hidden, 1))
+    step = tf.train.get_or_create_global_step()
+    optimizer = tf.train.MomentumOptimizer(tf.train.exponential_decay(rate, step, 2, 0.5), 0.9)
+    gradients, weights = zip(*optimizer.compute_gradients(loss))
+    gradients, _ = tf.clip_by_global_norm(gradients, 0.1)
+    train_op = optimizer.apply_gradients(zip(gradients, weights), global_step=step)
+    with tf.train.MonitoredTrainingSession(hooks=[tf.train.StopAtStepHook(last_step=5)]) as session:
+        while not session.should_stop():
+            print(session.run([train_op, loss])[1])
+
+
+train(0.1)
+"""
+
+SYNCHRONOUS = """\
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+ps_hosts, worker_hosts, job_name, task_index = [*sys.argv[1:4], int(sys.argv[4])]
+
+
+def points():
+    random = np.random.RandomState(task_index)
+    x = random.normal(size=(40, 6)).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices((x, x.sum(axis=1, keepdims=True) / 6)).repeat().batch(8)
+
+
+def main():
+    workers = worker_hosts.split(",")
+    cluster = tf.train.ClusterSpec({"ps": ps_hosts.split(","), "worker": workers})
+    server = tf.train.Server(cluster, job_name=job_name, task_index=task_index)
+    if job_name == "ps":
+        server.join()
+    is_chief = task_index == 0
+    with tf.device(tf.train.replica_device_setter(cluster=cluster)):
+        x, y = points().make_one_shot_iterator().get_next()
+        hidden = tf.layers.dense(x, 4, activation=tf.nn.relu)
+        loss = tf.losses.mean_squared_error(y, tf.layers.dense(hidden, 1))
+        optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+        optimizer = tf.train.SyncReplicasOptimizer(
+            optimizer, replicas_to_aggregate=len(workers), total_num_replicas=len(workers)
+        )
+        train_op = optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step())
+    hooks = [tf.train.StopAtStepHook(last_step=5), optimizer.make_session_run_hook(is_chief)]
+    with tf.train.MonitoredTrainingSession(master=server.target, is_chief=is_chief, hooks=hooks) as session:
+        while not session.should_stop():
+            session.run(train_op)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+TOLD = ("{ps_hosts}", "{worker_hosts}", "{job_name}", "{task_index}")
+
+
+def test_training_on_one_device(servers: Servers, tmp_path: Path) -> None:
+    new = prove(LOCAL, servers, tmp_path)
+    assert "model.fit(train_input_fn().take(5))" in new
+
+
+def on_cluster(
+    server: ForkServer, program: str, script: Path, folder: Path, shape: str, initial: Path | None
+) -> Recording:
+    folder.mkdir()
+    cluster = ClusterShape.parse(shape)
+    given = None if initial is None else str(initial)
+    plan = plan_for(program, folder, cluster, state_steps=[1, 5], initial=given)
+    outcome = server.run(Launch(program, script, TOLD, cluster, folder, plan))
+    assert outcome.failure is None, outcome.failure
+    return read(folder / "record")
+
+
+def test_synchronous_replicas_on_two_workers(servers: Servers, tmp_path: Path) -> None:
+    """The original as a cluster of two workers and a server, the new program as two mirrored workers."""
+    new, findings = run(SYNCHRONOUS)
+    assert {f.code for f in findings} == {"TFM101"}, findings
+    scripts = {"original": tmp_path / "original.py", "migrated": tmp_path / "migrated.py"}
+    scripts["original"].write_text(SYNCHRONOUS, encoding="utf-8")
+    scripts["migrated"].write_text(new, encoding="utf-8")
+    original = on_cluster(servers[0], "original", scripts["original"], tmp_path / "a", "chief=1,worker=1,ps=1", None)
+    probe = on_cluster(servers[1], "migrated", scripts["migrated"], tmp_path / "b", "chief=1,worker=1", None)
+    pairs = name_map.build(original.variables, probe.variables)
+    assert pairs.complete, pairs
+    initial = tmp_path / "initial.npz"
+    np.savez(initial, **{pairs.to_migrated()[name]: value for name, value in original.initial.items()})
+    migrated = on_cluster(servers[1], "migrated", scripts["migrated"], tmp_path / "c", "chief=1,worker=1", initial)
+
+    assert original.participation == migrated.participation == {"chief:0": 5, "worker:0": 5}
+    for task in original.participation:
+        losses = [[step.loss for step in one.steps if step.task == task] for one in (original, migrated)]
+        np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    for ours, theirs in pairs.pairs:
+        np.testing.assert_allclose(migrated.states[5][theirs], original.states[5][ours], rtol=1e-4, atol=1e-6)

@@ -1,0 +1,172 @@
+"""Programs that train by hand in a MonitoredTrainingSession."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import run
+
+LOCAL = """\
+import tensorflow as tf
+
+
+def train(points, targets, rate):
+    dataset = tf.data.Dataset.from_tensor_slices((points, targets))
+    dataset = dataset.repeat().batch(8)
+    x, y = dataset.make_one_shot_iterator().get_next()
+    units = 4
+    hidden = tf.layers.dense(x, units)  # how wide it is
+    output = tf.layers.dense(hidden, 1)
+    loss = tf.losses.mean_squared_error(y, output)
+    error = tf.reduce_mean(tf.abs(y - output))
+    step = tf.train.get_or_create_global_step()
+    train_op = tf.train.GradientDescentOptimizer(rate).minimize(loss, global_step=step)
+    hooks = [tf.train.StopAtStepHook(last_step=100)]
+    with tf.train.MonitoredTrainingSession(hooks=hooks) as session:
+        while not session.should_stop():
+            _, shown = session.run([train_op, error])
+            print("error", shown)
+    print("trained")
+"""
+
+CLUSTER = """\
+import tensorflow as tf
+
+FLAGS = tf.app.flags.FLAGS
+
+
+def points():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).repeat().batch(1)
+
+
+def main(_):
+    hosts = FLAGS.worker_hosts.split(",")
+    cluster = tf.train.ClusterSpec({"ps": FLAGS.ps_hosts.split(","), "worker": hosts})
+    server = tf.train.Server(cluster, job_name=FLAGS.job_name, task_index=FLAGS.task_index)
+    if FLAGS.job_name == "ps":
+        server.join()
+    is_chief = FLAGS.task_index == 0
+    with tf.device(tf.train.replica_device_setter(cluster=cluster)):
+        x, y = points().make_one_shot_iterator().get_next()
+        loss = tf.losses.mean_squared_error(y, tf.layers.dense(x, 1))
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        train_op = optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step())
+    hooks = [tf.train.StopAtStepHook(last_step=100)]
+    with tf.train.MonitoredTrainingSession(master=server.target, is_chief=is_chief, hooks=hooks) as session:
+        while not session.should_stop():
+            session.run(train_op)
+
+
+if __name__ == "__main__":
+    tf.app.run()
+"""
+
+WRAPPED = """\
+        optimizer = tf.train.SyncReplicasOptimizer(optimizer, replicas_to_aggregate={count})
+        train_op = optimizer"""
+SYNCHRONOUS = CLUSTER.replace("        train_op = optimizer", WRAPPED.format(count="len(hosts)")).replace(
+    "(last_step=100)]", "(last_step=100), optimizer.make_session_run_hook(is_chief)]"
+)
+
+
+def test_the_graph_becomes_a_model_and_the_loop_fit() -> None:
+    text, findings = run(LOCAL)
+    assert [f.code for f in findings if f.severity is not Severity.MIGRATED] == ["TFM763"]
+    ast.parse(text)
+    assert "def train_input_fn():\n        dataset = tf.data.Dataset.from_tensor_slices((points, targets))\n" in text
+    assert "        return dataset.repeat().batch(8)\n" in text
+    # What only the model reads moves there, what the caller gives is read from around it.
+    assert "    def model_fn(x):\n        units = 4\n" in text and "  # how wide it is\n" in text
+    assert "learning_rate=rate" in text and "train_input_fn().take(100)" in text
+    assert text.endswith('    print("trained")\n')
+    for gone in ("session", "error", "hooks", "compat.v1", "global_step"):
+        assert gone not in text, gone
+
+
+def test_a_loop_of_so_many_steps() -> None:
+    program = LOCAL.replace("    hooks = [tf.train.StopAtStepHook(last_step=100)]\n", "").replace("hooks=hooks", "")
+    text, _ = run(program.replace("while not session.should_stop()", "for i in range(7)"))
+    assert "train_input_fn().take(7)" in text
+
+
+def test_a_cluster_becomes_parameter_servers_whose_first_worker_coordinates() -> None:
+    text, findings = run(CLUSTER)
+    assert {f.code for f in findings} == {"TFM101", "TFM706"}
+    ast.parse(text)
+    assert "    strategy = make_strategy(cluster, FLAGS.job_name, FLAGS.task_index)\n" in text
+    assert "tf.distribute.ParameterServerStrategy(resolver)" in text and "steps_per_epoch=100" in text
+    assert "replica_device_setter" not in text and "is_chief" not in text and "server = " not in text
+
+
+def test_synchronous_replicas_become_mirrored_workers() -> None:
+    text, findings = run(SYNCHRONOUS)
+    assert {f.code for f in findings} == {"TFM101"}
+    ast.parse(text)
+    assert "    strategy = make_strategy(cluster, FLAGS.task_index)\n" in text
+    assert "MultiWorkerMirroredStrategy(cluster_resolver=resolver)" in text
+    assert '    if FLAGS.job_name == "ps":\n        return  #' in text
+    assert "SyncReplicas" not in text and "make_session_run_hook" not in text
+
+
+REFUSED = {
+    "fed batches": (LOCAL, "session.run([train_op, error])", "session.run([train_op, error], {x: []})", "TFM761"),
+    "another iterator": (LOCAL, "make_one_shot", "make_initializable", "TFM761"),
+    "one name for a batch": (LOCAL, "x, y = dataset", "x = dataset", "TFM761"),
+    "another end": (LOCAL, 'print("error", shown)', "break", "TFM760"),
+    "a step of its own": (LOCAL, 'print("error", shown)', "session.run(error)", "TFM760"),
+    "what is done between steps": (LOCAL, 'print("error", shown)', "export(shown)", "TFM760"),
+    "what is used later": (LOCAL, 'print("trained")', "return shown", "TFM760"),
+    "a tensor used later": (LOCAL, 'print("trained")', "return error", "TFM760"),
+    "a value that changes": (LOCAL, "    hooks = [", "    rate = 1.0\n    print(rate)\n    hooks = [", "TFM760"),
+    "another condition": (LOCAL, "should_stop()", "should_stop() and points", "TFM760"),
+    "a scaffold": (LOCAL, "hooks=hooks", "hooks=hooks, scaffold=points", "TFM760"),
+    "no name": (LOCAL, " as session:", ":\n        session = None", "TFM760"),
+    "a placement": (CLUSTER, "(cluster=cluster)", "(cluster=cluster, ps_strategy=best)", "TFM762"),
+    "other jobs": (CLUSTER, '"worker": hosts', '"worker": hosts, "master": hosts', "TFM762"),
+    "steps of each worker": (CLUSTER, "while not session.should_stop()", "for i in range(9)", "TFM762"),
+    "no number of steps": (CLUSTER, "tf.train.StopAtStepHook(last_step=100)", "", "TFM762"),
+    "shards of the data": (CLUSTER, "points().make", "points().shard(2, FLAGS.task_index).make", "TFM765"),
+    "data of a worker": (CLUSTER, "[[2.0]]", "[[2.0 * FLAGS.task_index]]", "TFM765"),
+    "a model for each worker": (CLUSTER, "dense(x, 1)", "dense(x, 1 + FLAGS.task_index)", "TFM765"),
+    "backup workers": (SYNCHRONOUS, "len(hosts)", "len(hosts) - 1", "TFM764"),
+    "a number of replicas": (SYNCHRONOUS, "len(hosts)", "2", "TFM764"),
+    "averages": (SYNCHRONOUS, "len(hosts)", "len(hosts), variable_averages=best", "TFM764"),
+}
+
+
+def test_arrays_that_had_the_names_of_the_batch_are_no_part_of_the_model() -> None:
+    program = LOCAL.replace("points, targets, rate", "rate").replace(
+        "    dataset = tf.data.Dataset.from_tensor_slices((points, targets))\n",
+        "    x, y = [[1.0]], [[2.0]]\n    dataset = tf.data.Dataset.from_tensor_slices((x, y))\n",
+    )
+    text, _ = run(program)
+    assert "    def train_input_fn():\n        x, y = [[1.0]], [[2.0]]\n" in text
+    assert "    def model_fn(x):\n        units = 4\n" in text
+
+
+def test_what_follows_the_loop_stays() -> None:
+    text, _ = run(LOCAL.replace('    print("trained")\n', '        print("all")\n    print("trained")\n'))
+    assert text.endswith('.take(100))\n    print("all")\n    print("trained")\n')
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_not_known_is_refused(what: str) -> None:
+    program, before, after, code = REFUSED[what]
+    assert before in program
+    changed = program.replace(before, after)
+    text, findings = run(changed)
+    assert text == changed
+    assert code in [f.code for f in findings if f.severity is Severity.MANUAL], findings
+
+
+def test_a_cluster_is_what_the_program_says() -> None:
+    text, findings = run(CLUSTER, strategy="one-device")
+    assert text == CLUSTER and "TFM762" in [f.code for f in findings]
+
+
+def test_a_session_that_does_not_train_is_nobodys_business() -> None:
+    text = LOCAL.replace("train_op = tf.train.GradientDescentOptimizer(rate).minimize(loss, global_step=step)", "")
+    assert run(text) == (text, [])
