@@ -59,6 +59,7 @@ from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.callbacks import as_callback
 from migrator.rules.generation import GENERATIONS, KERAS_2, Keras
 from migrator.rules.hooks import Hooks, SpecHooks
+from migrator.rules.initializers import shared_initializers
 from migrator.rules.inputs import InputChanges, rewrite_returns
 from migrator.rules.iterators import Unpacked, initializable, without_element
 from migrator.rules.layers import runs_updates
@@ -661,6 +662,7 @@ class _GroupMigration:
                 self._guarded(program.file, partial(self._driver, program, models))
         for path, file in self.group.files.items():
             self._summaries(path, file)
+            self._initializers(path, file)
         self._place_helpers()
         for rewriter in self.rewriters.values():
             rewriter.network = self.plan.visited.keys()
@@ -1167,6 +1169,10 @@ class _GroupMigration:
         self.changes[path].statements.update(found.statements)
         self.problems[path] += found.problems
 
+    def _initializers(self, path: Path, file: ParsedFile) -> None:
+        """Tells of initializers of Keras that several layers share."""
+        self.remarks[path] += shared_initializers(file)
+
     def _named(self, name: str) -> list[cst.Name]:
         return [node for file in self.group.files.values() for node in name_nodes(file.module) if node.value == name]
 
@@ -1625,6 +1631,9 @@ class _MappedMigration(_GroupMigration):
             message = "the summary is left out: Keras writes loss and metrics with a TensorBoard callback"
             self.remarks[where.path].append(Blocked("TFM801", node, message))
         models[program.model_fn] = emitted, function.predicts_dicts
+
+    def _initializers(self, path: Path, file: ParsedFile) -> None:
+        """Those of TensorFlow 1 code stay what they are."""
 
     def _find_partitioners(self, path: Path, file: ParsedFile) -> None:
         """Variables of TensorFlow 1 code are not split."""

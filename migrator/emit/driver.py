@@ -85,10 +85,18 @@ def is_late(program: TrainingProgram, target: Target) -> bool:
         return program.handed.does("predict")
     around = path_to(program.scope, program.place.call)
     return any(
-        isinstance(node, cst.If) and not any(node is other for other in around)
+        (isinstance(node, cst.If) or (isinstance(node, cst.For | cst.While) and _is_fed_in(node, program, use)))
+        and not any(node is other for other in around)
         for use in program.uses
         for node in path_to(program.scope, use.place.call)
     )
+
+
+def _is_fed_in(loop: cst.CSTNode, program: TrainingProgram, use: Use) -> bool:
+    """Whether a loop gives a value to a name that the dataset of a use inside of it is made of."""
+    given = use.arguments.get("input_fn")
+    names = names_behind(program.file, program.scope, given) if given is not None else set()
+    return any(name in names and bool(path_to(loop, bound)) for name, bound in bindings(program.scope))
 
 
 def may_be_late(program: TrainingProgram, target: Target) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -246,7 +246,7 @@ class MappedRewriter(FileRewriter):
         if written is not None:
             return written
         if name in self.safe:
-            new = self.safe[name](self._site(name, original, updated))
+            new = _of_graphs(self.safe[name](self._site(name, original, updated)), self.code)
             if any(made in self.code(new) for made in ("tf.keras.layers.", "tf.lookup.")):
                 raise Blocked("TFM151", original, f"`{name}` would make a Keras layer or a table anew at every call")
             return new
@@ -460,6 +460,23 @@ class MappedRewriter(FileRewriter):
         if self._inside and isinstance(body, cst.IndentedBlock) and not body.body and updated_node.orelse is None:
             return cst.RemoveFromParent()
         return updated_node
+
+
+#: Initializers whose every call draws other numbers, as those of TensorFlow 1; one of Keras gives all variables of a
+#: shape the same (seen in tf_keras 2.21: two calls of one `GlorotUniform()`).
+_INITIALIZERS = {
+    "tf.keras.initializers.GlorotUniform": "tf.compat.v1.glorot_uniform_initializer",
+    "tf.keras.initializers.GlorotNormal": "tf.compat.v1.glorot_normal_initializer",
+    "tf.keras.initializers.VarianceScaling": "tf.compat.v1.variance_scaling_initializer",
+}
+
+
+def _of_graphs(node: cst.BaseExpression, code: Callable[[cst.CSTNode], str]) -> cst.BaseExpression:
+    """An initializer in its form for TensorFlow 1 code, which shares it between variables; anything else as it is."""
+    found = _INITIALIZERS.get(code(node.func)) if isinstance(node, cst.Call) else None
+    if found is None or not isinstance(node, cst.Call):
+        return node
+    return node.with_changes(func=cst.parse_expression(found))
 
 
 def _comments(node: cst.If) -> list[cst.EmptyLine]:

@@ -722,6 +722,11 @@ class _Reads(cst.CSTVisitor):
     def on_visit(self, node: cst.CSTNode) -> bool:
         return id(node) not in self.dropped and super().on_visit(node)
 
+    def visit_CompFor(self, node: cst.CompFor) -> bool:
+        for part in (node.iter, *node.ifs, *([node.inner_for_in] if node.inner_for_in is not None else [])):
+            part.visit(self)  # what a comprehension names is no read
+        return False
+
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         node.value.visit(self)
         return False

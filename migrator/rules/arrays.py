@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -47,8 +47,9 @@ identical, and there is no finding.
         Severity.MANUAL,
         """
 `numpy_input_fn` and `pandas_input_fn` keep the arrays that they are given. The new input function reads their names
-when it is called, so each of these names must have one value in its function (or module). Give the arrays of each
-input function names of their own.
+when it is called. Where one of them has several values, and the line is `name = numpy_input_fn(...)`, a parameter with
+a default keeps the arrays of that line: `def name(arrays={"x": x}):`. What is refused is such a call elsewhere, or one
+whose other arguments change. Give the arrays of each input function names of their own.
 """,
     ),
 )
@@ -95,13 +96,17 @@ CALLS: dict[str, CallRule] = dict.fromkeys((*_NUMPY, *_PANDAS), _dataset)
 
 @dataclass(frozen=True)
 class ArrayInput:
-    """A call that makes an input function of arrays; `line` where it is `name = call`, and what follows it there."""
+    """A call that makes an input function of arrays; `line` where it is `name = call`, and what follows it there.
+
+    `keeps` says that names of the arrays have several values, so that the function must keep those of its line.
+    """
 
     call: cst.Call
     line: cst.SimpleStatementLine | None
     name: str
     airy: bool
     at_top: bool
+    keeps: bool = False
 
 
 def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], list[Blocked]]:
@@ -109,6 +114,7 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
     finder = _Finder(file)
     file.module.visit(finder)
     problems, remarks = [], []
+    every = []
     for found, scope in finder.found:
         given = {a.keyword.value if a.keyword else i: a.value for i, a in enumerate(found.call.args)}
         shuffle = given.get("shuffle", given.get(4))
@@ -120,14 +126,21 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
             if scope is not file.module or binding.is_global:
                 places.setdefault(binding.name, []).append(binding.node)
         loop = any(found.call in _inside(outer) for outer in _loops(scope))
-        for name in sorted(names_in(found.call)):
-            nodes = places.get(name, [])
-            # What has its last value when the function is made keeps it, unless a loop comes round again.
-            if len(nodes) > 1 and (loop or any(file.position(n) > file.position(found.call) for n in nodes)):
-                message = f"`{name}` has more than one value in this scope: the input function would read the last"
-                problems.append(Blocked("TFM613", found.call, message))
-                break
-    return [found for found, _ in finder.found], problems, remarks
+        arrays = [given.get("x", given.get(0)), given.get("y", given.get(1))]
+        others = {name for value in given.values() if value not in arrays for name in names_in(value)}
+        # What has its last value when the function is made keeps it, unless a loop comes round again.
+        changing = [
+            name
+            for name in sorted(names_in(found.call))
+            if len(places.get(name, ())) > 1
+            and (loop or any(file.position(n) > file.position(found.call) for n in places[name]))
+        ]
+        wrong = [name for name in changing if found.line is None or name in others]
+        if wrong:
+            message = f"`{wrong[0]}` has more than one value in this scope: the input function would read the last"
+            problems.append(Blocked("TFM613", found.call, message))
+        every.append(replace(found, keeps=bool(changing)))
+    return every, problems, remarks
 
 
 class _Nodes(cst.CSTVisitor):
@@ -160,21 +173,34 @@ def _inside(node: cst.CSTNode) -> set[cst.CSTNode]:
 def as_function(found: ArrayInput, body: cst.BaseExpression, module: cst.Module, width: int = WIDTH) -> cst.FunctionDef:
     """`def name(): return dataset`, over two lines where one is too long."""
     indent = module.default_indent
+    parameters = ""
+    if found.keeps and isinstance(body, cst.Call):
+        slices = _innermost(body)
+        parameters = f"arrays={module.code_for_node(slices.args[0].value)}"
+        kept = slices.with_changes(args=[cst.Arg(cst.Name("arrays"))])
+        replaced = body.deep_replace(slices, kept)
+        assert isinstance(replaced, cst.Call)
+        body = replaced
     text = module.code_for_node(body)
     lines = [f"return {text}"]
     if len(indent) + len(lines[0]) > width and isinstance(body, cst.Call):
-        head = body
-        while isinstance(head.func, cst.Attribute) and isinstance(head.func.value, cst.Call):
-            head = head.func.value
+        head = _innermost(body)
         first = module.code_for_node(head)
         lines = [f"dataset = {first}", f"return dataset{text[len(first) :]}"]
-    source = f"def {found.name}():\n" + "".join(f"{indent}{line}\n" for line in lines)
+    source = f"def {found.name}({parameters}):\n" + "".join(f"{indent}{line}\n" for line in lines)
     function = cst.parse_module(source, config=module.config_for_parsing).body[0]
     assert isinstance(function, cst.FunctionDef) and isinstance(function.body, cst.IndentedBlock)
     blank = [cst.EmptyLine(indent=False)] * (2 if found.at_top else 1)
     leading = [] if found.line is not None and found.line.leading_lines else blank
     footer = [] if found.airy else blank
     return function.with_changes(leading_lines=leading, body=function.body.with_changes(footer=footer))
+
+
+def _innermost(node: cst.Call) -> cst.Call:
+    """The first call of a chain of methods."""
+    while isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Call):
+        node = node.func.value
+    return node
 
 
 class _Finder(cst.CSTVisitor):

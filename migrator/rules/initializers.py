@@ -6,7 +6,8 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.program.calls import is_false, is_true, string
-from migrator.program.parsed import Blocked
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.scopes import path_to
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
 
@@ -35,6 +36,17 @@ with one seed; `tf-migrate verify` therefore carries the initial values over.
                 'tf.keras.initializers.VarianceScaling(scale=2.0, mode="fan_avg", distribution="truncated_normal")',
             ),
         ),
+    ),
+    Rule(
+        "TFM258",
+        "one initializer for several layers",
+        Severity.REVIEW,
+        """
+An initializer of TensorFlow 1 draws new numbers for every variable. One object of Keras 2 without a seed draws the same
+numbers for all variables of a shape, and warns when the program runs ("unseeded and being called multiple times").
+Layers of one shape that share it begin with equal weights; `tf-migrate verify` does not see that, as it carries the
+initial values over. Give each layer an initializer of its own where that matters.
+""",
     ),
 )
 
@@ -109,3 +121,48 @@ REFERENCES = {
     for name in CALLS
     if not name.startswith("tf.contrib.")
 }
+
+
+_RANDOM = ("random_uniform", "random_normal", "truncated_normal", "variance_scaling", "glorot_uniform", "glorot_normal")
+
+
+def shared_initializers(file: ParsedFile) -> list[Blocked]:
+    """Remarks (TFM258) on random initializers without a seed that have a name which is used several times."""
+    finder = _Named(file)
+    if "nitializer" in file.text:
+        file.module.visit(finder)
+    return finder.found
+
+
+class _Named(cst.CSTVisitor):
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: list[Blocked] = []
+        self._functions: list[cst.FunctionDef] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._functions.append(node)
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._functions.pop()
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        target, value = node.targets[0].target, node.value
+        if not isinstance(target, cst.Name) or not isinstance(value, cst.Call) or not self._is_random(value):
+            return
+        scope = self._functions[-1] if self._functions else self.file.module
+        uses = [n for n in name_nodes(scope) if n.value == target.value and n is not target]
+        uses = [n for n in uses if self.file.position(n) > self.file.position(target)]
+        loops = [n for n in path_to(scope, uses[0]) if isinstance(n, cst.For | cst.While)] if uses else []
+        if len(uses) > 1 or any(not path_to(loop, node) for loop in loops):
+            message = (
+                f"layers of one shape that share `{target.value}` begin with equal weights, unlike in TensorFlow 1"
+            )
+            self.found.append(Blocked("TFM258", value, message))
+
+    def _is_random(self, call: cst.Call) -> bool:
+        name = self.file.imports.tensorflow(call.func) or ""
+        if name not in CALLS or any(arg.keyword is not None and arg.keyword.value == "seed" for arg in call.args):
+            return False
+        return name.startswith("tf.contrib.") or name.rpartition(".")[2].removesuffix("_initializer") in _RANDOM

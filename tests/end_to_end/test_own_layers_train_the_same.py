@@ -353,3 +353,64 @@ def test_a_class_derived_from_estimator_that_keeps_its_optimizer(servers: Server
     new = prove_project({"train.py": _DERIVED}, "train.py", servers, tmp_path, style="mapped")["train.py"]
     assert "model.compile(optimizer=self.optimizer)" in new
     assert 'tf.compat.v1.add_to_collection("words seen", words)' in new
+
+
+# A recurrent network that is asked in a loop, each time with the state of the time before.
+_ASKED = """\
+import numpy as np
+import tensorflow as tf
+
+
+def input_fn():
+    words = np.random.RandomState(2).randint(1, 9, size=(20, 6))
+    return tf.data.Dataset.from_tensor_slices({"words": words, "length": words[:, 0] % 3 + 4}).batch(4)
+
+
+def model_fn(features, labels, mode):
+    words = features["words"]
+    with tf.variable_scope("main", initializer=tf.glorot_uniform_initializer()):
+        table = tf.get_variable("table", [9, 4], dtype=tf.float32)
+        cells = [tf.nn.rnn_cell.GRUCell(3) for _ in range(2)]
+        cell = tf.nn.rnn_cell.MultiRNNCell(cells, state_is_tuple=False)
+        net = tf.nn.embedding_lookup(table, words)
+        if mode == tf.estimator.ModeKeys.PREDICT:
+            net, state = tf.nn.dynamic_rnn(cell, net, initial_state=features["state"], scope="rnn")
+        else:
+            net, state = tf.nn.dynamic_rnn(cell, net, sequence_length=features["length"], dtype=tf.float32, scope="rnn")
+        logits = tf.layers.dense(net, 9, name="logits")
+        if mode == tf.estimator.ModeKeys.PREDICT:
+            predictions = {"state": features["state"] + 1.0, "real": tf.convert_to_tensor(state)}
+            return tf.estimator.EstimatorSpec(mode, predictions=predictions)
+        weights = tf.sign(tf.abs(tf.cast(words[:, 1:], tf.float32)))
+        loss = tf.losses.sparse_softmax_cross_entropy(words[:, 1:], logits[:, :-1], weights=weights)
+        variables = tf.trainable_variables()
+        gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 0.5)
+        rate = tf.train.exponential_decay(0.5, tf.train.get_global_step(), 2, 0.9)
+        optimizer = tf.train.GradientDescentOptimizer(rate)
+        train_op = optimizer.apply_gradients(zip(gradients, variables), global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def train():
+    estimator = tf.estimator.Estimator(model_fn, "model")
+    estimator.train(input_fn, steps=5)
+
+
+def ask():
+    estimator = tf.estimator.Estimator(model_fn, "model")
+    state = np.zeros((1, 6), np.float32)
+    for time in range(3):
+        asked = tf.estimator.inputs.numpy_input_fn({"words": np.ones((1, 1), np.int64), "state": state}, shuffle=False)
+        answer = next(estimator.predict(asked))
+        state = np.expand_dims(answer["state"], 0)
+        assert state[0, 0] == time + 1 and answer["real"].shape == (6,), answer
+
+
+train()
+ask()
+"""
+
+
+def test_predictions_in_a_loop_are_fed_what_came_before(servers: Servers, tmp_path: Path) -> None:
+    new = prove_project({"train.py": _ASKED}, "train.py", servers, tmp_path, style="mapped")["train.py"]
+    assert '.make_variables(asked(), "infer")' in new

@@ -188,3 +188,51 @@ def test_collections_of_tensorflow_are_refused(call: str) -> None:
     new, findings = run(text, style="mapped")
     assert new == text
     assert "TFM151" in manual(findings)
+
+
+@pytest.mark.parametrize(
+    ("network", "told"),
+    [
+        ("start = tf.glorot_uniform_initializer()\nnet = layer(net, start)\nnet = layer(net, start)", True),
+        ("start = tf.contrib.layers.xavier_initializer()\nfor _ in (1, 2):\n    net = layer(net, start)", True),
+        ("start = tf.glorot_uniform_initializer()\nnet = layer(net, start)", False),
+        ("start = tf.glorot_uniform_initializer(seed=1)\nnet = layer(net, start)\nnet = layer(net, start)", False),
+        ("start = tf.zeros_initializer()\nnet = layer(net, start)\nnet = layer(net, start)", False),
+        ("for _ in (1, 2):\n    start = tf.glorot_uniform_initializer()\n    net = layer(net, start)", False),
+    ],
+)
+def test_an_initializer_of_several_layers(network: str, told: bool) -> None:
+    network = network.replace("layer(net, start)", "tf.layers.dense(net, 3, kernel_initializer=start)")
+    new, findings = run(program(network))
+    assert "TFM258" in {f.code for f in findings} if told else "TFM258" not in {f.code for f in findings}
+    assert new.count("kernel_initializer=start") or new.count("GlorotUniform") or new.count("Zeros")
+
+
+def test_initializers_of_tensorflow_1_code_draw_anew() -> None:
+    network = (
+        "with tf.variable_scope('a', initializer=tf.contrib.layers.xavier_initializer(seed=2)):\n"
+        "    w = tf.get_variable('w', [1, 1], initializer=tf.contrib.layers.variance_scaling_initializer())\n"
+        "net = net * w"
+    )
+    new, findings = run(program(network), style="mapped")
+    assert not manual(findings) and "TFM258" not in {f.code for f in findings}
+    assert "initializer=tf.compat.v1.glorot_uniform_initializer(seed=2)" in new
+    assert 'tf.compat.v1.variance_scaling_initializer(scale=2.0, mode="fan_in", distribution="truncated_normal")' in new
+
+
+LOOP = """\
+state = 1.0
+estimator.train(input_fn, steps=5)
+for _ in range(3):
+    ask = tf.estimator.inputs.numpy_input_fn({"x": [[state]]}, shuffle=False)
+    state = next(estimator.predict(ask))["y"]"""
+
+
+def test_predictions_in_a_loop_keep_the_arrays_of_their_round() -> None:
+    text = program(driver=LOOP, spec=", predictions={'y': logits}")
+    new, findings = run(text, style="mapped")
+    assert not manual(findings), findings
+    lines = new.splitlines()
+    at = lines.index('    def ask(arrays={"x": [[state]]}):')
+    assert lines[at + 1] == "        return tf.data.Dataset.from_tensor_slices(arrays).batch(128)"
+    assert lines[at + 3] == '    model.make_variables(ask(), "infer")'
