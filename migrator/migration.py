@@ -68,7 +68,7 @@ from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
 from migrator.rules.wrapped import check_not_wrapped
-from migrator.targets.choosing import choose, divides_batches, for_own_loop
+from migrator.targets.choosing import choose, for_own_loop
 from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TARGETS, TPU
 from migrator.targets.target import Loop, Target
 
@@ -960,7 +960,7 @@ class _GroupMigration:
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
             self.plan.add(self.project, scope, function.body.names, calls)
             check_layer_names(self.project, scope, calls)
-            replicas = any(self._strategy(p).in_step and not divides_batches(p, self.loop) for p in sharing)
+            replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
@@ -1001,7 +1001,7 @@ class _GroupMigration:
             per_replica=strategy.in_step
             and not strategy.parameter_servers
             and not self.keras.clips_per_replica
-            and not divides_batches(program, self.loop),
+            and not self.loop.own,  # its replicas divide the batches of one device
             of_examples=self.loop.own,
         )
 

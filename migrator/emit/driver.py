@@ -33,7 +33,7 @@ from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import custom, setup
-from migrator.targets.choosing import divides_batches, strategy_arguments
+from migrator.targets.choosing import strategy_arguments
 from migrator.targets.plan import TrainingPlan, as_argument, primary, restore
 from migrator.targets.registry import LOOPS, TPU
 from migrator.targets.target import Loop, Target
@@ -232,15 +232,13 @@ class _Emitter:
         trains = program.train_and_evaluate is not None or uses_of(program, "train") or uses_of(program, "evaluate")
         self.loop = loop if trains else LOOPS["fit"]
         if self.loop.own:
-            if target.replicas and divides_batches(program, loop):
+            if target.replicas:
                 message = "the replicas divide each batch of the input function: a step is what it was on one device"
                 self.remarks.append(Blocked("TFM736", program.place.call, message))
-            divided, saves = divides_batches(program, loop), program.model_dir is not None
+            saves = program.model_dir is not None
 
             def build(name: str) -> str:
-                return custom.training_loop(
-                    name, self.indent, of_class=loss_of_class, divided=divided, saves=saves, measures=measures
-                )
+                return custom.training_loop(name, self.indent, of_class=loss_of_class, saves=saves, measures=measures)
 
             self._helper("TrainingLoop", build)
             self.names["loop"] = self._free("loop")

@@ -26,8 +26,7 @@ An Estimator without a `train_distribute` trained on one device. On the replicas
 divides each batch of the input function between them, so that a step computes what it did on one device: measured with
 2 and 4 replicas, losses agree to 2e-6. Batch normalization is the exception: each replica takes the mean of its own
 examples, of which a last batch that is smaller may leave it none. Make the batches as many times larger as there are
-replicas to use these fully, and see to the learning rate. Where the RunConfig has a MirroredStrategy, each replica
-draws whole batches, as under the Estimator.
+replicas to use these fully, and see to the learning rate.
 """,
     ),
     Rule(
@@ -36,7 +35,8 @@ draws whole batches, as under the Estimator.
         Severity.MANUAL,
         """
 Loops of the program's own are written for one device and for `--strategy mirrored`. Workers in several processes and
-parameter servers train by `Model.fit`: leave `--loop custom` out.
+parameter servers train by `Model.fit`, and so do programs whose RunConfig has a MirroredStrategy, where each replica
+draws whole batches: leave `--loop custom` out.
 """,
     ),
 )

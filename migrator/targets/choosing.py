@@ -13,7 +13,7 @@ from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
 from migrator.targets import between_graph
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
-from migrator.targets.target import Loop, Target
+from migrator.targets.target import Target
 
 # What the classes are given, by the words of the targets; of the rest, nothing has a counterpart yet.
 _ARGUMENTS = {"mirrored": ("devices",), "central-storage": ("compute_devices", "parameter_device")}
@@ -65,14 +65,11 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped:
     if target is not ONE_DEVICE and target.word != "mirrored":
         message = f"under the {target.word} strategy no loop of the program's own is written yet: `--loop fit`"
         raise Blocked("TFM737", place, message)
+    distribute = program.config.get("train_distribute")
+    if distribute is not None and target is not ONE_DEVICE:
+        message = "each replica of this Estimator draws whole batches, for which no loop is written yet: `--loop fit`"
+        raise Blocked("TFM737", distribute, message)
     return target
-
-
-def divides_batches(program: TrainingProgram, loop: Loop) -> bool:
-    """Whether replicas divide the batches of the input function: in a loop of its own, where the RunConfig does not say
-    that each replica draws whole ones.
-    """
-    return loop.own and program.config.get("train_distribute") is None
 
 
 def _of_cluster(program: TrainingProgram, cluster: Cluster, asked: Target) -> Target:

@@ -31,12 +31,6 @@ _RESTORE = """
                 self.checkpoints.restore_or_initialize()"""
 _SAVE = """
         self.checkpoints.save(self.model.optimizer.iterations.numpy())"""
-_DIVIDED = '''
-        """Returns an iterator over the batches of a dataset, each divided between the replicas."""
-        return iter(self.strategy.experimental_distribute_dataset(dataset))'''
-_WHOLE = '''
-        """Returns an iterator over the batches of a dataset, of which each replica gets whole ones."""
-        return iter(self.strategy.distribute_datasets_from_function(lambda context: dataset))'''
 
 _CLASS = '''\
 class {name}:
@@ -48,7 +42,9 @@ class {name}:
         with self.strategy.scope():
             self.mean_loss = tf.keras.metrics.Mean(name="loss"){restore}
 
-    def batches(self, dataset):{batches}
+    def batches(self, dataset):
+        """Returns an iterator over the batches of a dataset, each divided between the replicas."""
+        return iter(self.strategy.experimental_distribute_dataset(dataset))
 
     def loss(self, labels, predictions):
         """Returns a replica's share of the mean over the examples of all replicas, regularization included."""{labels}
@@ -100,18 +96,17 @@ class {name}:
 '''
 
 
-def training_loop(name: str, indent: str, *, of_class: bool, divided: bool, saves: bool, measures: bool) -> str:
+def training_loop(name: str, indent: str, *, of_class: bool, saves: bool, measures: bool) -> str:
     """The class beside the program, as source text.
 
-    `of_class`: the model's loss is one of Keras' classes, else a function of the program's own. `divided`: each batch
-    is one of all replicas, else of one. `saves`: the program has a model_dir, `measures`: it has metrics.
+    `of_class`: the model's loss is one of Keras' classes, else a function of the program's own. `saves`: the program
+    has a model_dir, `measures`: it has metrics.
     """
     text = _CLASS.format(
         name=name,
         model_dir=", model_dir" if saves else "",
         restore=_RESTORE if saves else "",
         save=_SAVE if saves else "",
-        batches=_DIVIDED if divided else _WHOLE,
         labels=_OF_CLASS if of_class else _OF_FUNCTION,
         update="\n        self.model.compiled_metrics.update_state(labels, predictions)" if measures else "",
         reset="\n        self.model.reset_metrics()" if measures else "",
