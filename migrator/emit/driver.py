@@ -444,6 +444,21 @@ class _Emitter:
             place = problem.node if file is self.file else node
             raise Blocked(problem.code, place, problem.message) from problem
 
+    def _latest(self, node: cst.Name, functions: Sequence[cst.FunctionDef]) -> cst.FunctionDef | None:
+        """The function that a name means where a script gives it to one after the other, as notebooks do."""
+        scope = self.program.scope
+        if not isinstance(scope, cst.Module) or any(f not in scope.body for f in functions):
+            return None
+        around = [n for n in path_to(scope, node) if isinstance(n, cst.FunctionDef | cst.ClassDef)]
+        before = [f for f in functions if self.file.position(f) < self.file.position(node)]
+        if around or not before:
+            return None
+        made = self.file.position(self.program.place.call)
+        latest = max(before, key=self.file.position)
+        # The model is made where the Estimator was, of the data of the first call: it must be the same function there.
+        between = [f for f in before if f is not latest and self.file.position(f) > made]
+        return None if between else latest
+
     def _callee(
         self, node: cst.BaseExpression, depth: int = 0
     ) -> tuple[cst.FunctionDef | cst.Lambda, int, set[str]] | None:
@@ -469,6 +484,9 @@ class _Emitter:
             functions = [n for n in bound if isinstance(n, cst.FunctionDef)]
             if len(bound) == 1 and functions:
                 return functions[0], 0, set()
+            latest = self._latest(node, functions) if len(functions) == len(bound) else None
+            if latest is not None:
+                return latest, 0, set()
             if functions:
                 raise Blocked("TFM602", node, f"`{node.value}` is more than one function")
             if len(bound) == 1:

@@ -126,6 +126,7 @@ class Calls:
         self.project = project
         self.mentioning = mentioning
         self.parents = parents
+        self.beside: list[tuple[ParsedFile, cst.BaseExpression]] = []  # what else comes out of these
 
     def of(self, file: ParsedFile, function: cst.FunctionDef) -> list[tuple[ParsedFile, cst.BaseExpression]]:
         """The calls of a function (for a property: where it is read).
@@ -145,8 +146,8 @@ class Calls:
         if file.functions.get(name) is function:
             found = []
             for other in self.mentioning([name]):
-                nodes = _meaning(self.project, self.parents, other, function, name)
-                found += [self._called(other, node, False) for node in nodes]
+                for node in _meaning(self.project, self.parents, other, function, name):
+                    found += self._through_parameter(other, node) or [self._called(other, node, False)]
             return found
         outer = next((n for n in self.parents.above(file, function) if isinstance(n, cst.FunctionDef)), file.module)
         return [
@@ -166,6 +167,40 @@ class Calls:
                     around = self.parents(other, parent)
                     if isinstance(around, cst.ClassDef):
                         raise Blocked(CODE, around, f"`{around.name.value}` is derived from `{name}`")
+        return found
+
+    def _through_parameter(
+        self, file: ParsedFile, node: cst.BaseExpression
+    ) -> list[tuple[ParsedFile, cst.BaseExpression]]:
+        """The calls of a function that is given to another one, which does nothing but call it; none where that is not
+        sure. What other functions, given in its place, return is `beside`.
+        """
+        arg = self.parents(file, node)
+        call = self.parents(file, arg) if isinstance(arg, cst.Arg) and not arg.star else None
+        target = self.project.function(file, call.func) if isinstance(call, cst.Call) else None
+        if target is None or not isinstance(arg, cst.Arg) or not isinstance(call, cst.Call):
+            return []
+        where, function = target
+        names = parameters_of(function)
+        index = next(i for i, a in enumerate(call.args) if a is arg)
+        name = arg.keyword.value if arg.keyword is not None else names[index] if index < len(names) else ""
+        bound = [by for one, by in bindings(function) if one == name]
+        reads = [n for n in mentions_of(function, name) if not any(n is p.name for p in function.params.params)]
+        if len(bound) != 1 or not isinstance(bound[0], cst.Param) or not reads:
+            return []
+        found: list[tuple[ParsedFile, cst.BaseExpression]] = []
+        for read in reads:
+            parent = self.parents(where, read)
+            if not isinstance(parent, cst.Call) or parent.func is not read:
+                return []
+            found.append((where, parent))
+        for other_file, other in self.of(where, function):
+            given = self.argument(where, function, other, name) if isinstance(other, cst.Call) else None
+            maker = None if given is None else self.project.function(other_file, given)
+            if maker is None:
+                return []
+            values = [r.value for r in returns_in(maker[1].body) if r.value is not None]
+            self.beside += [(maker[0], value) for value in values]
         return found
 
     def _called(
@@ -416,6 +451,7 @@ class _Follower:
             raise
         except Blocked as problem:
             raise self.lost(self._file_of(problem.node, file), problem.node or statement, problem.message) from problem
+        self.flow.assumed += self.calls.beside if not layers else []
         for where, call in calls:
             self.follow(where, call, layers)
 

@@ -233,16 +233,37 @@ class _HandedReader:
 
     def _check_export(self, export: HeldUse, flow: Flow) -> None:
         """An export needs the model, which is made in a training or an evaluation: one must have run before."""
-        around = [n for n in self.parents.above(export.file, export.call) if isinstance(n, _BLOCKS)]
-        for use in flow.uses:
-            if use.method not in (*_METHODS, "train_and_evaluate") or use.scope is not export.scope:
-                continue
-            before = export.file.position(use.call) < export.file.position(export.call)
-            blocks = [n for n in self.parents.above(use.file, use.call) if isinstance(n, _BLOCKS)]
-            if before and all(any(n is other for other in around) for n in blocks) and use.method != "predict":
-                return
-        message = "the model is made for the data of a training or evaluation: do one before this, in the same block"
-        raise InFile(export.file, "TFM142", export.call, message)
+        places = [(export.file, export.scope, export.call)]
+        if export.function is not None and not any(u.scope is export.scope for u in flow.uses if u is not export):
+            calls = Calls(self.project, self.mentioning, self.parents)
+            try:
+                found = calls.of(export.file, export.function)
+            except Blocked:
+                found = []
+            around = [(file, self.parents.function(file, call) or file.module, call) for file, call in found]
+            places = [(f, s, c) for f, s, c in around if isinstance(c, cst.Call)] or places
+        looped = False
+        for file, scope, call in places:
+            ways = [self._is_before(use, file, scope, call) for use in flow.uses]
+            if not any(way is not None for way in ways):
+                message = "the model is made for the data of a training or evaluation: do one before this, in the same"
+                raise InFile(export.file, "TFM142", export.call, f"{message} block")
+            looped |= not any(way is False for way in ways)
+        if looped:
+            message = "the export needs the model, which the training makes: where that never comes to run, it fails"
+            self.remarks.append((export.file, Blocked("TFM117", export.call, message)))
+
+    def _is_before(self, use: HeldUse, file: ParsedFile, scope: cst.CSTNode, call: cst.Call) -> bool | None:
+        """Whether something that makes the model comes before a call only in a loop; None where it may not come."""
+        makes = use.method in (*_METHODS, "train_and_evaluate") and use.method != "predict"
+        if not makes or use.scope is not scope or not file.position(use.call) < file.position(call):
+            return None
+        around = [n for n in self.parents.above(file, call) if isinstance(n, _BLOCKS)]
+        own = [n for n in self.parents.above(use.file, use.call) if isinstance(n, _BLOCKS)]
+        more = [n for n in own if not any(n is other for other in around)]
+        if not all(isinstance(n, cst.For | cst.While | cst.Try) for n in more):
+            return None
+        return bool(more)
 
     def _check_made(self, reader: ProgramReader, made: Sequence[cst.Call], until: cst.Call) -> None:
         """The arguments of a RunConfig or spec are evaluated later than they were: their names must stay the same."""

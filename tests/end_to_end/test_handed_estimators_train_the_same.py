@@ -210,7 +210,42 @@ for regressor in regressors:
 """
 }
 
-PROGRAMS = {"a runner": RUNNER, "a chosen model": CHOSEN, "a derived class": DERIVED}
+# A function that makes it is given to the loop of another module.
+GIVEN = {
+    "data.py": DATA,
+    "loop.py": """\
+def run_loop(build_fn, data, rounds):
+    estimator = build_fn(units=4)
+    for _ in range(rounds):
+        estimator.train(data.train_data, steps=1)
+    return estimator.evaluate(data.eval_data)
+""",
+    "train.py": """\
+import tensorflow as tf
+
+import loop
+from data import Numbers
+
+
+def model_fn(features, labels, mode, params):
+    net = tf.layers.dense(features, params["units"], tf.nn.tanh)
+    logits = tf.layers.dense(net, 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=optimizer.minimize(loss, global_step=tf.train.get_global_step()))
+
+
+def build_estimator(units):
+    config = tf.estimator.RunConfig().replace(session_config=tf.ConfigProto(device_count={"GPU": 0}))
+    return tf.estimator.Estimator(model_fn, params={"units": units}, config=config)
+
+
+print(loop.run_loop(build_fn=build_estimator, data=Numbers(8), rounds=5))
+""",
+}
+
+PROGRAMS = {"a function that is given": GIVEN, "a runner": RUNNER, "a chosen model": CHOSEN, "a derived class": DERIVED}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

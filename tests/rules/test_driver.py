@@ -367,3 +367,26 @@ def test_an_estimator_given_away_to_train(name: str) -> None:
 def test_a_program_without_data_is_blocked() -> None:
     text = program(driver="estimator.export_savedmodel('x', f)", spec=", predictions={'out': logits}")
     assert manual(run(text)[1]) == ["TFM103", "TFM142"]
+
+
+REDEFINED = """\
+estimator.train(lambda: read(2), steps=3)
+
+
+def read(size, repeat=False):
+    return input_fn().batch(size)
+
+
+estimator.evaluate(lambda: read(3, True))
+"""
+
+
+def test_a_script_that_gives_a_name_to_one_function_after_the_other() -> None:
+    first = "def read(size):\n    return input_fn()\n\n\n"
+    text = program(driver=REDEFINED).replace("def model_fn", first + "def model_fn")
+    new, findings = run(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert 'model = model_fn(make_inputs(read(2)), {"rate": 0.1})' in new
+    assert new.index("model.fit(read(2).take(3))") < new.index("def read(size, repeat") < new.index("read(3, True)")
+    between = text.replace("estimator.train(", first + "estimator.train(")
+    assert [f.code for f in run(between)[1] if f.severity is Severity.MANUAL] == ["TFM602"]

@@ -255,3 +255,33 @@ def test_derived_classes_that_are_refused(name: str) -> None:
     new, findings = run(text)
     assert new == text
     assert code in [c for c, _ in manual(findings)], findings
+
+
+LOOP = """\
+def run(make, n):
+    estimator = make()
+    for _ in range(n):
+        estimator.train(input_fn, steps=3)
+    if n:
+        export(estimator)
+
+
+def export(one):
+    one.export_savedmodel("out", serving)
+
+
+"""
+
+
+def test_a_function_that_makes_it_is_given_to_another() -> None:
+    text = exported(LOOP + "run(make=build, n=2)\n").replace("estimator = build()\n", "")
+    new, findings = run(text)
+    assert not manual(findings), findings
+    assert sorted(f.code for f in findings if f.code in ("TFM117", "TFM180")) == ["TFM117", "TFM180"]
+    assert "    estimator = make()\n" in new and "run(make=build, n=2)" in new and "return Trainer(" in new
+    kept = text.replace("    estimator = make()", "    keep(make)\n    estimator = make()")
+    assert "TFM103" in [code for code, _ in manual(run(kept)[1])]
+    other = text.replace("run(make=build, n=2)", "def other():\n    return 3\n\n\nrun(build, 2)\nrun(other, 2)")
+    assert "TFM103" in [code for code, _ in manual(run(other)[1])]
+    unknown = text.replace("run(make=build, n=2)", "run(build, 2)\nrun(lambda: None, 2)")
+    assert "TFM103" in [code for code, _ in manual(run(unknown)[1])]
