@@ -82,8 +82,11 @@ class Apart:
         if done is None:
             return None
         texts, findings = done
+        changed = {path for program in good for path in files[id(program)]}
         for found in bad.values():
             for path, lines in found.items():
+                if path in changed:  # what blocks a program there is told in its own file
+                    continue
                 if path in innocent:
                     lines = [line for line in lines if line.code == "TFM114"]
                 known = findings.setdefault(path, [])

@@ -57,6 +57,7 @@ from migrator.program.variable_order import check_order
 from migrator.rules import flags, hparams, keras3
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.callbacks import as_callback
+from migrator.rules.early_stopping import STOP_AT_STEP
 from migrator.rules.generation import GENERATIONS, KERAS_2, Keras
 from migrator.rules.hooks import Hooks, SpecHooks
 from migrator.rules.initializers import shared_initializers
@@ -1293,6 +1294,9 @@ class _GroupMigration:
             return  # the same lines drive another model_fn too
         self.drivers.append(program)
         if program.handed is not None:
+            if emitted.counts_by_condition:
+                message = "the global step is counted by a condition, and the Estimator is handed around: drive it here"
+                raise Blocked("TFM422", program.place.call, message)
             if emitted.hooks.stop is not None:
                 message = "a StopAtStepHook in the model_fn of an Estimator that is handed around: give it to `train`"
                 raise Blocked("TFM110", emitted.hooks.stop[1], message)
@@ -1319,6 +1323,7 @@ class _GroupMigration:
             self.loop,
             emitted.loss_of_class,
             emitted.measures,
+            self._stopper(program) if emitted.counts_by_condition else "",
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -1343,6 +1348,15 @@ class _GroupMigration:
                 )
             )
         self.strategies.append(strategy)
+
+    def _stopper(self, program: TrainingProgram) -> str:
+        """The callback that ends a training of which not every batch counts as a step."""
+        if self.loop.own:
+            message = "the global step is counted by a condition, which `--loop custom` does not know: leave it out"
+            raise Blocked("TFM422", program.place.call, message)
+        message = "a callback ends the training: the train_op does not count every batch as a step"
+        self.remarks[program.file.path].append(Blocked("TFM430", program.place.call, message))
+        return self.training[program.file.path].helper("StopAtStep", STOP_AT_STEP)
 
     def _trainer(
         self, program: TrainingProgram, emitted: EmittedModel, of_dicts: bool, served: Signatures | None
@@ -1524,6 +1538,7 @@ class _MappedMigration(_GroupMigration):
             rewriter = self._rewriter(file)
             rewriter.map(frozenset(n for n, where in region.items() if where.path == path), file)
             rewriter.training_region = frozenset(by_itself - others)
+            rewriter.whole = region
         for program in self.group.programs:
             self.regularized[program.model_fn] = True
             if program.model_fn in functions:

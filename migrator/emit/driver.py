@@ -129,6 +129,7 @@ def emit_driver(
     loop: Loop = LOOPS["fit"],
     loss_of_class: bool = True,
     measures: bool = False,
+    stopper: str = "",
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -138,6 +139,7 @@ def emit_driver(
     `stop` is what the model_fn ends the training after, see ModelFunction.
     `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes,
     and whether the model `measures` anything else.
+    `stopper` is the callback that ends a training where not every batch counts as a step.
     """
     return _Emitter(
         project,
@@ -158,6 +160,7 @@ def emit_driver(
         loop,
         loss_of_class,
         measures,
+        stopper,
     ).emit()
 
 
@@ -193,6 +196,7 @@ class _Emitter:
         loop: Loop,
         loss_of_class: bool,
         measures: bool,
+        stopper: str,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -208,6 +212,7 @@ class _Emitter:
         self.late = late
         self.with_params = with_params
         self.takes_steps = takes_steps
+        self.stopper = stopper
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
         self.file_names = names
@@ -618,6 +623,7 @@ class _Emitter:
             tpu_resolver=self._resolver(tpu),
             loop_name=self.names.get("loop", ""),
             loop_class=self.names.get("TrainingLoop", ""),
+            stopper=self.stopper,
         )
         if both is None:
             every = program.config.get("save_checkpoints_steps")
@@ -719,7 +725,7 @@ class _Emitter:
         if reads and (is_none(every) or plan.max_steps is None):
             message = "a hook reads the evaluations: give `max_steps`, and `save_checkpoints_steps` in the RunConfig"
             raise Blocked("TFM164", both.place.call, message)
-        if every is None:
+        if every is None or self.stopper:
             return plan
         steps = both.train.get("max_steps")
         period, total = self.file.integer(every), self.file.integer(steps)

@@ -15,6 +15,7 @@ from migrator.emit.file import FileChanges, FileRewriter
 from migrator.emit.layout import statements
 from migrator.emit.mapped_class import Form, model_class
 from migrator.emit.mapped_contrib import write_out
+from migrator.emit.mapped_keras import LAYERS, bases_without_weights, check_layer, layer_function
 from migrator.emit.mapped_metrics import metric_tuple
 from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
@@ -36,8 +37,10 @@ from migrator.program.mapped import (
 from migrator.program.modes import SPEC, TRAIN, ModeNames
 from migrator.program.own_training import is_kept_collection, is_of_training
 from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.region import Region
 from migrator.program.scopes import values_of
 from migrator.program.train_op import TrainOp
+from migrator.program.variables_in_code import is_variable
 from migrator.rules import catalogue, mapped
 from migrator.rules.layers import runs_updates
 from migrator.rules.metrics import is_metric
@@ -140,8 +143,10 @@ class MappedRewriter(FileRewriter):
         self.dropped_partitioners: list[cst.CSTNode] = []
         self.safe = _safe_calls()
         self.pairs = {k: v for node in region for k, v in metric_pairs(file, node).items()}
+        self.bases = bases_without_weights(file, list(region))
         self.training_region: frozenset[cst.CSTNode] = frozenset()
         self.restores = False
+        self.whole: Region = {}
         self.evaluated: Mapping[cst.CSTNode, EvalMetrics] = {}
         self.mode = "mode"
         self._inside = 0
@@ -180,13 +185,43 @@ class MappedRewriter(FileRewriter):
     def visit_Comparison(self, node: cst.Comparison) -> bool:
         return True if self._inside else super().visit_Comparison(node)
 
+    def leave_Comparison(self, original_node: cst.Comparison, updated_node: cst.Comparison) -> cst.BaseExpression:
+        """`variable in several` asks for the very same variable in a graph; eager variables compare their values."""
+        left, target = original_node.left, original_node.comparisons[0]
+        if not self._inside or len(original_node.comparisons) != 1 or not isinstance(left, cst.Name):
+            return updated_node
+        if not isinstance(target.operator, cst.In | cst.NotIn) or not is_variable(left, self.file, self.whole):
+            return updated_node
+        other = "other" if left.value != "other" else "one"
+        among = self.code(updated_node.comparisons[0].comparator)
+        negated = "not " if isinstance(target.operator, cst.NotIn) else ""
+        return cst.parse_expression(f"{negated}any({left.value} is {other} for {other} in {among})")
+
     def visit_With(self, node: cst.With) -> bool:
+        if not self._inside and self._is_bfloat16(node):
+            self._consumed.add(node.items[0])
+            return True
         return True if self._inside else super().visit_With(node)
 
     def leave_With(
         self, original_node: cst.With, updated_node: cst.With
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        if not self._inside and self._is_bfloat16(original_node):
+            message = "the scope is left out: an Estimator calls the model_fn later, in a graph of its own"
+            self.remarks.append(Blocked("TFM429", original_node, message))
+            assert isinstance(updated_node.body, cst.IndentedBlock)
+            first, *rest = updated_node.body.body
+            if isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                first = first.with_changes(leading_lines=[*original_node.leading_lines, *first.leading_lines])
+            return cst.FlattenSentinel([first, *rest])
         return updated_node if self._inside else super().leave_With(original_node, updated_node)
+
+    def _is_bfloat16(self, node: cst.With) -> bool:
+        """Whether a with statement only is `with tf.tpu.bfloat16_scope():`."""
+        item = node.items[0]
+        if len(node.items) != 1 or item.asname is not None or not isinstance(item.item, cst.Call):
+            return False
+        return self.imports.tensorflow(item.item.func) == "tf.tpu.bfloat16_scope" and not item.item.args
 
     def visit_Call(self, node: cst.Call) -> bool:
         if not self._inside:
@@ -240,6 +275,8 @@ class MappedRewriter(FileRewriter):
                 return found
         if name in ("tf.Variable", "tf.contrib.eager.Variable"):
             return self._variable(name, original, updated)
+        if name in LAYERS:
+            return self._layer(name, original, updated)
         if name == "tf.variable_scope":
             updated = self._without_partitioner(original, updated)
         written = write_out(name, updated, self.file.names, self.classes, self.file.module.default_indent)
@@ -286,6 +323,18 @@ class MappedRewriter(FileRewriter):
         title = "variable" if "variable" not in self.file.names else "tf1_variable"
         self.classes[title] = variable_function(title, self.file.module.default_indent)
         return cst.parse_expression(f"{title}({', '.join(parts)})")
+
+    def _layer(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """`tf.keras.layers.X(...)` as a call of a function of the file that finds the layer again later."""
+        collects = self._training > 0
+        check_layer(name, original, collects, self.file)
+        title = "keras_layer" if "keras_layer" not in self.file.names else "tf1_keras_layer"
+        text = layer_function(title, self.file.module.default_indent, collects)
+        if self.classes.setdefault(title, text) != text:
+            raise Blocked("TFM151", original, "Keras layers of programs that train in two ways: make two files")
+        self.remarks.append(Blocked("TFM428", original, "the Keras layer is made once, and found again in later calls"))
+        made = updated.with_changes(func=self._spelled(name, original.func))
+        return cst.parse_expression(f'{title}("{LAYERS[name]}", lambda: {self.code(made)})')
 
     def _metric(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         new, metric = metric_tuple(
@@ -354,6 +403,8 @@ class MappedRewriter(FileRewriter):
             return cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}")
         if not self._inside or name in MODE_KEYS or name.startswith(("tf.flags", "tf.app.flags")):
             return super()._reference(name, original, updated)
+        if original in self.bases:
+            return self._spelled(name, updated)
         reason = self._refused(name)
         if reason is not None:
             self.problems.append(Blocked("TFM151", original, f"`{name}` in a model_fn that stays as it is: {reason}"))
@@ -608,6 +659,7 @@ class _Emitter:
             {CLASS: model_class(CLASS, self.indent, form)},
             late=self.late,
             with_params=self.with_params,
+            counts_by_condition=function.counts_by_condition,
         )
 
     def _check_updates(self) -> None:

@@ -50,12 +50,13 @@ _INIT_FROM_CHECKPOINT = """\
     def init_from_checkpoint(self, checkpoint, assignment_map):
         \"\"\"Notes for `make_variables` which values of a checkpoint the variables made so far begin with.
 
-        The map is from names there to names here; those that end with a slash are scopes.
+        The map is from names there to names here, or to variables; names that end with a slash are scopes.
         \"\"\"
         reader = tf.train.load_checkpoint(checkpoint)
         for variable in self.variables:
             name = variable.name.partition(":")[0]
             for saved, own in assignment_map.items():
+                own = getattr(own, "name", own).partition(":")[0]
                 if name == own or (own.endswith("/") and name.startswith(own.lstrip("/"))):
                     rest = name[len(own.lstrip("/")) :]
                     self.initial_values[variable.name] = reader, saved.lstrip("/") + rest

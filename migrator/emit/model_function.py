@@ -34,6 +34,7 @@ class EmittedModel:
 
     `late` says that the driver makes the model's variables, `with_params` that the function takes the params,
     `loss_of_class` that the loss is one of Keras' classes, and `measures` that the model has metrics.
+    `counts_by_condition` that not every batch of a training counts as a step.
     """
 
     node: cst.FunctionDef
@@ -48,6 +49,7 @@ class EmittedModel:
     with_params: bool = True
     loss_of_class: bool = True
     measures: bool = False
+    counts_by_condition: bool = False
 
 
 def ready_model(node: cst.FunctionDef) -> EmittedModel:

@@ -28,7 +28,7 @@ from migrator.program.modes import (
     not_run_in,
     straighten,
 )
-from migrator.program.own_training import check_own_training, trains_itself
+from migrator.program.own_training import check_own_training, counts_by_condition, trains_itself
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import References, Region, reach
 from migrator.program.scopes import path_to, returns_in, values_of
@@ -57,7 +57,8 @@ class MappedFunction:
     `hooks` are those of the specs.
     `trains_itself` says that its train_op stays what it is. `evaluated` are the `eval_metrics` of TPUEstimatorSpecs,
     `host_calls` their functions that write summaries. A program that only predicts has no `train_op` and no `loss`;
-    `elsewhere` are the statements of its model_fn that only the other modes run, which are dead.
+    `elsewhere` are the statements of its model_fn that only the other modes run, which are dead. With
+    `counts_by_condition`, not every batch counts as a step of the training.
     """
 
     file: ParsedFile
@@ -80,6 +81,7 @@ class MappedFunction:
     evaluated: dict[cst.CSTNode, EvalMetrics] = field(default_factory=dict)
     host_calls: tuple[cst.BaseExpression, ...] = ()
     elsewhere: tuple[cst.BaseStatement, ...] = ()
+    counts_by_condition: bool = False
 
     @property
     def only_predicts(self) -> bool:
@@ -208,6 +210,7 @@ def _read(
         trains_itself=by_itself,
         evaluated=_eval_metrics(node, own_statements, bound.values()),
         host_calls=tuple(a["host_call"] for a in bound.values() if not is_none(a.get("host_call"))),
+        counts_by_condition=by_itself and counts_by_condition(region),
     )
 
 

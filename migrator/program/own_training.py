@@ -48,22 +48,25 @@ def trains_itself(region: Region) -> bool:
 def check_own_training(region: Region, file: ParsedFile, place: cst.CSTNode) -> None:
     """Raises Blocked for a train_op that would not do in a Keras model what it did in an Estimator's graph."""
     for node, where in region.items():
-        at = node if where is file else place
         stock = _Stock(where)
         node.visit(stock)
         if stock.found is not None:
             name, call = stock.found
             message = f"`{name}` makes its variables anew at every call there: use an optimizer class of your own"
             raise Blocked(_CODE, call if where is file else place, message)
-        named = symbols({node: where})
-        if named & set(GLOBAL_STEPS) and named & set(_CHOOSING):
-            message = "the global step is counted by a condition: the new program counts every batch as one step"
-            raise Blocked(_CODE, at, message)
         unused = _Unused(where)
         node.visit(unused)
         if unused.found is not None:
             message = "nothing uses the result of this assignment: it never ran, but would in a Keras model"
             raise Blocked(_CODE, unused.found if where is file else place, message)
+
+
+def counts_by_condition(region: Region) -> bool:
+    """Whether not every batch may count as a step: gradients are accumulated, say."""
+    return any(
+        named & set(GLOBAL_STEPS) and named & set(_CHOOSING)
+        for named in (symbols({node: where}) for node, where in region.items())
+    )
 
 
 def counted_in_any_order(region: Region) -> list[tuple[ParsedFile, cst.CSTNode]]:
@@ -142,4 +145,11 @@ class _Unused(cst.CSTVisitor):
             self.found = node
 
 
-__all__ = ["check_own_training", "counted_in_any_order", "is_kept_collection", "is_of_training", "trains_itself"]
+__all__ = [
+    "check_own_training",
+    "counted_in_any_order",
+    "counts_by_condition",
+    "is_kept_collection",
+    "is_of_training",
+    "trains_itself",
+]

@@ -54,7 +54,7 @@ evaluations came by the clock, or from another process (`eval_dir=`). Give these
     ),
 )
 
-_STOP_AT_STEP = '''\
+STOP_AT_STEP = '''\
 class {name}(tf.keras.callbacks.Callback):
     """Ends the training after `num_steps` more steps, or after step `last_step` of all."""
 
@@ -170,7 +170,7 @@ def stop_at_step(node: cst.Call, name: str) -> StockCallback:
     given = {k: v for k, v in bind(node, ("num_steps", "last_step"), name, "TFM110").items() if not is_none(v)}
     if len(given) != 1:
         raise Blocked("TFM110", node, "StopAtStepHook takes one of `num_steps` and `last_step`")
-    return StockCallback("StopAtStep", _STOP_AT_STEP, dict(given), given)
+    return StockCallback("StopAtStep", STOP_AT_STEP, dict(given), given)
 
 
 def stop_prediction(node: cst.Call, name: str) -> StockCallback | None:

@@ -166,6 +166,7 @@ _REASONS = {
 }
 _KEPT = (
     *("tf.train.list_variables", "tf.train.load_checkpoint", "tf.train.load_variable", "tf.train.latest_checkpoint"),
+    *("tf.tpu.bfloat16_scope", "tf.keras.mixed_precision.Policy"),
     *("tf.keras.regularizers", "tf.keras.initializers", "tf.keras.activations", "tf.keras.losses"),
     *("tf.keras.backend.epsilon", "tf.keras.backend.binary_crossentropy", "tf.keras.backend.categorical_crossentropy"),
     *("tf.keras.backend.sparse_categorical_crossentropy", "tf.keras.backend.int_shape", "tf.keras.backend.floatx"),

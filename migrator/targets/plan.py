@@ -25,6 +25,8 @@ class TrainingPlan:
     strategy is given for its devices ("": it finds them). `eval_steps` are the batches of an evaluation, where that is
     told them. `tpu_flag` is the condition for a TPU (None: always), `tpu_resolver` the arguments of its
     resolver (None: it is there). `loop_name`, `loop_class` and `batches` are names of a loop of the program's own.
+    resolver (None: it is there). `stopper` is the name of the callback that ends a training
+    after a step, where not every batch counts as one.
     """
 
     target: Target
@@ -53,6 +55,7 @@ class TrainingPlan:
     loop_name: str = ""
     loop_class: str = ""
     batches: str = ""
+    stopper: str = ""
 
     @property
     def resumes(self) -> bool:

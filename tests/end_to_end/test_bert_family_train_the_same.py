@@ -11,7 +11,7 @@ import pytest
 
 from migrator.findings import Severity
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
-from tests.end_to_end.proving import Servers
+from tests.end_to_end.proving import Servers, prove_project
 from tests.rules.programs import run_project
 
 pytestmark = pytest.mark.tensorflow
@@ -197,3 +197,207 @@ def test_predicts_the_same(text: str, codes: set[str], servers: Servers, tmp_pat
         assert theirs.keys() == ours.keys()
         for name, value in theirs.items():
             np.testing.assert_allclose(ours[name], value, rtol=1e-6, atol=1e-6)
+
+
+UPDATE = """\
+import tensorflow.compat.v1 as tf
+
+
+class Plain(tf.train.Optimizer):
+    def __init__(self, rate):
+        super(Plain, self).__init__(False, "Plain")
+        self.learning_rate = rate
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        return tf.group(*[v.assign(v - self.learning_rate * g) for g, v in grads_and_vars])
+
+
+def make_train_op(loss):
+    step = tf.train.get_or_create_global_step()
+    variables = tf.trainable_variables()
+    train_op = Plain(0.1).apply_gradients(zip(tf.gradients(loss, variables), variables))
+    with tf.control_dependencies([train_op]):
+        return tf.group(step.assign(step + 1))
+"""
+
+# Layers of Keras among variables of scopes, as BERTs for later TensorFlows have them, in float32 and in bfloat16.
+KERAS = {
+    "update.py": UPDATE,
+    "network.py": """\
+import tensorflow as tf
+
+_precision = tf.float32
+_policy = tf.keras.mixed_precision.Policy("float32")
+
+
+def set_precision(dtype):
+    global _precision, _policy
+    if dtype == tf.bfloat16:
+        _policy = tf.keras.mixed_precision.Policy("mixed_bfloat16")
+    _precision = dtype
+
+
+def norm(net):
+    layer = tf.keras.layers.LayerNormalization(dtype=_policy)
+    return layer(net)
+
+
+def plain_norm(net, name=None):
+    class Norm(tf.keras.layers.LayerNormalization):
+        def call(self, inputs, gamma, beta):
+            self.gamma = gamma
+            self.beta = beta
+            return super(Norm, self).call(inputs)
+
+    layer = Norm(axis=-1, center=False, scale=False, name=name)
+    with tf.compat.v1.variable_scope(name, "LayerNorm", [net], reuse=None) as scope:
+        beta = tf.compat.v1.get_variable("beta", net.shape[-1:], initializer=tf.compat.v1.zeros_initializer())
+        gamma = tf.compat.v1.get_variable("gamma", net.shape[-1:], initializer=tf.compat.v1.ones_initializer())
+    return layer(net, gamma, beta)
+
+
+def network(features, precision):
+    if precision == "bfloat16":
+        set_precision(tf.bfloat16)
+        with tf.compat.v1.tpu.bfloat16_scope():
+            net = dense(tf.cast(features, tf.bfloat16))
+        net = tf.cast(net, tf.float32)
+    else:
+        net = dense(features)
+    return tf.compat.v1.layers.dense(net, 1, name="out")
+
+
+def dense(net):
+    for index in range(2):
+        with tf.compat.v1.variable_scope("layer_%d" % index):
+            kernel = tf.compat.v1.get_variable("kernel", [net.shape[-1], 6], net.dtype)
+            net = norm(tf.tanh(tf.matmul(net, kernel)))
+            net = plain_norm(net)
+    return tf.keras.layers.Dense(4, dtype=_policy)(net)
+""",
+    "train.py": """\
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+import network
+import update
+
+PRECISION = "fp32"
+
+
+def input_fn():
+    random = np.random.RandomState(3)
+    x = random.normal(size=(40, 5)).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True))).repeat().batch(8)
+
+
+def builder():
+    def model_fn(features, labels, mode):
+        logits = network.network(features, PRECISION)
+        loss = tf.reduce_mean(tf.square(labels - logits))
+        train_op = update.make_train_op(loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    return model_fn
+
+
+with tf.tpu.bfloat16_scope():
+    model_fn = builder()
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, max_steps=5)
+""",
+}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bfloat16"])
+def test_layers_of_keras_train_the_same(precision: str, servers: Servers, tmp_path: Path) -> None:
+    texts = {name: text.replace('PRECISION = "fp32"', f'PRECISION = "{precision}"') for name, text in KERAS.items()}
+    new = prove_project(texts, "train.py", servers, tmp_path, style="auto")
+    assert new["network.py"].count("keras_layer(") == 3 and "bfloat16_scope" not in new["train.py"]
+
+
+# Gradients of two batches are added up before they are applied, which counts as one step.
+ACCUMULATING = """\
+import json
+import sys
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from update import Plain
+
+
+def create_optimizer(loss, accum_steps):
+    global_step = tf.train.get_or_create_global_step()
+    rate = tf.train.polynomial_decay(0.2, global_step, 10, end_learning_rate=0.0)
+    optimizer = Plain(rate)
+    tvars = tf.trainable_variables()
+    grads = tf.gradients(loss / accum_steps, tvars)
+    current_step = tf.get_variable("current_step", [], tf.int32, tf.zeros_initializer(), trainable=False)
+    sums = [
+        tf.get_variable(v.name[:-2] + "/sum", v.shape.as_list(), tf.float32, tf.zeros_initializer(), trainable=False)
+        for v in tvars
+    ]
+    first = tf.equal(current_step % accum_steps, 0)
+    current_step = tf.cond(
+        first, lambda: current_step.assign(tf.ones_like(current_step)), lambda: current_step.assign_add(1)
+    )
+    (grads, _) = tf.clip_by_global_norm(grads, clip_norm=1.0)
+    sums = tf.cond(
+        first,
+        lambda: [sums[i].assign(grad) for i, grad in enumerate(grads)],
+        lambda: [sums[i].assign_add(grad) for i, grad in enumerate(grads)],
+    )
+    apply_step = tf.equal(current_step % accum_steps, 0)
+    update_op = tf.cond(apply_step, lambda: optimizer.apply_gradients(list(zip(sums, tvars))), lambda: tf.no_op())
+    with tf.control_dependencies([update_op]):
+        new_global_step = tf.cond(apply_step, lambda: global_step + 1, lambda: global_step)
+        return tf.group(global_step.assign(new_global_step))
+
+
+def model_fn(features, labels, mode):
+    kernel = tf.get_variable("kernel", initializer=np.linspace(-1, 1, 5, dtype=np.float32).reshape(5, 1))
+    bias = tf.get_variable("bias", initializer=np.zeros([1], np.float32))
+    loss = tf.reduce_mean(tf.square(labels - tf.matmul(features, kernel) - bias))
+    train_op = None
+    if mode == tf.estimator.ModeKeys.TRAIN:
+        train_op = create_optimizer(loss, 2)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+    random = np.random.RandomState(3)
+    x = random.normal(size=(40, 5)).astype(np.float32)
+    data = tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True)))
+    return data.repeat(20).batch(8)
+
+
+def main():
+    estimator = tf.estimator.Estimator(model_fn, model_dir="model")
+    estimator.train(input_fn, max_steps=4)
+    estimator.train(input_fn, max_steps=3)
+    estimator.train(input_fn, steps=2)
+    found = {name: estimator.get_variable_value(name).tolist() for name in ("kernel", "bias", "current_step")}
+    found["step"] = int(estimator.get_variable_value("global_step"))
+    with open(sys.argv[1], "w") as writer:
+        writer.write(json.dumps(found))
+
+
+main()
+"""
+
+
+def test_a_training_ends_after_as_many_steps_as_were_counted(servers: Servers, tmp_path: Path) -> None:
+    texts = {"update.py": UPDATE, "run.py": ACCUMULATING}
+    new, said = migrate(texts)
+    assert (
+        "TFM430" in said and "StopAtStep(last_step=4)" in new["run.py"] and "StopAtStep(num_steps=2)" in new["run.py"]
+    )
+    found: list[Any] = []
+    for server, kind, files in ((servers[0], "original", texts), (servers[1], "migrated", new)):
+        answer = tmp_path / f"{kind}.json"
+        run_script(server, kind, write(files, tmp_path / kind) / "run.py", tmp_path / f"run_{kind}", str(answer))
+        found.append(json.loads(answer.read_text(encoding="utf-8")))
+    assert found[0]["step"] == found[1]["step"] == 6
+    for name, value in found[0].items():
+        np.testing.assert_allclose(found[1][name], value, rtol=1e-5, atol=1e-6)
