@@ -373,7 +373,7 @@ def input_fn():
 
 
 def main():
-    estimator = tf.estimator.Estimator(model_fn, model_dir="model")
+    estimator = tf.estimator.Estimator(model_fn, model_dir=sys.argv[1] + ".model")
     estimator.train(input_fn, max_steps=4)
     estimator.train(input_fn, max_steps=3)
     estimator.train(input_fn, steps=2)
