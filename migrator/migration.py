@@ -69,7 +69,7 @@ from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
 from migrator.rules.wrapped import check_not_wrapped
-from migrator.targets.choosing import choose, for_own_loop
+from migrator.targets.choosing import choose, for_fit, for_own_loop
 from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TARGETS, TPU
 from migrator.targets.target import Loop, Target
 
@@ -1025,6 +1025,8 @@ class _GroupMigration:
             if self.asked is AUTO and any("TF_CONFIG" in file.text for file in self.group.files.values()):
                 message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"
                 raise Blocked("TFM737", program.place.call, message)
+        else:
+            strategy = for_fit(program, strategy, (file.text for file in self.group.files.values()))
         if self.keras.fits_on_clusters or strategy.fits_on_keras3:
             return strategy
         if strategy is not AUTO:

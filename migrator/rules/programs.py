@@ -212,9 +212,13 @@ split. The partitioner is left out; the numbers do not change.
         "a distribution strategy that is not carried over",
         Severity.MANUAL,
         """
-`RunConfig(train_distribute=...)` may be one of TensorFlow's strategies, made in the RunConfig: MirroredStrategy and
-CentralStorageStrategy with their devices, the others without arguments. On a cluster only `train_and_evaluate` is
-carried over: plain `train`, `evaluate` and `predict` run on one device, or on the devices of one machine.
+`RunConfig(train_distribute=...)` may be one of TensorFlow's strategies for clusters, made in the RunConfig without
+arguments; not with an input function that takes an `input_context`, nor with `tf.gradients`, which an Estimator does
+not scale by its replicas. MirroredStrategy and CentralStorageStrategy are refused: there an Estimator drops the last
+round of batches where not every replica gets one, and divides the regularizers of layers by the replicas (measured on
+TensorFlow 1.15.5 and 2.15.1), and `fit` does neither. A program that trained on one device can divide its batches
+among replicas: `--strategy mirrored --loop custom`. On a cluster only `train_and_evaluate` is carried over: plain
+`train`, `evaluate` and `predict` run on one device.
 """,
     ),
     Rule(

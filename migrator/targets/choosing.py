@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 import libcst as cst
 
@@ -14,6 +15,8 @@ from migrator.rules.generation import Keras
 from migrator.targets import between_graph
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
 from migrator.targets.target import Target
+
+_GRADIENTS = re.compile(r"\.gradients\(")
 
 # What the classes are given, by the words of the targets; of the rest, nothing has a counterpart yet.
 _ARGUMENTS = {"mirrored": ("devices",), "central-storage": ("compute_devices", "parameter_device")}
@@ -69,6 +72,35 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped:
     if distribute is not None and target is not ONE_DEVICE:
         message = "each replica of this Estimator draws whole batches, for which no loop is written yet: `--loop fit`"
         raise Blocked("TFM737", distribute, message)
+    return target
+
+
+def for_fit(program: TrainingProgram, target: Target, texts: Iterable[str]) -> Target:
+    """The target of a program that `fit` trains; `texts` are those of its files. Raises Blocked (TFM704).
+
+    Measured on TensorFlow 1.15.5 and 2.15.1 under a MirroredStrategy of two replicas: an Estimator drops the last round
+    of batches where not every replica gets one, divides the regularizers of layers by the replicas, which `fit` does
+    not, and does not scale what `tf.gradients` gives. Cuts of the data by an `input_context` are not carried over.
+    """
+    distribute = program.config.get("train_distribute")
+    place = program.place.call if distribute is None else distribute
+    if target.word in ("mirrored", "central-storage"):
+        message = (
+            f"under the {target.word} strategy `fit` does not train as an Estimator does on several devices: train on "
+            "one (`--strategy one-device`), or divide its batches with `--strategy mirrored --loop custom`"
+        )
+        raise Blocked("TFM704", place, message)
+    if distribute is None or target is ONE_DEVICE:
+        return target
+    for text in texts:
+        if "input_context" in text:
+            message = (
+                "an input function takes an `input_context`, which is not carried over: shard its data by TF_CONFIG"
+            )
+            raise Blocked("TFM704", distribute, message)
+        if _GRADIENTS.search(text):
+            message = "an Estimator does not scale the gradients of `tf.gradients` by its replicas: use `minimize`"
+            raise Blocked("TFM704", distribute, message)
     return target
 
 

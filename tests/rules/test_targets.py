@@ -12,8 +12,6 @@ from migrator.findings import Finding, Severity
 from migrator.targets import LOOPS, STRATEGIES, registry
 from tests.rules.programs import program, run
 
-CREATOR = "tf.keras.utils.experimental.DatasetCreator(lambda context: input_fn())"
-
 
 def manual(findings: list[Finding]) -> list[str]:
     return [f.code for f in findings if f.severity is Severity.MANUAL]
@@ -44,23 +42,40 @@ def test_a_class_asks_for_one_target(target: registry.Target) -> None:
     assert [registry.target_of(f"tf.distribute.{name}") for name in target.classes] == [target] * len(target.classes)
 
 
-def test_devices_of_the_run_config_are_kept_and_each_gets_batches_of_its_own() -> None:
-    new = migrated(configured('tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])'))
-    assert 'strategy = tf.distribute.MirroredStrategy(devices=["/gpu:0", "/gpu:1"])\nwith strategy.scope():\n' in new
-    assert CREATOR in new and "steps_per_epoch=3" in new
+@pytest.mark.parametrize("made", ["MirroredStrategy(['/gpu:0'])", "experimental.CentralStorageStrategy()"])
+def test_replicas_that_draw_whole_batches_are_refused(made: str) -> None:
+    text = configured(f"tf.distribute.{made}")
+    new, findings = run(text)
+    assert new == text and "TFM704" in manual(findings)
+
+
+@pytest.mark.parametrize("word", ["mirrored", "central-storage"])
+def test_fit_on_replicas_is_refused(word: str) -> None:
+    text = program(driver="estimator.train(input_fn)")
+    new, findings = run(text, word)
+    assert new == text and manual(findings) == ["TFM704"]
 
 
 @pytest.mark.parametrize(
-    "word, made",
+    "old, new",
     [
-        ("mirrored", "tf.distribute.MirroredStrategy()"),
-        ("central-storage", "tf.distribute.experimental.CentralStorageStrategy()"),
+        ("def input_fn():", "def input_fn(input_context=None):"),
+        (
+            "optimizer.minimize(loss, global_step=tf.train.get_global_step())",
+            "optimizer.apply_gradients(\n"
+            "        zip(tf.gradients(loss, tf.trainable_variables()), tf.trainable_variables()), tf.train.get_global_step())",
+        ),
     ],
 )
-def test_a_strategy_may_be_asked_for(word: str, made: str) -> None:
-    new, findings = run(program(driver="estimator.train(input_fn)"), word)
-    assert manual(findings) == []
-    assert f"strategy = {made}\n" in new and CREATOR in new and "steps_per_epoch=-1" in new
+def test_what_estimators_do_not_scale_or_share_is_refused_on_workers(old: str, new: str) -> None:
+    driver = (
+        "tf.estimator.train_and_evaluate(\n"
+        "    estimator, tf.estimator.TrainSpec(input_fn, max_steps=3), tf.estimator.EvalSpec(input_fn))"
+    )
+    text = configured("tf.distribute.experimental.MultiWorkerMirroredStrategy()", driver)
+    assert manual(run(text)[1]) == []
+    changed = text.replace(old, new)
+    assert changed != text and "TFM704" in manual(run(changed)[1])
 
 
 def test_one_device_that_is_asked_for_counts_more_than_the_run_config() -> None:
