@@ -63,7 +63,8 @@ def test_fit_on_replicas_is_refused(word: str) -> None:
         (
             "optimizer.minimize(loss, global_step=tf.train.get_global_step())",
             "optimizer.apply_gradients(\n"
-            "        zip(tf.gradients(loss, tf.trainable_variables()), tf.trainable_variables()), tf.train.get_global_step())",
+            "        zip(tf.gradients(loss, tf.trainable_variables()), tf.trainable_variables()),\n"
+            "        tf.train.get_global_step())",
         ),
     ],
 )
