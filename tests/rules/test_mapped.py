@@ -80,7 +80,7 @@ def test_what_blocks_both_forms_is_said_for_both() -> None:
     "network",
     [
         "net = net * tf.Variable(1.0, caching_device='cpu')",
-        "net = tf.keras.layers.Dense(3)(net)",
+        "net = tf.keras.layers.BatchNormalization()(net)",
         "net = net * tf.placeholder(tf.float32, [])",
         "net = net * tf.cast(len(tf.global_variables()), tf.float32)",
         "net = net * tf.add_n(tf.get_collection('update_ops'))",
