@@ -22,6 +22,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
 from migrator.program import by_hand
 from migrator.program.beside import unused
+from migrator.program.calls import string
 from migrator.program.canned import remarks_of, write_out
 from migrator.program.classes import find_class
 from migrator.program.exports import Signatures, read_serving, serving_maker, signature_names
@@ -54,7 +55,7 @@ from migrator.program.training import (
     read_programs,
 )
 from migrator.program.variable_order import check_order
-from migrator.rules import flags, hparams, keras3
+from migrator.rules import flags, hparams, keras3, partitioners
 from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.callbacks import as_callback
 from migrator.rules.early_stopping import STOP_AT_STEP
@@ -590,7 +591,7 @@ class _GroupMigration:
         self.makers: list[tuple[ParsedFile, cst.FunctionDef]] = []  # of hooks that model_fns leave out
         self.dead: list[cst.CSTNode] = []  # statements of model_fns that stay, but for these
         self.plan = HelperPlan()
-        self.partitioners: list[tuple[ParsedFile, cst.CSTNode, str]] = []
+        self.partitioners: list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]] = []
         self.changes = {path: FileChanges() for path in group.files}
         self.rewriters = {
             path: self.rewriter_class(file.imports, file.code, definition=file.constants.get).prepare(
@@ -1403,30 +1404,65 @@ class _GroupMigration:
 
     def _partitioner(self, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> str | None:
         own = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))
-        found = [*((program.model_file, node, text) for node, text in own), *self.partitioners]
+        found = [*((program.model_file, *given) for given in own), *self.partitioners]
         if not found:
             return None
         if not strategy.parameter_servers:
             file, node, _ = found[0]
             message = "the partitioner is left out: without parameter servers variables are not split"
             self.remarks[file.path].append(Blocked("TFM703", node, message))
-        if len({text for _, _, text in found}) > 1:
-            file, node, _ = found[-1]
-            problem = Blocked("TFM702", node, "a second, different partitioner: ParameterServerStrategy takes one")
-            self.problems[file.path].append(problem)
-        if strategy.parameter_servers:
-            for file, node, text in found:
+            return None
+        texts = []
+        roles = program.model.parameters
+        for number, (file, node, made) in enumerate(found):
+            names = (roles.config, roles.params) if number < len(own) else (None, None)
+            given = partitioners.Given(*names, partial(self._param, program, node))
+            try:
+                text = partitioners.for_strategy(node, made, file.imports, file.code, given)
+            except Blocked as problem:
+                self.problems[file.path].append(problem)
+                continue
+            if text is not None:
                 self._check_partitioner(program, file, node, text)
-        return found[0][2]
+            texts.append(text)
+        if len(set(texts)) > 1:
+            file, node, _ = found[-1]
+            message = "a second, different partitioner: ParameterServerStrategy takes one"
+            self.problems[file.path].append(Blocked("TFM702", node, message))
+        if texts and texts[0] is not None and own and emitted.unsplit:
+            message = "this is not in the scope of the partitioner, which splits all variables now"
+            self.remarks[program.model_file.path].append(Blocked("TFM890", emitted.unsplit[0], message))
+        return texts[0] if texts else None
+
+    def _param(self, program: TrainingProgram, place: cst.CSTNode, key: str) -> cst.BaseExpression | None:
+        """What the Estimator's params hold under a key; None if they do not have it."""
+        params = program.params
+        if isinstance(params, cst.Name):
+            params = program.file.constants.get(params.value)
+        if program.params is None:
+            return None
+        if isinstance(params, cst.Dict) and all(
+            isinstance(e, cst.DictElement) and string(e.key) is not None for e in params.elements
+        ):
+            held = {string(e.key): e.value for e in params.elements if isinstance(e, cst.DictElement)}
+            return held.get(key)
+        called = isinstance(params, cst.Call) and isinstance(params.func, cst.Name) and params.func.value == "dict"
+        if isinstance(params, cst.Call) and called and all(a.keyword is not None for a in params.args):
+            return {a.keyword.value: a.value for a in params.args if a.keyword is not None}.get(key)
+        message = f"the partitioner reads `params` for `{key}`: what these hold is not known before the program runs"
+        raise Blocked("TFM701", place, message)
 
     def _check_partitioner(self, program: TrainingProgram, file: ParsedFile, node: cst.CSTNode, text: str) -> None:
         """The text moves to a top-level function of the driver's file: it must mean the same there."""
-        for name in sorted(names_in(cst.parse_expression(text)) - {"tf", "None", "True", "False"}):
+        for name in sorted(names_in(cst.parse_expression(text)) - {"tf", "None", "True", "False", "cluster"}):
             around = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef)]
             local = any(name == bound for function in around for bound, n in bindings(function) if n is not function)
             here = {bound for bound, _ in bindings(program.file.module)}
             origins = file.imports.names.get(name), program.file.imports.names.get(name)
             elsewhere = file is not program.file and (origins[0] is None or origins[0] != origins[1])
+            own = here | {bound for bound, _ in bindings(file.module)}
+            if name in ("int", "len", "max", "min") and not local and name not in own:
+                continue
             if local or elsewhere or name not in here:
                 message = f"the partitioner reads `{name}`, which the strategy's function in the driver cannot see"
                 self.problems[file.path].append(Blocked("TFM701", node, message))

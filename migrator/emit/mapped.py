@@ -44,6 +44,7 @@ from migrator.program.variables_in_code import is_variable
 from migrator.rules import catalogue, mapped
 from migrator.rules.layers import runs_updates
 from migrator.rules.metrics import is_metric
+from migrator.rules.partitioners import set_in_scope
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.rules.site import CallRule, TrainingContext
@@ -240,6 +241,15 @@ class MappedRewriter(FileRewriter):
                 self._left_out |= {a for i, a in enumerate(node.args) if _key(a, i, parameters) not in kept}
         return True
 
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.BaseStatement | cst.RemovalSentinel:
+        given = set_in_scope(original_node, self.imports)
+        if given is None or not self._inside:
+            return updated_node
+        self.dropped_partitioners.append(given)
+        return cst.RemoveFromParent()
+
     def visit_Arg(self, node: cst.Arg) -> bool:
         return node not in self._left_out and super().visit_Arg(node)
 
@@ -277,7 +287,7 @@ class MappedRewriter(FileRewriter):
             return self._variable(name, original, updated)
         if name in LAYERS:
             return self._layer(name, original, updated)
-        if name == "tf.variable_scope":
+        if name in ("tf.variable_scope", "tf.get_variable"):
             updated = self._without_partitioner(original, updated)
         written = write_out(name, updated, self.file.names, self.classes, self.file.module.default_indent)
         if written is not None:

@@ -34,12 +34,13 @@ class EmittedModel:
 
     `late` says that the driver makes the model's variables, `with_params` that the function takes the params,
     `loss_of_class` that the loss is one of Keras' classes, and `measures` that the model has metrics.
-    `counts_by_condition` that not every batch of a training counts as a step.
+    `counts_by_condition` that not every batch of a training counts as a step. `unsplit` are layers outside of the
+    scopes of the partitioners.
     """
 
     node: cst.FunctionDef
     problems: tuple[Blocked, ...]
-    partitioners: tuple[tuple[cst.CSTNode, str], ...]
+    partitioners: tuple[tuple[cst.CSTNode, cst.BaseExpression], ...]
     remarks: tuple[Blocked, ...]
     has_predictor: bool
     needs: frozenset[str]
@@ -50,6 +51,7 @@ class EmittedModel:
     loss_of_class: bool = True
     measures: bool = False
     counts_by_condition: bool = False
+    unsplit: tuple[cst.CSTNode, ...] = ()
 
 
 def ready_model(node: cst.FunctionDef) -> EmittedModel:
@@ -141,6 +143,7 @@ class _Emitter:
             function.regularized,
             lambda name: function.define(name) or function.file.constants.get(name),
         )
+        self.rewriter.local = function.define
         for statement in function.statements:
             call = training_dropout(statement.node, function.file.imports)
             if call is not None and statement.modes == {TRAIN}:
@@ -261,6 +264,7 @@ class _Emitter:
             function.hooks,
             loss_of_class=not loss.lines,
             measures=bool(metrics.metrics),
+            unsplit=tuple(self.rewriter.unsplit) if not self.rewriter.splits_all else (),
         )
 
     # -- optimizer -------------------------------------------------------------------------------------------------
@@ -373,6 +377,8 @@ class _Emitter:
         for index in range(len(self.function.statements) - 1, -1, -1):
             statement = self.function.statements[index]
             if index in skipped and index != self.function.train.index:
+                continue
+            if self.rewriter.takes_partitioner(statement.node):
                 continue
             names = names_in(statement.node)
             if names & self.function.label_names and index not in skipped:
@@ -582,9 +588,13 @@ class _Mutations(cst.CSTVisitor):
 
 
 class _Effects(cst.CSTVisitor):
-    """Finds calls that may do more than return a value: all but TensorFlow's and those of plain built-in types."""
+    """Finds calls that may do more than return a value: all but TensorFlow's, those of plain built-in types, and
+    `params.get`.
+    """
 
-    _PLAIN = frozenset(("dict", "list", "tuple", "set", "len", "int", "float", "str", "bool", "range", "zip", "sorted"))
+    _PLAIN = frozenset(
+        ("dict", "list", "tuple", "set", "len", "int", "float", "str", "bool", "range", "zip", "sorted", "max", "min")
+    )
 
     def __init__(self, imports: ImportMap) -> None:
         super().__init__()
@@ -593,6 +603,7 @@ class _Effects(cst.CSTVisitor):
 
     def visit_Call(self, node: cst.Call) -> None:
         plain = isinstance(node.func, cst.Name) and node.func.value in self._PLAIN
+        plain |= isinstance(node.func, cst.Attribute) and node.func.attr.value == "get"
         if not plain and self.imports.tensorflow(node.func) is None:
             self.found = True
 

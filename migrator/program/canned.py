@@ -350,7 +350,10 @@ class _Writer:
             lines.append(f"{wide}logits = {tf}.feature_column.linear_model({made})")
         partitioner = bound.get("partitioner", bound.get("input_layer_partitioner"))
         if partitioner is not None and not is_none(partitioner):
-            raise Blocked("TFM190", partitioner, "the partitioner of a canned Estimator is not carried over yet")
+            known = define(partitioner.value) if isinstance(partitioner, cst.Name) else None
+            lines.insert(0, f"{tf}.get_variable_scope().set_partitioner({inline(known or partitioner)})")
+            message = "the partitioner of the input layer splits all variables now"
+            self.said.append(self.file.finding("TFM891", Severity.REVIEW, partitioner, message))
         if both:
             lines.append("logits = dnn_logits + linear_logits")
             parts = [

@@ -232,6 +232,7 @@ class _Reader:
             if receiver is not None and receiver.value == name.value:
                 explained.add(id(receiver))
             self.lines.append(line)
+        explained |= {id(node) for node in _of_functions(self.scope, name.value)}
         for node in name_nodes(self.scope):
             if node.value == name.value and id(node) not in explained and not self.is_config_argument(node):
                 raise Blocked("TFM108", node, f"`{name.value}` is used for more than the Estimator")
@@ -422,3 +423,25 @@ class _Assignments(cst.CSTVisitor):
             elif isinstance(small, cst.AugAssign | cst.AnnAssign | cst.Del):
                 target = small.target
                 self.plain = self.plain and not any(n.value == self.name for n in name_nodes(target))
+
+
+def _of_functions(scope: cst.CSTNode, name: str) -> list[cst.Name]:
+    """The mentions of a name inside of functions that give it a meaning of their own: `config` in a model_fn, say."""
+    finder = _Functions()
+    scope.visit(finder)
+    found: list[cst.Name] = []
+    for function in finder.found:
+        if function is not scope and any(bound == name and node is not function for bound, node in bindings(function)):
+            params = function.params
+            given = (*params.posonly_params, *params.params, *params.kwonly_params)
+            found += [param.name for param in given] + list(name_nodes(function.body))
+    return found
+
+
+class _Functions(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.FunctionDef] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.found.append(node)

@@ -37,7 +37,7 @@ are written out, those of the class that the program uses:
 The documented rate of linear models, `min(0.2, 1/sqrt(number of columns))`, is that of an explicit `optimizer=None`
 only (measured with 30 columns). Losses and weights agree with the Estimators of TensorFlow 1.15.5 and 2.15.1 to 1e-6.
 
-Refused are label vocabularies, partitioners, `warm_start_from`, an optimizer that is shared with something else, and
+Refused are label vocabularies, `warm_start_from`, an optimizer that is shared with something else, and
 `n_classes` that cannot be known from the file (two classes are one logit).
 """,
     ),
@@ -50,6 +50,18 @@ Refused are label vocabularies, partitioners, `warm_start_from`, an optimizer th
 TensorFlow 2 takes their mean and trains at 0.001. Nothing in this file is TensorFlow 1's or 2's alone, so it is read as
 one of TensorFlow 1, and `verify` runs it as that. If it ran on TensorFlow 2, give the canned Estimator its
 `loss_reduction` and its optimizer, and migrate again.
+""",
+    ),
+    Rule(
+        "TFM891",
+        "the partitioner of a canned Estimator, for all variables",
+        Severity.REVIEW,
+        """
+`input_layer_partitioner` (`partitioner` of a linear model) splits the embeddings and the weights of the columns. The
+hidden layers of a canned Estimator are split by a partitioner of its own, into at most as many shards as there are
+parameter servers, of at least 256 KB. A ParameterServerStrategy has one partitioner for all variables: the one that is
+given. No number changes. Without the argument a canned Estimator splits its input layer into shards of at least 64 MB,
+and the migrated program nothing: where tables are larger than that, give the strategy a MinSizePartitioner.
 """,
     ),
     Rule(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.calls import is_none, number
-from migrator.program.parsed import Blocked
+from migrator.names.imports import ImportMap, dotted
+from migrator.program.calls import is_none, number, string
+from migrator.program.parsed import Blocked, names_in
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
 
@@ -18,8 +22,15 @@ RULES = (
         """
 A TensorFlow 1 partitioner belongs to a variable scope, a TensorFlow 2 one to the whole ParameterServerStrategy, so it
 moves there. The two families give the same shards (compared on 3,000 random shapes), but their positional arguments
-stand in another order; keywords are written. What remains in the way: an `axis` other than 0, because
-ParameterServerStrategy splits the first axis only.
+stand in another order; keywords are written.
+
+It may be chosen when the program runs: `A if test else None` stays a choice, and `given or A` becomes `A` where nothing
+is given. The number of servers, `config.num_ps_replicas`, is `cluster.num_tasks("ps")` in the function that makes the
+strategy: both count the servers in TF_CONFIG. Names and params that it reads are put in their places; what then is left
+has to be known at the top of the file that makes the strategy.
+
+What remains in the way: an `axis` other than 0, because ParameterServerStrategy splits the first axis only, and a
+partitioner that is a function of the program's own, or that a helper is given: make one of the three in the model_fn.
 """,
         (
             Example(
@@ -47,6 +58,17 @@ counterpart: choose one, or leave the smaller variables whole with a MinSizePart
 """,
     ),
     Rule(
+        "TFM890",
+        "a partitioner of one scope, for all variables",
+        Severity.REVIEW,
+        """
+The partitioner of a variable scope splits the variables of that scope, that of a ParameterServerStrategy all variables
+of the program. The layers outside of the scope are split now, too, where the partitioner finds them large enough. No
+number changes: the parts of a variable are one variable to Keras, in checkpoints as well. To leave small ones whole,
+take a MinSizePartitioner with a `min_shard_bytes` above their size.
+""",
+    ),
+    Rule(
         "TFM705",
         "a variable scope does more than name and partition",
         Severity.MANUAL,
@@ -61,7 +83,7 @@ to the layers instead. (`--style mapped`, which keeps such code, is planned.)
 _MODULE = "tf.distribute.experimental.partitioners"
 # TensorFlow 1 function -> (its parameters, TensorFlow 2 class, TensorFlow 2 keyword by TensorFlow 1 parameter in the
 # order of the TensorFlow 2 signature, defaults to write out)
-_TABLE: dict[str, tuple[tuple[str, ...], str, dict[str, str], dict[str, str]]] = {
+TABLE: dict[str, tuple[tuple[str, ...], str, dict[str, str], dict[str, str]]] = {
     "fixed_size_partitioner": (("num_shards", "axis"), "FixedShardsPartitioner", {"num_shards": "num_shards"}, {}),
     "min_max_variable_partitioner": (
         ("max_partitions", "axis", "min_slice_size", "bytes_per_string_element"),
@@ -86,8 +108,180 @@ _TABLE: dict[str, tuple[tuple[str, ...], str, dict[str, str], dict[str, str]]] =
 }
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a partitioner may read when the program runs: the names of the model_fn's `config` and `params` (None: it
+    has none), and the value of a key of the params (None: there is no such key), which raises Blocked where that is not
+    known.
+    """
+
+    config: str | None
+    params: str | None
+    param: Callable[[str], cst.BaseExpression | None]
+
+
+def expanded(
+    node: cst.BaseExpression,
+    definition: Callable[[str], cst.BaseExpression | None],
+    local: Callable[[str], cst.BaseExpression | None],
+) -> cst.BaseExpression:
+    """A partitioner with the values of names in their places: its own name's, and those that are `local` to a function.
+
+    Raises Blocked (TFM701) if none of the three is in it.
+    """
+    value: cst.BaseExpression | None = node
+    known: set[str] = set()
+    while isinstance(value, cst.Name) and value.value not in known and not is_none(value):
+        known.add(value.value)
+        value = definition(value.value)
+    if value is None or not isinstance(value, cst.Call | cst.IfExp | cst.BooleanOperation):
+        raise Blocked("TFM701", node, "this partitioner is not one of the three that can be carried over")
+    made = value.visit(_Expanded(local, frozenset(known)))
+    assert isinstance(made, cst.BaseExpression)
+    return made
+
+
+class _Expanded(cst.CSTTransformer):
+    """Puts the values of names in their places, and the values of names in these."""
+
+    def __init__(self, local: Callable[[str], cst.BaseExpression | None], seen: frozenset[str]) -> None:
+        super().__init__()
+        self.local = local
+        self.seen = seen
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return False
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        value = original_node.value.visit(self)
+        assert isinstance(value, cst.BaseExpression)
+        return updated_node.with_changes(value=value)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        value = None if original_node.value in self.seen else self.local(original_node.value)
+        if value is None:
+            return updated_node
+        made = value.visit(_Expanded(self.local, self.seen | {original_node.value}))
+        assert isinstance(made, cst.BaseExpression)
+        return _in_parentheses(made)
+
+
+def _in_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
+    plain = isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.BaseNumber | cst.BaseString)
+    if plain or node.lpar:
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def for_strategy(
+    node: cst.CSTNode,
+    expression: cst.BaseExpression,
+    imports: ImportMap,
+    code: Callable[[cst.CSTNode], str],
+    given: Given,
+) -> str | None:
+    """The partitioner that a strategy is given for one of a model_fn (at `node`); None: variables stay whole.
+
+    Raises Blocked (TFM701) for what cannot be carried over.
+    """
+    if "cluster" in names_in(expression):
+        raise Blocked("TFM701", node, "the partitioner reads `cluster`, which is the cluster's spec where it moves to")
+    made = _Chosen(node, imports, code, given).choose(expression)
+    return None if is_none(made) else code(made)
+
+
+class _Chosen(cst.CSTTransformer):
+    """Rewrites a partitioner for the function that makes the strategy, where `cluster` is the cluster's spec."""
+
+    def __init__(
+        self, place: cst.CSTNode, imports: ImportMap, code: Callable[[cst.CSTNode], str], given: Given
+    ) -> None:
+        super().__init__()
+        self.place = place
+        self.imports = imports
+        self.code = code
+        self.given = given
+
+    def choose(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        if is_none(node):
+            return cst.Name("None")
+        if isinstance(node, cst.IfExp):
+            return self._choose_if(node)
+        if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.Or):
+            left = node.left if self._is_made(node.left) else self._value(node.left)
+            if is_none(left):
+                return self.choose(node.right)
+            if self._is_made(left):
+                return self.choose(left)
+        if not self._is_made(node):
+            what = self.code(node)
+            raise Blocked("TFM701", self.place, f"`{what}` is not one of the three partitioners, nor a choice of one")
+        assert isinstance(node, cst.Call)
+        call = self._value(node)
+        assert isinstance(call, cst.Call)
+        name = self.imports.resolve(node.func)
+        assert name is not None
+        return _partitioner(Site(name, call, call, None, True, self.code, imports=self.imports))
+
+    def _choose_if(self, node: cst.IfExp) -> cst.BaseExpression:
+        if isinstance(node.test, cst.Name) and node.test.value == self.given.config:
+            return self.choose(node.body)  # an Estimator always hands its config over
+        first, second = self.choose(node.body), self.choose(node.orelse)
+        if is_none(first) and is_none(second):
+            return first
+        return cst.IfExp(test=self._value(node.test), body=first, orelse=second)
+
+    def _is_made(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and self.imports.resolve(node.func) in CALLS
+
+    def _value(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        made = node.visit(self)
+        assert isinstance(made, cst.BaseExpression)
+        return made
+
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+        known = isinstance(original_node.test, cst.Name) and original_node.test.value == self.given.config
+        return updated_node.body if known else updated_node
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        owner = dotted(original_node.value)
+        if owner is not None and owner == self.given.config:
+            if original_node.attr.value != "num_ps_replicas":
+                message = f"the partitioner reads `config.{original_node.attr.value}`: only `num_ps_replicas` is known"
+                raise Blocked("TFM701", self.place, message)
+            return expression('cluster.num_tasks("ps")')
+        if owner is not None and owner == self.given.params and original_node.attr.value != "get":
+            return self._param(original_node.attr.value, None)
+        return updated_node
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        if dotted(original_node.value) != self.given.params or self.given.params is None:
+            return updated_node
+        index = original_node.slice[0].slice
+        return self._param(string(index.value) if isinstance(index, cst.Index) else None, None)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if self.given.params is None or dotted(original_node.func) != f"{self.given.params}.get":
+            return updated_node
+        default = original_node.args[1].value if len(original_node.args) > 1 else cst.Name("None")
+        return self._param(string(original_node.args[0].value) if original_node.args else None, default)
+
+    def _param(self, key: str | None, default: cst.BaseExpression | None) -> cst.BaseExpression:
+        if key is None:
+            raise Blocked("TFM701", self.place, "the partitioner reads a param whose name is computed")
+        value = self.given.param(key)
+        if value is None:
+            value = default
+        if value is None:
+            raise Blocked("TFM701", self.place, f"the partitioner reads `params` for `{key}`, which is not in them")
+        return _in_parentheses(value)
+
+
 def _partitioner(site: Site) -> cst.BaseExpression:
-    parameters, keras, keywords, defaults = _TABLE[site.name.rpartition(".")[2]]
+    parameters, keras, keywords, defaults = TABLE[site.name.rpartition(".")[2]]
     bound = site.arguments(parameters, "TFM701")
     axis = bound.pop("axis", None)
     if axis is not None and number(axis) != 0:
@@ -96,4 +290,30 @@ def _partitioner(site: Site) -> cst.BaseExpression:
     return expression(call_text(f"{_MODULE}.{keras}", [f"{keywords[p]}={texts[p]}" for p in keywords if p in texts]))
 
 
-CALLS: dict[str, CallRule] = {f"tf.{name}": _partitioner for name in _TABLE}
+CALLS: dict[str, CallRule] = {f"tf.{name}": _partitioner for name in TABLE}
+
+
+def set_in_scope(statement: cst.CSTNode, imports: ImportMap) -> cst.BaseExpression | None:
+    """The partitioner of a statement `tf.get_variable_scope().set_partitioner(...)`."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    small = statement.body[0]
+    call = small.value if isinstance(small, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
+        return None
+    scope = call.func.value
+    if call.func.attr.value != "set_partitioner" or not isinstance(scope, cst.Call):
+        return None
+    return call.args[0].value if imports.resolve(scope.func) == "tf.get_variable_scope" else None
+
+
+_LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.keras.layers.", "tf.contrib.slim.")
+_WITHOUT_VARIABLES = ("dropout", "flatten", "pool", "input", "activation", "lambda", "concat", "reshape")
+
+
+def makes_variables(name: str) -> bool:
+    """Whether a function of TensorFlow 1 may be one that makes the variables of a layer."""
+    if name in ("tf.feature_column.input_layer", "tf.feature_column.linear_model"):
+        return True
+    last = name.rpartition(".")[2].lower()
+    return name.startswith(_LAYERS) and not any(word in last for word in _WITHOUT_VARIABLES)

@@ -204,10 +204,10 @@ def _is_reduction(name: str | None) -> bool:
 class Rewriter(cst.CSTTransformer):
     """Rewrites every TensorFlow reference below a node.
 
-    `problems` collects what could not be carried over, `partitioners` the partitioners of variable scopes (as text,
-    with the node that gave each), `remarks` what is carried over and should be looked at, `classes` the classes that
-    the file needs (name and text). `updates` says whether the program runs UPDATE_OPS (None: one does, another does
-    not). `replaced` are calls that somebody else found the new form of.
+    `problems` collects what could not be carried over, `partitioners` the partitioners of variable scopes (the node
+    that gave each, and it with the values of names that are `local` to a function), `remarks` what is carried over and
+    should be looked at, `classes` the classes that the file needs (name and text). `updates` says whether the program
+    runs UPDATE_OPS (None: one does, another does not). `replaced` are calls that somebody else found the new form of.
     Visit only nodes of the file's own tree, so that problems have places.
     """
 
@@ -226,7 +226,11 @@ class Rewriter(cst.CSTTransformer):
         self.keep_regularizers = keep_regularizers
         self.definition = definition
         self.problems: list[Blocked] = []
-        self.partitioners: list[tuple[cst.CSTNode, str]] = []
+        self.partitioners: list[tuple[cst.CSTNode, cst.BaseExpression]] = []
+        self.local: Callable[[str], cst.BaseExpression | None] = lambda name: None
+        self.unsplit: list[cst.Call] = []  # layers outside of scopes with a partitioner
+        self.splits_all = False
+        self._splitting = 0
         self.updates: bool | None = True
         self.remarks: list[Blocked] = []
         self.classes: dict[str, str] = {}
@@ -319,6 +323,7 @@ class Rewriter(cst.CSTTransformer):
             self._consumed.add(node.items[0])
             if scope.partitioner is not None:
                 self._collect_partitioner(scope.partitioner)
+                self._splitting += 1
         return True
 
     def visit_WithItem(self, node: cst.WithItem) -> bool:
@@ -331,6 +336,8 @@ class Rewriter(cst.CSTTransformer):
             return updated_node
         scope = read_scope(original_node, self.imports)
         assert scope is not None
+        if scope.partitioner is not None:
+            self._splitting -= 1
         if scope.name is None:
             assert isinstance(updated_node.body, cst.IndentedBlock)
             first, *rest = updated_node.body.body
@@ -340,17 +347,21 @@ class Rewriter(cst.CSTTransformer):
         call = cst.Call(cst.parse_expression("tf.name_scope"), [cst.Arg(scope.name)])
         return updated_node.with_changes(items=[cst.WithItem(call)])
 
+    def takes_partitioner(self, statement: cst.CSTNode) -> bool:
+        """Whether a statement only gives the variables after it a partitioner, which is noted then."""
+        given = partitioners.set_in_scope(statement, self.imports)
+        if given is None:
+            return False
+        if not is_none(given):
+            self._collect_partitioner(given)
+            self.splits_all = True
+        return True
+
     def _collect_partitioner(self, node: cst.BaseExpression) -> None:
-        value: cst.BaseExpression | None = node
-        if isinstance(node, cst.Name):
-            value = self.definition(node.value)
-        if not isinstance(value, cst.Call) or self.imports.resolve(value.func) not in partitioners.CALLS:
-            self.problems.append(
-                Blocked("TFM701", node, "this partitioner is not one of the three that can be carried over")
-            )
-            return
-        text = self.code(value.visit(self))  # type: ignore[arg-type]
-        self.partitioners.append((node, text))
+        try:
+            self.partitioners.append((node, partitioners.expanded(node, self.definition, self.local)))
+        except Blocked as problem:
+            self.problems.append(problem)
 
     def visit_Call(self, node: cst.Call) -> bool:
         if node in self.replaced:
@@ -369,6 +380,8 @@ class Rewriter(cst.CSTTransformer):
         if name is not None and name.startswith("tf.losses."):
             reductions = (arg.value for arg in node.args if _is_reduction(self.imports.tensorflow(arg.value)))
             self._consumed.update(reductions)
+        if name is not None and not self._splitting and partitioners.makes_variables(name):
+            self.unsplit.append(node)
         if name is not None and name.startswith(_LAYERS) and name in _CALLS:
             self._skip_arguments(name, node)
         if self._object_class(node.func) is not None:

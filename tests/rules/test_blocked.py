@@ -24,21 +24,6 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
         "TFM705",
         "initializer",
     ),
-    "partitioner axis": (
-        program(network='with tf.variable_scope("s", partitioner=tf.fixed_size_partitioner(2, 1)):\n    net = net + 1'),
-        "TFM701",
-        "fixed_size",
-    ),
-    "two partitioners": (
-        program(
-            network=(
-                'with tf.variable_scope("a", partitioner=tf.fixed_size_partitioner(2)):\n    net = net + 1\n'
-                'with tf.variable_scope("b", partitioner=tf.fixed_size_partitioner(3)):\n    net = net + 2'
-            )
-        ),
-        "TFM702",
-        "fixed_size_partitioner(3)",
-    ),
     "unknown loss": (
         program(loss="loss = tf.losses.mean_pairwise_squared_error(labels, logits)"),
         "TFM203",

@@ -111,7 +111,7 @@ def test_a_wide_and_deep_classifier() -> None:
         ("tf1.estimator.LinearClassifier(columns, label_vocabulary=['a', 'b'])", "TFM192", "label_vocabulary"),
         ("tf1.estimator.LinearClassifier(columns, optimizer=None)", "TFM190", "optimizer=None"),
         ("tf1.estimator.LinearClassifier(columns, optimizer='Lion')", "TFM190", "by name"),
-        ("tf1.estimator.DNNClassifier([2], columns, input_layer_partitioner=f)", "TFM190", "partitioner"),
+        ("tf1.estimator.DNNClassifier([2], columns, input_layer_partitioner=f)", "TFM701", "partitioner"),
         ("tf1.estimator.DNNEstimator(tf1.estimator.MultiLabelHead(3), [2], columns)", "TFM190", "head"),
         ("tf1.estimator.BoostedTreesClassifier(columns, 1)", "TFM102", "BoostedTrees"),
     ],

@@ -68,9 +68,11 @@ def describe(parts):
                 "trainable": part.trainable,
                 "order": len(table),
                 "shards": 0,
+                "rows": [],
             },
         )
         entry["shards"] += 1
+        entry["rows"] += part.shape[:1]
     return list(table.values())
 
 
