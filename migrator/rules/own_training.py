@@ -64,7 +64,7 @@ trainable variables, as Keras did in a graph. The weights keep their names. That
 such a model_fn are refused (TFM151). A class that is derived from `LayerNormalization` and has no weights of its own
 stays.
 
-Measured (TensorFlow 2.15.1 against 2.21, five steps): losses agree to 1e-6, weights to 1e-5.
+Measured (TensorFlow 2.15.1 against 2.21, five steps): losses agree to 1e-5, weights to 1e-4 or better.
 """,
     ),
     Rule(
