@@ -9,6 +9,7 @@ import atexit
 import importlib
 import json
 import os
+import sys
 
 import batches
 import parts
@@ -391,6 +392,16 @@ def _patch_synchronous(ours):
     parts.wrap(kind, "get_init_tokens_op", get_init_tokens_op)
 
 
+def _of_users(change):
+    """``change`` for calls in the user's files: TensorFlow's own (model_to_estimator) find their files as they are."""
+
+    def changed(path):
+        caller = sys._getframe(2)  # of the wrapped method
+        return change(path) if sources.is_users(caller.f_code.co_filename) else path
+
+    return changed
+
+
 def _patch_places(redirect):
     from redirect import patch_argument
 
@@ -399,8 +410,8 @@ def _patch_places(redirect):
     for train in {id(one): one for one in found if one is not None}.values():
         patch_argument(train, "MonitoredTrainingSession", "checkpoint_dir", redirect.folder)
     saver = importlib.import_module("tensorflow.python.training.saver").Saver
-    patch_argument(saver, "save", "save_path", redirect.file)
-    patch_argument(saver, "restore", "save_path", redirect.reading)
+    patch_argument(saver, "save", "save_path", _of_users(redirect.file))
+    patch_argument(saver, "restore", "save_path", _of_users(redirect.reading))
     supervisor = importlib.import_module("tensorflow.python.training.supervisor").Supervisor
     patch_argument(supervisor, "__init__", "logdir", redirect.folder)
     hooks = importlib.import_module("tensorflow.python.training.basic_session_run_hooks")
