@@ -217,7 +217,7 @@ def _read_place(
     """The programs of one Estimator, driven where it is made, or else wherever it is handed to."""
     try:
         read = read_programs(project, everything.mentioning, file, place, places[file.path])
-        return [on_tpu(program, everything.wants_tpus, everything.keras) for program in read]
+        return [on_tpu(program, everything.wants_tpus, everything.keras, project.files) for program in read]
     except Blocked as problem:
         if problem.code not in _HANDED or place.name not in HANDED_ESTIMATORS:
             raise

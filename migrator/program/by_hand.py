@@ -32,6 +32,28 @@ class Cluster:
     synchronous: bool
 
 
+# How calls begin that may change something when a session runs them.
+_ACTING = (
+    *("assign", "scatter", "apply", "group", "count_up_to", "increment", "py_func", "numpy_function", "get_collection"),
+    *("Print", "print", "write", "enqueue", "tuple", "update", "no_op", "control_dependencies"),
+)
+# Methods that only compute, of tensors and arrays.
+_PURE = (
+    "get_shape",
+    "as_list",
+    "mean",
+    "sum",
+    "astype",
+    "reshape",
+    "format",
+    "split",
+    "join",
+    "items",
+    "keys",
+    "values",
+)
+
+
 @dataclass
 class _Line:
     """A statement before the loop: the names that it binds and mentions, and what kind of thing it does."""
@@ -160,6 +182,10 @@ class _Writer:
             if self.joins is not None:
                 raise Blocked("TFM760", statement, "servers are told from workers twice")
             self.joins = statement
+            joined = [call for call in calls_in(statement.body) if (dotted(call.func) or "").endswith(".join")]
+            inside = statement.body.body if isinstance(statement.body, cst.IndentedBlock) else ()
+            if len(joined) != 1 or len(inside) != 1:
+                raise Blocked("TFM762", statement, "the branch of servers does more than `server.join()`")
             other = statement.orelse
             if isinstance(other, cst.If):
                 if other.orelse is not None:
@@ -235,6 +261,16 @@ class _Writer:
                 "batches are fed to placeholders: make a `tf.data.Dataset` of them, and train on its iterator's next"
             )
             raise Blocked("TFM761", run["feed_dict"], message)
+        between = path_to(loop.body, runs[0])[1:]
+        if any(
+            isinstance(n, cst.If | cst.For | cst.While | cst.Try | cst.IfExp | cst.BooleanOperation) for n in between
+        ):
+            raise Blocked("TFM760", runs[0], "the training step is not run in every turn of the loop")
+        if loop.orelse is not None:
+            raise Blocked("TFM760", loop.orelse, "the `else` of the loop is not carried over: do it after the session")
+        counted = {name for statement in body[:at] for name, _ in bindings(statement)}
+        if isinstance(loop, cst.For) and counted & names_in(loop.iter):
+            raise Blocked("TFM760", loop, "how many steps the loop takes is said inside the session: say it before it")
         self._only_tells(loop)
         steps: tuple[str, str] | None = None
         if isinstance(loop, cst.While):
@@ -258,7 +294,27 @@ class _Writer:
             message = "the loop does not run one train_op of `minimize` or `apply_gradients` that is made here"
             raise Blocked("TFM760", runs[0], message)
         self.maker = makers[trained[0]]
+        self._only_reads([name for name in fetched if name != trained[0]])
         return trained[0], loop, steps
+
+    def _only_reads(self, names: Sequence[str]) -> None:
+        """What is fetched beside the train_op may change nothing: it is not fetched any more."""
+        seen: set[int] = set()
+        queue = list(names)
+        while queue:
+            name = queue.pop()
+            for line in self.lines:
+                if name not in line.binds or id(line) in seen or line is self.maker:
+                    continue
+                seen.add(id(line))
+                for call in calls_in(line.node):
+                    word = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted(call.func) or ""
+                    if word.startswith(_ACTING):
+                        message = (
+                            f"`{names[0]}` is run beside the train_op, and may change something: put it into a hook"
+                        )
+                        raise Blocked("TFM760", call, message)
+                queue += line.mentions
 
     def _uses_session(self, node: cst.CSTNode) -> bool:
         return self.session_name in names_in(node)
@@ -301,6 +357,9 @@ class _Writer:
         if finder.ends:
             message = "this ends the loop by a condition of its own: give the session a StopAtStepHook"
             raise Blocked("TFM760", finder.ends[0], message)
+        for target in finder.places:
+            message = "what the loop gets from the session is kept in an object or a list, which `fit` does not do"
+            raise Blocked("TFM760", target, message)
         bound = {name for name, _ in bindings(loop)} - {"_"}
         later = set().union(*(names_in(s) for s in self.suffix)) if self.suffix else set()
         for name in sorted(bound & later):
@@ -330,6 +389,9 @@ class _Writer:
                 self.server_names = line.binds
                 line.kind = "removed"
             elif any(name in sessions.LEFT_OUT for name in names):
+                if not isinstance(line.node, cst.SimpleStatementLine) or len(line.node.body) != 1:
+                    message = "what only the session needs stands in one block with something else: take it out of it"
+                    raise Blocked("TFM760", line.node, message)
                 line.kind = "removed"
             elif line.binds & hooks and not tensors & line.binds:
                 line.kind = "hooks"
@@ -552,7 +614,8 @@ class _Writer:
             return True
         if not isinstance(line.node.body[0], cst.Assign):
             return False
-        own = [c for c in calls_in(line.node) if self._tf(c) is None and not isinstance(c.func, cst.Attribute)]
+        called = [c.func for c in calls_in(line.node) if self._tf(c) is None]
+        own = [one for one in called if not isinstance(one, cst.Attribute) or one.attr.value not in _PURE]
         return not own and not any(sessions.makes_variables(name) for name in names if name is not None)
 
     # -- the text ----------------------------------------------------------------------------------------------------
@@ -710,6 +773,9 @@ class _Writer:
             return
         index = self.file.code(self.task[1])
         names = {index} if isinstance(self.task[1], cst.Name) else set()
+        workers = self._workers()  # one more of them is wanted, since the coordinator does not train
+        if workers.isidentifier():
+            names.add(workers)
         for line in self.lines:
             reads = line.mentions & names or index in self.file.code(line.node)
             if line.kind == "plain" and reads and not any(self._tf(c) for c in calls_in(line.node)):
@@ -718,7 +784,8 @@ class _Writer:
         texts = [(line.node, self.file.code(line.node), line.mentions) for line in lines]
         texts.append((self.place.call, expression, names_in(cst.parse_expression(expression))))
         for node, text, mentions in texts:
-            if mentions & names or index in text or self._reads_task(mentions, index, names):
+            counts = "num_tasks" in text or (workers and not workers.isidentifier() and workers in text)
+            if mentions & names or index in text or counts or self._reads_task(mentions, index, names):
                 message = "this may differ by worker, but on parameter servers the coordinator makes it for all of them"
                 raise Blocked("TFM765", node, message)
 
@@ -992,6 +1059,26 @@ class _Deeds(cst.CSTVisitor):
         self.calls: list[cst.Call] = []
         self.ends: list[cst.CSTNode] = []
         self.prints = False
+        self.places: list[cst.CSTNode] = []  # parts of objects that are assigned to
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        targets: list[cst.BaseExpression] = [node.target]
+        while targets:
+            target = targets.pop()
+            if isinstance(target, cst.Tuple | cst.List):
+                targets += [element.value for element in target.elements]
+            elif not isinstance(target, cst.Name):
+                self.places.append(target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        if not isinstance(node.target, cst.Name):
+            self.places.append(node.target)
+
+    def visit_Global(self, node: cst.Global) -> None:
+        self.places.append(node)
+
+    def visit_Continue(self, node: cst.Continue) -> None:
+        self.ends.append(node)
 
     def visit_Call(self, node: cst.Call) -> None:
         self.calls.append(node)

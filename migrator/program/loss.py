@@ -159,6 +159,8 @@ def _collected(body: Body, consumed: Collection[int], mode: str, total: cst.Call
             raise Blocked("TFM301", call, "this loss may be one that `get_total_loss` of the model_fn adds up")
     found: list[cst.BaseExpression] = []
     for index, statement in enumerate(body.statements):
+        if any(call is total for call in calls_in(statement.node)):
+            break  # what comes later is not in the collection yet
         if index in consumed or mode not in statement.modes:
             continue
         for call in calls_in(statement.node):

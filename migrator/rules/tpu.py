@@ -147,6 +147,18 @@ the cores of a TPU by themselves. A Keras model has no graph for them to read. T
 """,
     ),
     Rule(
+        "TFM448",
+        "what a TPU would train otherwise",
+        Severity.MANUAL,
+        """
+A `CrossShardOptimizer` divides the loss of every core by the number of cores, also one that is summed
+(`Reduction.SUM`), which the new program does not: take the mean over the batch of a core. A branch `if use_tpu:` that
+does more than make a resolver, a `CrossShardOptimizer` or a Scaffold (another loss, `bfloat16_scope`) is left out, so
+that the new program would train otherwise on a TPU than the original. A program whose `use_tpu` is a flag comes out
+without a TPU (TFM144).
+""",
+    ),
+    Rule(
         "TFM449",
         "a CrossShardOptimizer that does not take the mean",
         Severity.MANUAL,

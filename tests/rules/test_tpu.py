@@ -215,6 +215,27 @@ def test_what_cannot_go_to_a_tpu_runs_without_where_a_flag_decides() -> None:
     assert any("num_cores_per_replica" in f.message for f in findings if f.code == "TFM144")
 
 
+CROSS = "    if FLAGS.use_tpu:\n        LINEoptimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer)\n    train_op ="
+OTHERWISE = {
+    "a summed loss": ("error(labels, logits)", "error(labels, logits, reduction=tf.losses.Reduction.SUM)", "summed"),
+    "another loss": ("    train_op =", CROSS.replace("LINE", "loss = 2.0 * loss\n        "), "more than"),
+    "the host in a helper": ("def input_fn", 'def host(p):\n    return p["context"]\n\n\ndef input_fn', "host"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_what_would_train_otherwise_on_a_tpu_runs_without(name: str) -> None:
+    old, new, why = OTHERWISE[name]
+    made, findings = run(tpu().replace(old, new, 1), "auto")
+    assert not manual(findings) and "TPUStrategy" not in made
+    assert any(why in finding.message for finding in findings if finding.code == "TFM144"), findings
+
+
+def test_a_branch_that_only_serves_the_tpu_goes_to_it() -> None:
+    made, findings = run(tpu().replace("    train_op =", CROSS.replace("LINE", 'print("TPU")\n        '), 1), "auto")
+    assert not manual(findings) and "TPUStrategy" in made
+
+
 def test_a_time_is_no_number_of_steps() -> None:
     text = tpu("True").replace("_loop=10", "_loop='60s'")
     assert "steps_per_execution" not in migrated(text, "auto") and "TFM445" in review(run(text)[1])
