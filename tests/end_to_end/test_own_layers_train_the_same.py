@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from migrator.harness.environments import migrated_python
 from tests.end_to_end.proving import Servers, prove_project
 from tests.rules.programs import run_project
 
@@ -243,7 +244,7 @@ def test_layers_of_its_own_train_the_same_and_the_driver_writes_the_same(servers
     assert 'tf.compat.v1.name_scope(self.scope, "scores", [x])' in new["layers.py"]
     assert 'tf.name_scope("loss"):' in new["model.py"]
     assert "int(estimator.latest_step())" in new["train.py"]
-    for run in ("a", "c"):
+    for run in ("original-run", "migrated-run"):
         events = b"".join(path.read_bytes() for path in (tmp_path / run).rglob("scores/events*"))
         for tag, value in ((b"scores/share", 6 / 32), (b"scores/half", 3 / 32)):
             at = events.index(tag)
@@ -258,7 +259,7 @@ def test_a_program_that_only_predicts_makes_its_variables_in_the_loop(tmp_path: 
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-    python = os.environ["TF_MIGRATE_MIGRATED_PYTHON"]
+    python = str(migrated_python())
 
     def run(*command: str) -> list[str]:
         done = subprocess.run(

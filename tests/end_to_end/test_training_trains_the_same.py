@@ -165,7 +165,7 @@ SPARSE = {
 
 def same_settings(tmp_path: Path) -> None:
     """The recorder reads the same update rule, settings and slots from both programs."""
-    original, migrated = read(tmp_path / "a" / "record"), read(tmp_path / "c" / "record")
+    original, migrated = (read(tmp_path / f"{kind}-run" / "record") for kind in ("original", "migrated"))
     different = [field for field in l0b_configuration.optimizer_fields(original, migrated) if not field[3]]
     assert not different, different
     slots = [set(l1_variables.slots_in_use(recording).values()) for recording in (original, migrated)]
