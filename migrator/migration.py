@@ -22,7 +22,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
 from migrator.program import by_hand
 from migrator.program.beside import unused
-from migrator.program.calls import string
+from migrator.program.calls import functions_in, string
 from migrator.program.canned import remarks_of, write_out
 from migrator.program.classes import find_class
 from migrator.program.exports import Signatures, read_serving, serving_maker, signature_names
@@ -636,8 +636,8 @@ class _GroupMigration:
         self._iterators()
         self._models(models)
         for path, file in self.group.files.items():
-            left_alone = {inner for node in beside for inner in _all_functions(node)}
-            for function in _all_functions(file.module):
+            left_alone = {inner for node in beside for inner in functions_in(node)}
+            for function in functions_in(file.module):
                 if function not in left_alone:
                     self._guarded(file, partial(self._inputs, path, file, function))
         for program in self.group.programs:
@@ -1774,21 +1774,6 @@ def _gives(line: cst.SimpleStatementLine, name: str) -> bool:
         and isinstance(small.targets[0].target, cst.Name)
         and small.targets[0].target.value == name
     )
-
-
-class _Functions(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.FunctionDef] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.append(node)
-
-
-def _all_functions(module: cst.CSTNode) -> list[cst.FunctionDef]:
-    collector = _Functions()
-    module.visit(collector)
-    return collector.found
 
 
 class _Contains(cst.CSTVisitor):

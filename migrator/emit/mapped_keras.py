@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from migrator.program.calls import calls_in, is_false, is_none
+from migrator.program.calls import calls_in, classes_in, is_false, is_none
 from migrator.program.parsed import Blocked, ParsedFile
 
 #: Layers that do the same in training and outside of it, and the names that Keras gives them. Others ask for the phase,
@@ -105,9 +105,7 @@ def bases_without_weights(file: ParsedFile, nodes: Sequence[cst.CSTNode]) -> set
     """The bases of classes inside some functions that only lend their computation: none of their layers has weights."""
     found: set[cst.CSTNode] = set()
     for node in nodes:
-        classes = _Classes()
-        node.visit(classes)
-        for one in classes.found:
+        for one in classes_in(node):
             base = one.bases[0].value if len(one.bases) == 1 else None
             if base is None or file.imports.tensorflow(base) != _NORMALIZATION:
                 continue
@@ -124,15 +122,6 @@ def _is_plain(call: cst.Call) -> bool:
 
 def _is_name(node: cst.BaseExpression, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
-
-
-class _Classes(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.ClassDef] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.found.append(node)
 
 
 __all__ = ["LAYERS", "bases_without_weights", "check_layer", "layer_function"]

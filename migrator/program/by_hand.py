@@ -364,7 +364,7 @@ class _Writer:
         later = set().union(*(names_in(s) for s in self.suffix)) if self.suffix else set()
         for name in sorted(bound & later):
             raise Blocked("TFM760", loop, f"`{name}`, which the loop gets from the session, is used after it")
-        if len(loop.body.body) > 1 or finder.prints:
+        if len(loop.body.body) > 1:
             message = "what the loop printed of its steps is left out: `fit` prints the loss and the metrics"
             self.said.append(self.file.finding("TFM763", Severity.REVIEW, loop, message))
 
@@ -1058,7 +1058,6 @@ class _Deeds(cst.CSTVisitor):
         super().__init__()
         self.calls: list[cst.Call] = []
         self.ends: list[cst.CSTNode] = []
-        self.prints = False
         self.places: list[cst.CSTNode] = []  # parts of objects that are assigned to
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:

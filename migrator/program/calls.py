@@ -77,3 +77,35 @@ def calls_in(node: cst.CSTNode) -> list[cst.Call]:
     collector = _CallCollector()
     node.visit(collector)
     return collector.found
+
+
+class _ClassCollector(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.ClassDef] = []
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self.found.append(node)
+
+
+def classes_in(node: cst.CSTNode) -> list[cst.ClassDef]:
+    """Every class below a node, outer ones first."""
+    collector = _ClassCollector()
+    node.visit(collector)
+    return collector.found
+
+
+class _FunctionCollector(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.FunctionDef] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.found.append(node)
+
+
+def functions_in(node: cst.CSTNode) -> list[cst.FunctionDef]:
+    """Every function below a node, outer ones first."""
+    collector = _FunctionCollector()
+    node.visit(collector)
+    return collector.found

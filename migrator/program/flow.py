@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.program.calls import classes_in
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.scopes import bindings, mentions_of, method_of, returns_in
 
@@ -238,9 +239,7 @@ class Calls:
     def _defining(self, name: str) -> list[cst.ClassDef]:
         found = []
         for file in self.mentioning([f"def {name}"]):
-            finder = _Classes()
-            file.module.visit(finder)
-            for one in finder.found:
+            for one in classes_in(file.module):
                 if any(isinstance(s, cst.FunctionDef) and s.name.value == name for s in one.body.body):
                     found.append(one)
         return found
@@ -652,15 +651,6 @@ class _Attributes(cst.CSTVisitor):
     def visit_Attribute(self, node: cst.Attribute) -> None:
         if node.attr.value == self.name:
             self.found.append(node)
-
-
-class _Classes(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.ClassDef] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.found.append(node)
 
 
 class _Named(cst.CSTVisitor):

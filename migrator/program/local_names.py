@@ -7,7 +7,7 @@ from typing import Any
 import libcst as cst
 
 from migrator.names.bindings import read_bindings
-from migrator.program.parsed import ParsedFile, name_nodes
+from migrator.program.parsed import ParsedFile, Tracked, name_nodes
 
 #: Symbols whose calls are rewritten, so that it must be seen that they are called.
 _REWRITTEN = ("tf.layers.", "tf.metrics.", "tf.losses.", "tf.summary.", "tf.contrib.layers.", "tf.contrib.metrics.")
@@ -81,11 +81,10 @@ class _Called(cst.CSTVisitor):
             self.found.add(node.func)
 
 
-class _Writer(cst.CSTTransformer):
+class _Writer(Tracked):
     def __init__(self, finder: _Finder) -> None:
         super().__init__()
         self.finder = finder
-        self.made: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         if original_node in self.finder.lines:
@@ -93,7 +92,6 @@ class _Writer(cst.CSTTransformer):
         new = super().on_leave(original_node, updated_node)
         if original_node in self.finder.values:
             new = self.finder.values[original_node].deep_clone()
-        if isinstance(new, cst.CSTNode):
             self.made[new] = original_node
         return new
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -172,6 +172,23 @@ class _Parents(cst.CSTVisitor):
 
     def on_leave(self, original_node: cst.CSTNode) -> None:
         self._stack.pop()
+
+
+class Tracked(cst.CSTTransformer):
+    """Notes of new nodes which they were `made` of, for `ParsedFile.keep_positions`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: dict[cst.CSTNode, cst.CSTNode] = {}
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        new = super().on_leave(original_node, updated_node)
+        if isinstance(new, cst.CSTNode):
+            self.made[new] = original_node
+        elif isinstance(new, cst.FlattenSentinel):
+            for one in new:
+                self.made.setdefault(one, original_node)
+        return new
 
 
 class NameCollector(cst.CSTVisitor):

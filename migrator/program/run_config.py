@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrator.program.calls import bind, calls_in, is_none, string
+from migrator.program.calls import bind, calls_in, functions_in, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in, with_values
 from migrator.rules.run_config import COLLECTIVE, DISTRIBUTE, LEARN, NO_EFFECT, OF_TPU, RUN_CONFIG, SESSION, TPU
@@ -427,21 +427,10 @@ class _Assignments(cst.CSTVisitor):
 
 def _of_functions(scope: cst.CSTNode, name: str) -> list[cst.Name]:
     """The mentions of a name inside of functions that give it a meaning of their own: `config` in a model_fn, say."""
-    finder = _Functions()
-    scope.visit(finder)
     found: list[cst.Name] = []
-    for function in finder.found:
+    for function in functions_in(scope):
         if function is not scope and any(bound == name and node is not function for bound, node in bindings(function)):
             params = function.params
             given = (*params.posonly_params, *params.params, *params.kwonly_params)
             found += [param.name for param in given] + list(name_nodes(function.body))
     return found
-
-
-class _Functions(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.FunctionDef] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.append(node)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.program.calls import classes_in
 from migrator.program.parsed import NameCollector, ParsedFile, Project, names_in
 
 
@@ -318,30 +319,19 @@ def attributes_called(scope: cst.CSTNode, names: Sequence[str]) -> list[cst.CSTN
     return visitor.found
 
 
-class _Classes(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.ClassDef] = []
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.found.append(node)
-
-
 def method_of(project: Project, owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
     """The method of a class that a name means; None where a class of the project that derives from it has another."""
     own = [s for s in owner.body.body if isinstance(s, cst.FunctionDef) and s.name.value == name]
     if len(own) != 1:
         return None
-    classes = _Classes()
-    for file in project.files:
-        file.module.visit(classes)
+    classes = [one for file in project.files for one in classes_in(file.module)]
     derived, more = {owner.name.value}, True
     while more:
-        bases = {c.name.value: {(dotted(b.value) or "").rpartition(".")[2] for b in c.bases} for c in classes.found}
+        bases = {c.name.value: {(dotted(b.value) or "").rpartition(".")[2] for b in c.bases} for c in classes}
         new = {c for c, names in bases.items() if names & derived} - derived
         derived |= new
         more = bool(new)
-    for other in classes.found:
+    for other in classes:
         if other is not owner and other.name.value in derived - {owner.name.value}:
             if any(isinstance(s, cst.FunctionDef) and s.name.value == name for s in other.body.body):
                 return None

@@ -10,6 +10,7 @@ import libcst as cst
 from migrator.names.imports import dotted
 from migrator.program.calls import is_none, string
 from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.scopes import values_of
 from migrator.rules.warm_starts import SETTINGS, read_settings
 
 #: Methods that read variables of the newest checkpoint, with their parameters.
@@ -41,16 +42,13 @@ def read_warm_start(
             return WarmStart(node, True, True)
         return WarmStart(node, False, file.imports.resolve(node.func) == "os.path.join")
     if isinstance(node, cst.Name):
-        values = _Values(node.value)
-        scope.visit(values)
-        if not values.found and scope is not file.module:
-            file.module.visit(values)
-        made = [isinstance(v, cst.Call) and file.imports.tensorflow(v.func) == SETTINGS for v in values.found]
+        values = values_of(scope, node.value) or values_of(file.module, node.value)
+        made = [isinstance(v, cst.Call) and file.imports.tensorflow(v.func) == SETTINGS for v in values]
         if any(made):
-            if not all(one or is_none(value) for one, value in zip(made, values.found, strict=True)):
+            if not all(one or is_none(value) for one, value in zip(made, values, strict=True)):
                 raise Blocked("TFM146", node, f"`{node.value}` is WarmStartSettings in one place, a path in another")
             return WarmStart(node, True, all(made))
-        return WarmStart(node, False, bool(values.found) and all(string(value) for value in values.found))
+        return WarmStart(node, False, bool(values) and all(string(value) for value in values))
     if string(node) is not None:
         return WarmStart(node, False, True)
     if dotted(node) is not None or isinstance(node, cst.Subscript | cst.BinaryOperation | cst.FormattedString):
@@ -63,16 +61,3 @@ def asks_global_step(file: ParsedFile, node: cst.BaseExpression | None) -> bool:
     return string(node) == _GLOBAL_STEP or (
         node is not None and file.imports.tensorflow(node) == "tf.GraphKeys.GLOBAL_STEP"
     )
-
-
-class _Values(cst.CSTVisitor):
-    """What is assigned to a name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if any(isinstance(t.target, cst.Name) and t.target.value == self.name for t in node.targets):
-            self.found.append(node.value)

@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 
 from migrator.program.calls import string
-from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.parsed import Blocked, ParsedFile, Tracked
 from migrator.program.region import References
 
 _ON_TPU = ("tf.contrib.tpu.", "tf.tpu.", "tf.estimator.tpu.", "tf.compat.v1.tpu.")
@@ -57,25 +57,15 @@ def asks_for_tpu(node: cst.BaseExpression) -> bool | None:
     return True if name.lower().strip("_") in ("use_tpu", "with_tpu", "is_tpu", "on_tpu") else None
 
 
-class _Remover(cst.CSTTransformer):
+class _Remover(Tracked):
     """Puts the other branch in the place of an `if` whose one branch is for TPUs."""
 
     def __init__(self, file: ParsedFile) -> None:
         super().__init__()
         self.file = file
-        self.made: dict[cst.CSTNode, cst.CSTNode] = {}
         self.gone: list[tuple[cst.CSTNode, str]] = []
         self.left_out: list[cst.CSTNode] = []
         self._elifs: set[cst.CSTNode] = set()
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        new = super().on_leave(original_node, updated_node)
-        if isinstance(new, cst.CSTNode):
-            self.made[new] = original_node
-        elif isinstance(new, cst.FlattenSentinel):
-            for one in new:
-                self.made.setdefault(one, original_node)
-        return new
 
     def visit_If(self, node: cst.If) -> None:
         if isinstance(node.orelse, cst.If):

@@ -8,7 +8,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import dotted
-from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile, Tracked, name_nodes
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -59,18 +59,11 @@ def _without(line: Any, names: set[str]) -> list[Any]:
     return [line.with_changes(body=[small.with_changes(names=kept)])]
 
 
-class _Remover(cst.CSTTransformer):
+class _Remover(Tracked):
     def __init__(self, file: ParsedFile) -> None:
         super().__init__()
         self.file = file
-        self.made: dict[cst.CSTNode, cst.CSTNode] = {}
         self.gone: list[Blocked] = []
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        new = super().on_leave(original_node, updated_node)
-        if isinstance(new, cst.CSTNode):
-            self.made[new] = original_node
-        return new
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine

@@ -9,6 +9,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.program.calls import bind, is_none
 from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.scopes import values_of
 from migrator.rules.rule import Rule
 
 SCAFFOLDS = ("tf.train.Scaffold", "tf.compat.v1.train.Scaffold")
@@ -107,17 +108,5 @@ def _values(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpressio
         return [*_values(file, function, node.body), *_values(file, function, node.orelse)]
     if not isinstance(node, cst.Name) or is_none(node):
         return [node]
-    finder = _Given(node.value)
-    function.body.visit(finder)
-    return [one for value in finder.found for one in _values(file, function, value)] if finder.found else [node]
-
-
-class _Given(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if any(isinstance(t.target, cst.Name) and t.target.value == self.name for t in node.targets):
-            self.found.append(node.value)
+    given = values_of(function.body, node.value)
+    return [one for value in given for one in _values(file, function, value)] if given else [node]

@@ -651,7 +651,11 @@ class KerasRecorder(object):
         """
         if not self.steps_done or model is self.model:
             return False
-        return any(model is other for other in self.others) or not self.model_step(model)
+        return self.is_unrecorded(model) or not self.model_step(model)
+
+    def is_unrecorded(self, model):
+        """Whether this model was trained beside the one that is recorded."""
+        return any(model is other for other in self.others)
 
     def fit_other(self, original, model, *args, **kwargs):
         self.others.append(model)
@@ -733,8 +737,7 @@ class KerasRecorder(object):
 
     def make_train_function(self, original, model, *args, **kwargs):
         function = original(model, *args, **kwargs)
-        other = any(model is one for one in self.others)
-        if getattr(function, "counted", False) or not self.training_depth or other:
+        if getattr(function, "counted", False) or not self.training_depth or self.is_unrecorded(model):
             return function
 
         def counted(*inputs):
@@ -752,7 +755,7 @@ class KerasRecorder(object):
 
     # -- evaluation --
     def evaluate(self, original, signature, model, *args, **kwargs):
-        if any(model is other for other in self.others):
+        if self.is_unrecorded(model):
             return original(model, *args, **kwargs)
         # The program's own evaluation comes last: metrics end as it leaves them.
         others = {}
