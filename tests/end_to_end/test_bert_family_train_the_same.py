@@ -309,10 +309,13 @@ estimator.train(input_fn, max_steps=5)
 }
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bfloat16"])
-def test_layers_of_keras_train_the_same(precision: str, servers: Servers, tmp_path: Path) -> None:
+# Of 8 draws of the initial weights, with bfloat16 in both programs, the losses are equal in all; the weights after 5
+# steps are within 2e-6 in 7 and 4e-4 apart in one, where a product of the two TensorFlows is rounded to different
+# neighbours. A new program that computed in float32 would have its weights 0.2 apart or more, its losses 5e-3.
+@pytest.mark.parametrize(("precision", "rounding"), [("fp32", 1e-4), ("bfloat16", 1e-2)])
+def test_layers_of_keras_train_the_same(precision: str, rounding: float, servers: Servers, tmp_path: Path) -> None:
     texts = {name: text.replace('PRECISION = "fp32"', f'PRECISION = "{precision}"') for name, text in KERAS.items()}
-    new = prove_project(texts, "train.py", servers, tmp_path, style="auto")
+    new = prove_project(texts, "train.py", servers, tmp_path, style="auto", rounding=rounding)
     assert new["network.py"].count("keras_layer(") == 3 and "bfloat16_scope" not in new["train.py"]
 
 

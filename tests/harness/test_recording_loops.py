@@ -209,7 +209,7 @@ def test_recorded_batches_take_the_place_of_others(loops: Loops, one: tuple[Reco
     other = LOOP.replace("data(32, 1)", "data(32, 7).shuffle(4, seed=3)")
     initial = loops.save(one[0])
     different, _ = loops.run(other, initial=initial)
-    assert losses(different)[0] != pytest.approx(losses(one[0])[0], rel=1e-3)
+    assert not {batch.digest for batch in different.batches} & {batch.digest for batch in one[0].batches}
     replayed, _ = loops.run(other, initial=initial, replay=str(one[1] / "record"), devices=devices)
     np.testing.assert_allclose(losses(replayed), losses(one[0]), rtol=2e-6)
     assert [batch.digest for batch in replayed.batches] == [batch.digest for batch in one[0].batches]

@@ -59,6 +59,13 @@ def is_keras3(tf):
     return getattr(tf.keras, "__version__", "2").startswith("3.")  # tf_keras has no version there
 
 
+def seed_graphs(seed):
+    """Gives a seed to every graph to which the program gives none: its random numbers are the same in each run."""
+    graph = importlib.import_module("tensorflow").compat.v1.Graph
+    own = graph.seed
+    graph.seed = property(lambda self: seed if own.fget(self) is None else own.fget(self), own.fset)
+
+
 def install(plan):
     """Makes this process obey ``plan`` and record itself. The keys of the plan:
 
@@ -70,6 +77,7 @@ def install(plan):
     - ``state_steps``: steps after which weights and slots, and of which the gradients, are recorded
     - ``initial``: npz of whole weights by this program's variable names, to start from, or None
     - ``initial_awaited``: a Keras program shows its variables (program.json) and waits for that file
+    - ``seed``: of the random numbers of a TensorFlow 1 program in the graphs for which it sets none, or None
     - ``ulp_seed``: moves every float initial value to a neighbouring one, or None
     - ``learning_rate_factor``: multiplies every rate that is used
     - ``replay``: record folder of a run whose batches replace the program's own, or None
@@ -106,6 +114,8 @@ def install(plan):
     recorder = modules[kind].install(plan, folder)
     if program == "original":
         modules["record_session"].install(recorder)
+        if plan.get("seed") is not None:
+            seed_graphs(int(plan["seed"]))
     else:
         modules["record_loop"].install(recorder)
         if int(plan.get("devices") or 1) > 1:
