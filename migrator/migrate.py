@@ -53,7 +53,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     estimators: set[Path] = set()
     everything = {source.path: source.text for source in sources}
     if any("stimator" in source.text or may_train(source.text) for source in relevant):
-        from migrator.migration import migrate_project
+        from migrator.migration.project import migrate_project
 
         texts, findings = migrate_project(everything, options.strategy, options.style, options.keras, options.loop)
         estimators = set(around_programs(everything))

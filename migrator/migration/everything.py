@@ -1,0 +1,169 @@
+"""All files that were given, and where they mention functions of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.relevant import imports_of
+from migrator.program.training import Place, TrainingProgram, attributes_called, bindings, is_estimator, mentions_of
+from migrator.rules.generation import KERAS_2, Keras
+
+References = list[tuple[cst.FunctionDef, ParsedFile, cst.CSTNode]]
+
+
+class Everything:
+    """All files that were given, those that have nothing to do with a program parsed only when they are asked for.
+
+    `remarks` are about what was left out of the files when they were read. `wants_tpus` says that programs which ask
+    for a TPU are to get one.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        texts: Mapping[Path, str],
+        remarks: Mapping[Path, list[Blocked]] | None = None,
+        wants_tpus: bool = True,
+        keras: Keras = KERAS_2,
+    ) -> None:
+        self.wants_tpus = wants_tpus
+        self.keras = keras
+        self.project = project
+        self.texts = texts
+        self.remarks = remarks or {}
+        self.serving: set[cst.CSTNode] = set()  # what is called for the serving functions of all programs
+        self._parsed: dict[Path, ParsedFile | None] = {file.path: file for file in project.files}
+
+    @cached_property
+    def imported(self) -> dict[Path, set[Path]]:
+        """What the imports of every file may mean, see `imports_of`."""
+        return imports_of(self.texts)
+
+    def mentioning(self, names: Collection[str]) -> list[ParsedFile]:
+        """The files of the project, and the others, whose text holds one of some names."""
+        found = []
+        for path, text in self.texts.items():
+            if not any(name in text for name in names):
+                continue
+            if path not in self._parsed:
+                try:
+                    self._parsed[path] = ParsedFile.parse(path, text)
+                except cst.ParserSyntaxError:
+                    self._parsed[path] = None
+            file = self._parsed[path]
+            if file is not None:
+                found.append(file)
+        return found
+
+
+def references_to_models(
+    project: Project,
+    everything: Everything,
+    programs: Iterable[TrainingProgram],
+    places: Mapping[Path, list[Place]],
+) -> References:
+    """Where the model_fns are mentioned otherwise than as the model_fn of an Estimator."""
+    programs = list(programs)
+    models = {program.model_fn: program.model_file for program in programs}
+    for program in programs:
+        models.update({function: file for file, function in program.model.builders})
+    known = {node for program in programs for node in program.model.explained}
+    names = {model.name.value for model in models} | {m for program in programs for m in program.model.methods}
+    files = everything.mentioning(names)
+    found: References = []
+    for file in files:
+        explained = known | {
+            arg.value for place in places.get(file.path, []) if is_estimator(place.name) for arg in place.call.args
+        }
+        finder = _Mentions(project, file, models.keys(), explained)
+        file.module.visit(finder)
+        found += [(model, file, node) for model, node in finder.found]
+        for program in programs:
+            methods = attributes_called(file.module, program.model.methods)
+            found += [(program.model_fn, file, node) for node in methods if node not in explained]
+            for where, scope, name in program.model.aliases:
+                if where is file:
+                    mentions = mentions_of(scope, name)
+                    found += [(program.model_fn, file, node) for node in mentions if node not in explained]
+    return found
+
+
+class _Mentions(cst.CSTVisitor):
+    """Names and attributes that mean one of some top-level functions."""
+
+    def __init__(
+        self,
+        project: Project,
+        file: ParsedFile,
+        models: Collection[cst.FunctionDef],
+        explained: Collection[cst.CSTNode],
+    ) -> None:
+        super().__init__()
+        self.project = project
+        self.file = file
+        self.models = models
+        self.explained = explained
+        self.found: list[tuple[cst.FunctionDef, cst.CSTNode]] = []
+        self._local: list[set[str]] = []
+
+    def _look_up(self, node: cst.BaseExpression) -> bool:
+        if node in self.explained:
+            return True
+        found = self.project.function(self.file, node)
+        if found is not None and found[1] in self.models:
+            self.found.append((found[1], node))
+            return True
+        return False
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        self._local.append({name for name, bound in bindings(node) if bound is not node})
+        for part in (node.params, node.body, *node.decorators):
+            part.visit(self)
+        self._local.pop()
+        return False
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def visit_Param(self, node: cst.Param) -> bool:
+        if node.default is not None:
+            node.default.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        if not self._look_up(node):
+            node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        imported = node.value in self.file.imports.names
+        if imported or not any(node.value in names for names in self._local):
+            self._look_up(node)
+
+
+def mentions_of_functions(
+    project: Project, everything: Everything, functions: Collection[cst.FunctionDef]
+) -> list[tuple[ParsedFile, cst.CSTNode]]:
+    """Where top-level functions, or methods, are mentioned."""
+    found: list[tuple[ParsedFile, cst.CSTNode]] = []
+    names = [function.name.value for function in functions]
+    at_top = {function for file in project.files for function in file.functions.values()}
+    for file in everything.mentioning(names):
+        finder = _Mentions(project, file, functions, ())
+        file.module.visit(finder)
+        found += [(file, node) for _, node in finder.found]
+        methods = [function.name.value for function in functions if function not in at_top]
+        found += [(file, node) for node in attributes_called(file.module, methods)]
+    return found

@@ -1,0 +1,125 @@
+"""The forms that a group of programs is tried in: native or mapped, on a TPU or without, all together or apart."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from migrator.apart import Apart, Migrate
+from migrator.emit.mapped import Style, both_blocked
+from migrator.findings import Finding, Severity
+from migrator.migration.everything import Everything, References
+from migrator.migration.mapped import MappedMigration
+from migrator.migration.native import NativeMigration
+from migrator.migration.reading import files_of
+from migrator.migration.state import Group
+from migrator.program.parsed import Project
+from migrator.program.tpu import without_tpu
+from migrator.program.training import TrainingProgram
+from migrator.rules.generation import Keras
+from migrator.targets.registry import AUTO
+from migrator.targets.target import Loop, Target
+
+_WHY = "on a TPU something is in the way"
+
+
+def migrate_group(
+    project: Project,
+    group: Group,
+    asked: Target,
+    style: Style,
+    blocked_files: Mapping[Path, Path],
+    references: References,
+    everything: Everything,
+    keras: Keras,
+    loop: Loop,
+) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+    """New texts of a group's files, or none of them and what stood in the way.
+
+    Programs whose flag asks for a TPU come out as they run without one, where they cannot be carried over to a TPU.
+    """
+    if style is Style.MAPPED and not keras.runs_tensorflow1:
+        message = "the mapped style runs TensorFlow 1 code in a model, which only Keras 2 can: leave `--keras 3` out"
+        refused: dict[Path, list[Finding]] = {}
+        for program in group.programs:
+            finding = program.file.finding("TFM870", Severity.MANUAL, program.place.call, message)
+            refused.setdefault(program.file.path, []).append(finding)
+        return {}, refused
+    options = (asked, style, blocked_files, references, everything, keras, loop)
+    texts, native, findings = _in_styles(project, group, *options)
+    by_flag = [program for program in group.programs if program.tpu is not None and program.tpu.flag is not None]
+    if not texts and by_flag and asked is AUTO:
+        before = native, findings
+        texts, native, findings = _in_styles(project, Group(_by_flag(group.programs, _WHY), group.files), *options)
+        # What stood in the way on a TPU is what did in the style that now carries the program over.
+        ways = before[0] if findings is native else before[1]
+        first = next(f for found in ways.values() for f in found if f.severity is Severity.MANUAL)
+        why = f"on a TPU something is in the way at {first.path}:{first.line} ({first.code}: {first.message})"
+        findings = {
+            path: [replace(f, message=f.message.replace(_WHY, why)) for f in found] for path, found in findings.items()
+        }
+    if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
+        return texts, findings
+
+    def of(programs: Sequence[TrainingProgram]) -> Group:
+        return Group(list(programs), {f.path: f for p in programs for f in files_of(project, p)})
+
+    exported: dict[Path, Collection[str]] = {}
+
+    def natively(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+        migration = NativeMigration(project, of(programs), asked, {}, references, everything, keras, loop)
+        done = migration.run()
+        exported.update(migration.only_exported)
+        return done
+
+    def mapped(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+        migration = MappedMigration(project, of(programs), asked, {}, references, everything, keras, loop, ())
+        done = migration.run()
+        exported.update(migration.only_exported)
+        return done
+
+    def without(form: Migrate) -> Migrate:
+        return lambda programs: form(_by_flag(programs, _WHY))
+
+    forms: tuple[Migrate, ...] = (mapped,) if style is Style.MAPPED else (natively, mapped)
+    if by_flag and asked is AUTO:
+        forms += tuple(without(form) for form in forms)
+    shared = {path: home for path, home in blocked_files.items() if path in group.files}
+    found = Apart(group.programs, forms, partial(files_of, project), shared, native, exported).migrate()
+    if found is not None:
+        return found
+    if style is Style.MAPPED:
+        return texts, findings
+    return {}, both_blocked(native, findings)
+
+
+def _by_flag(programs: Sequence[TrainingProgram], why: str) -> list[TrainingProgram]:
+    """The programs, those whose flag asks for a TPU as they run without one."""
+    return [p if p.tpu is None or p.tpu.flag is None else without_tpu(p, why) for p in programs]
+
+
+def _in_styles(
+    project: Project,
+    group: Group,
+    asked: Target,
+    style: Style,
+    blocked_files: Mapping[Path, Path],
+    references: References,
+    everything: Everything,
+    keras: Keras,
+    loop: Loop,
+) -> tuple[dict[Path, str], dict[Path, list[Finding]], dict[Path, list[Finding]]]:
+    """New texts of a group's files in the first style that carries them over; the findings of the native one, and all
+    of the last.
+    """
+    native: dict[Path, list[Finding]] = {}
+    if style is not Style.MAPPED:
+        texts, native = NativeMigration(project, group, asked, blocked_files, references, everything, keras, loop).run()
+        if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
+            return texts, native, native
+    reasons = [finding for findings in native.values() for finding in findings]
+    run = MappedMigration(project, group, asked, blocked_files, references, everything, keras, loop, reasons).run
+    texts, findings = run()
+    return texts, native, findings

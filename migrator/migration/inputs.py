@@ -1,0 +1,71 @@
+"""Input functions of the programs of a group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.emit.layout import statements
+from migrator.migration.state import GroupState
+from migrator.program.parsed import Blocked, ParsedFile
+from migrator.rules.arrays import array_inputs, as_function
+from migrator.rules.inputs import InputChanges, rewrite_returns
+from migrator.rules.iterators import initializable
+
+
+def write_inputs(state: GroupState, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
+    """An input function returns its dataset, and what it calls is called by its TensorFlow 2 name."""
+    rewriter = state.rewriters[path]
+    changes = rewrite_returns(function, file.imports, file.functions.keys(), state.setters)
+    if function in state.for_both:
+        write_for_both(state, file, function, changes)
+        return
+    for statement, made in changes.functions.items():
+        state.changes[path].statements[statement] = [made.visit(rewriter)]  # type: ignore[list-item]
+    state.changes[path].moved |= changes.moved
+    for node, new in changes.expressions.items():
+        if new is None:
+            state.changes[path].statements[node] = []
+        else:
+            replaced = new.visit(rewriter)
+            assert isinstance(replaced, cst.BaseExpression)
+            state.changes[path].expressions[node] = replaced
+
+
+def write_for_both(state: GroupState, file: ParsedFile, function: cst.FunctionDef, found: InputChanges) -> None:
+    """An input function that returns its dataset in TensorFlow 2, and tensors in TensorFlow 1."""
+    new = [value for value in found.expressions.values() if value is not None]
+    lines = [line for line, value in found.expressions.items() if value is None]
+    at_top = [line for line in function.body.body if line in lines]
+    first = at_top[0] if at_top else None
+    if found.functions or found.fed or len(new) != 1 or first is None:
+        message = "code that stays TensorFlow 1 uses this input function too: give it one of its own"
+        raise Blocked("TFM165", function.name, message)
+    rewriter = state.rewriters[file.path]
+    text = file.code(new[0].visit(rewriter))  # type: ignore[arg-type]
+    source = f"if tf.compat.v1.executing_eagerly_outside_functions():\n{file.module.default_indent}return {text}\n"
+    (check,) = statements(source, file.module)
+    assert isinstance(check, cst.If) and isinstance(check.body, cst.IndentedBlock)
+    body = check.body.with_changes(footer=[cst.EmptyLine(indent=False)])
+    rewriter.before[first] = [check.with_changes(body=body)]
+    assert isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Assign)
+    made = first.body[0].value
+    dataset = initializable(made, file.imports)
+    if dataset is not None:
+        spelled = cst.parse_expression("tf.compat.v1.data.make_initializable_iterator")
+        argument = dataset.visit(rewriter)
+        assert isinstance(argument, cst.BaseExpression)
+        state.changes[file.path].expressions[made] = cst.Call(spelled, [cst.Arg(argument)])
+
+
+def write_arrays(state: GroupState, path: Path, file: ParsedFile) -> None:
+    """Input functions over arrays: `name = numpy_input_fn(...)` becomes a function of that name."""
+    found, problems, remarks = array_inputs(file)
+    state.problems[path] += problems
+    state.remarks[path] += remarks
+    for one in found:
+        if one.line is not None:
+            made = one.call.visit(state.rewriters[path])
+            if isinstance(made, cst.Lambda):
+                state.changes[path].statements[one.line] = [as_function(one, made.body, file.module)]

@@ -1,0 +1,268 @@
+"""What nothing uses any more, or what programs never ran: it goes, or stays as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.emit.beside import respelled
+from migrator.emit.file import FileChanges, FileRewriter
+from migrator.emit.helper import emit_helper
+from migrator.migration.everything import mentions_of_functions
+from migrator.migration.state import GroupState, is_within
+from migrator.names.imports import dotted
+from migrator.program.beside import unused
+from migrator.program.classes import find_class
+from migrator.program.helpers import Stays
+from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.relevant import importing
+from migrator.program.shared import runs_in_both
+from migrator.program.training import path_to
+
+
+def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.FunctionDef | cst.ClassDef]:
+    """Functions and classes that the programs do not run stay what they are where they would be in the way."""
+    roots = [p.model_fn for p in state.group.programs]
+    roots += [p.place.function for p in state.group.programs if p.place.function is not None]
+    files = state.group.files
+    blocking = {
+        unit
+        for path, units in unused(files.values(), [], roots, never).items()
+        for unit in units
+        if is_in_the_way(files[path], unit)
+    }
+    if not blocking:
+        return []
+    mentioning = state.everything.mentioning({unit.name.value for unit in blocking})
+    # A file that does not import one of these, through whatever files, means another thing by the name.
+    users = importing(state.everything.imported, files)
+    others = [file for file in mentioning if file.path not in files and file.path in users]
+    found = []
+    for path, units in unused(files.values(), others, roots, never).items():
+        for unit in units:
+            if unit in blocking:
+                new, remarks = respelled(unit, files[path].imports)
+                state.changes[path].statements[unit] = [new]
+                state.remarks[path] += remarks
+                found.append(unit)
+    return [*found, *_leave_to_others(state, blocking - set(found), others)]
+
+
+def _leave_to_others(
+    state: GroupState, units: Collection[cst.FunctionDef | cst.ClassDef], others: Sequence[ParsedFile]
+) -> list[cst.FunctionDef | cst.ClassDef]:
+    """Functions and classes that only files beside the programs use stay TensorFlow 1 code that runs in both."""
+    if not state.mapped:
+        return []  # what is written natively is no TensorFlow 1 code
+    imported = state.everything.imported
+    reached, queue = {path.with_suffix("") for path in state.group.files}, list(state.group.files)
+    while queue:
+        more = imported.get(queue.pop(), set()) - reached
+        reached |= more
+        queue += [path for path in imported if path.with_suffix("") in more]
+    users = [other for other in others if other.path.with_suffix("") not in reached]
+    if len(users) < len(others):
+        return []
+    found = []
+    for path, file in state.group.files.items():
+        for unit in file.module.body:
+            if isinstance(unit, cst.FunctionDef | cst.ClassDef) and unit in units:
+                new = respelled(unit, file.imports, used=True)
+                if len(new[1]) == 1 and runs_in_both(file.code(unit), file.code(new[0])):
+                    state.changes[path].statements[unit] = [new[0]]
+                    state.remarks[path] += new[1]
+                    state.used_in_both[path] = unit
+                    found.append(unit)
+    return found
+
+
+def is_in_the_way(file: ParsedFile, unit: cst.FunctionDef | cst.ClassDef) -> bool:
+    """Whether something in a function or class cannot be carried over."""
+    probe = FileRewriter(file.imports, file.code, definition=file.constants.get)
+    probe.prepare(file.module, FileChanges())
+    known = len(probe.problems)
+    unit.visit(probe)
+    return len(probe.problems) > known
+
+
+def remove_helpers(state: GroupState) -> None:
+    """Helpers that were read through, and that nothing else mentions, go, and with them their imports."""
+    helpers = {helper: file for read in state.read.values() for file, helper in read.helpers}
+    helpers |= {maker: file for _, hooks in state.all_hooks() for file, maker in hooks.makers}
+    helpers |= {maker: file for file, maker in state.makers}
+    makers = set(helpers) & {maker for _, hooks in state.all_hooks() for _, maker in hooks.makers}
+    tables = [
+        line
+        for _, hooks in state.all_hooks()
+        for file, name in hooks.tables
+        for line in file.module.body
+        if isinstance(line, cst.SimpleStatementLine) and _gives(line, name)
+        if all(is_within(node, [*makers, line]) for node in state.named(name))
+    ]
+    left_out = [*tables, *(node for _, hooks in state.all_hooks() for node in hooks.nodes)]
+    left_out += [line for program in state.group.programs for line in program.removed]
+    left_out += state.dead
+    while True:
+        mentions = [
+            (file, node, helper)
+            for helper in helpers
+            for file, node in mentions_of_functions(state.project, state.everything, {helper})
+        ]
+        inside = {node for _, node, _ in mentions for other in (*helpers, *left_out) if path_to(other, node)}
+        used = {helper for _, node, helper in mentions if node not in inside and not _is_read(state, node)}
+        if not used:
+            break
+        helpers = {helper: file for helper, file in helpers.items() if helper not in used}
+    for helper, file in helpers.items():
+        if file.path not in state.changes:
+            continue
+        if all(path in state.changes or not imports for path, imports in _importers(state, helper)):
+            state.changes[file.path].moved.add(helper)
+    for line in tables:
+        for path, file in state.group.files.items():
+            if makers <= helpers.keys() and line in file.module.body:
+                state.changes[path].statements[line] = []
+    for path, file in state.group.files.items():
+        gone = {
+            name
+            for helper in helpers
+            if helper in state.changes[helpers[helper].path].moved
+            for importer, names in _importers(state, helper)
+            if importer == path
+            for name in names
+        }
+        state.changes[path].statements.update(without_imports(file, gone))
+    _remove_hook_classes(state, [*left_out, *state.gone_hooks])
+
+
+def _remove_hook_classes(state: GroupState, left_out: Sequence[cst.CSTNode]) -> None:
+    """Classes of hooks that are left out go where nothing that stays mentions them, and with them their imports."""
+    classes = {node: file for _, hooks in state.all_hooks() for file, node in hooks.classes}
+    moved = [node for changes in state.changes.values() for node in changes.moved]
+    for node, home in classes.items():
+        name = node.name.value
+        mentions: list[tuple[Path, cst.CSTNode]] = []
+        for path, file in state.group.files.items():
+            finder = _NamedSo(name)
+            file.module.visit(finder)
+            found = ((n, find_class(state.project, file, file.module, n)) for n in finder.found)
+            mentions += [(path, n) for n, known in found if known is not None and known[1] is node]
+        if home.path not in state.changes:
+            continue
+        if all(is_within(n, [node, *moved, *left_out]) for _, n in mentions):
+            state.changes[home.path].moved.add(node)
+            for path in {path for path, _ in mentions} - {home.path}:
+                file = state.group.files[path]
+                state.changes[path].statements.update(without_imports(file, {name}))
+
+
+def _importers(state: GroupState, helper: cst.FunctionDef) -> list[tuple[Path, list[str]]]:
+    """The files that import a function, and under which names."""
+    found = []
+    for file in state.everything.mentioning([helper.name.value]):
+        names = [
+            name
+            for name in file.imports.names
+            if name not in file.functions
+            and not name.startswith("*")
+            and (known := state.project.function(file, cst.Name(name))) is not None
+            and known[1] is helper
+        ]
+        found.append((file.path, names))
+    return found
+
+
+def write_helper(state: GroupState, stays: Stays) -> None:
+    """A helper that stays, without the parameters that told it the mode."""
+    path, name = stays.file.path, stays.node.name.value
+    if path not in state.changes:
+        raise Blocked("TFM122", stays.node.name, f"`{name}` is told the mode, but its file is not migrated")
+    for file, node in mentions_of_functions(state.project, state.everything, {stays.node}):
+        if not _is_planned(state, file, node):
+            message = f"`{name}` loses the parameter that told it the mode, but is used here too"
+            state.problems.setdefault(file.path, []).append(Blocked("TFM122", node, message))
+            if file.path not in state.group.files:
+                state.outside[file.path] = file
+    mine = state.rewriters[path]
+    emitted = emit_helper(stays, state.plan, mine, stays.file.constants.get)
+    state.changes[path].statements[stays.node] = [emitted.node]
+    state.problems[path] += emitted.rewriter.problems
+    state.remarks[path] += emitted.rewriter.remarks
+    state.partitioners += [(stays.file, node, text) for node, text in emitted.rewriter.partitioners]
+    mine.dropped_regularizers += emitted.rewriter.dropped_regularizers
+    mine.classes.update(emitted.rewriter.classes)
+    mine.needs |= emitted.rewriter.needs
+
+
+def _is_planned(state: GroupState, file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether a mention of a helper that stays is in a call of which it is known what goes."""
+    functions = {call.func for call in state.plan.calls if isinstance(call, cst.Call)}
+    if node in functions or _is_read(state, node):
+        return True
+    homes = {where.home(function)[1] for where in state.group.files.values() for function in functions}
+    gone = [program.model_fn for program in state.group.programs]
+    gone += (
+        [f for f in state.changes[file.path].moved if isinstance(f, cst.FunctionDef)]
+        if (file.path in state.changes)
+        else []
+    )
+    return node in homes and any(path_to(function, node) for function in gone)
+
+
+def _is_read(state: GroupState, node: cst.CSTNode) -> bool:
+    """Whether a mention of a helper is in a call that is gone."""
+    return any(node in read.mentions for read in state.read.values())
+
+
+def without_imports(file: ParsedFile, gone: Collection[str]) -> dict[cst.CSTNode, list[cst.BaseStatement]]:
+    """The import statements of a file that import names which are gone, without these."""
+    new: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+    for line in file.module.body:
+        small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+        if not isinstance(small, cst.ImportFrom) or isinstance(small.names, cst.ImportStar):
+            continue
+        kept = [a for a in small.names if dotted(a.asname.name if a.asname is not None else a.name) not in gone]
+        if len(kept) != len(small.names):
+            if kept:
+                kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            new[line] = [line.with_changes(body=[small.with_changes(names=kept)], leading_lines=[])] if kept else []
+    return new
+
+
+class _NamedSo(cst.CSTVisitor):
+    """`name` and `module.name` outside imports."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.BaseExpression] = []
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        return False
+
+    def visit_ClassDef_name(self, node: cst.ClassDef) -> None:
+        return None
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        if node.attr.value == self.name:
+            self.found.append(node)
+            return False
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value == self.name:
+            self.found.append(node)
+
+
+def _gives(line: cst.SimpleStatementLine, name: str) -> bool:
+    """Whether a line is `name = ...`."""
+    small = line.body[0]
+    return (
+        isinstance(small, cst.Assign)
+        and len(small.targets) == 1
+        and isinstance(small.targets[0].target, cst.Name)
+        and small.targets[0].target.value == name
+    )

@@ -1,0 +1,490 @@
+"""Programs that share files, migrated together in the native form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.emit.driver import emit_driver, uses_of
+from migrator.emit.file import FileRewriter, finish_imports, insert_classes
+from migrator.emit.layout import statements
+from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
+from migrator.emit.trainer import emit_trainer
+from migrator.findings import Finding, Severity
+from migrator.migration import hooks, inputs, leftovers, partitioning, servings
+from migrator.migration.state import GroupState
+from migrator.program.calls import functions_in
+from migrator.program.canned import remarks_of
+from migrator.program.exports import Signatures, signature_names
+from migrator.program.helpers import Scope
+from migrator.program.inlining import inline_helpers
+from migrator.program.layer_names import check_layer_names
+from migrator.program.model_function import read_model_function
+from migrator.program.modes import EVAL, TRAIN
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.shared import runs_in_both
+from migrator.program.training import TrainingProgram, path_to
+from migrator.program.variable_order import check_order
+from migrator.rules import flags, hparams, keras3
+from migrator.rules.early_stopping import STOP_AT_STEP
+from migrator.rules.initializers import shared_initializers
+from migrator.rules.layers import runs_updates
+from migrator.rules.site import TrainingContext
+from migrator.rules.summary_writers import written_summaries
+from migrator.targets.choosing import choose, for_fit, for_own_loop
+from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
+from migrator.targets.target import Target
+
+
+class NativeMigration(GroupState):
+    """The migration of a group in the native form."""
+
+    def run(self) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+        """The new texts of the files, or none where something stands in the way; and the findings."""
+        models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
+        beside = leftovers.leave_beside(self, self._never_run())
+        hooks.leave_out_iterators(self)
+        self._models(models)
+        for path, file in self.group.files.items():
+            left_alone = {inner for node in beside for inner in functions_in(node)}
+            for function in functions_in(file.module):
+                if function not in left_alone:
+                    self.guarded(file, partial(inputs.write_inputs, self, path, file, function))
+        for program in self.group.programs:
+            for node, (file, new) in program.model.lambdas.items():
+                rewritten = new.visit(self.rewriters[file.path])
+                assert isinstance(rewritten, cst.BaseExpression)
+                self.changes[file.path].expressions[node] = rewritten
+        for path, file in self.group.files.items():
+            self.guarded(file, partial(inputs.write_arrays, self, path, file))
+        hooks.write_hooks(self)
+        for program in self.group.programs:
+            self.guarded(program.file, partial(servings.write_servings, self, program, models))
+        for file, problem in hparams.check_uses(list(self.group.files.values())):
+            self.problems[file.path].append(problem)
+        self._regularizers()
+        self._references()
+        leftovers.remove_helpers(self)
+        for stays in self.plan.helpers.values():
+            self.guarded(stays.file, partial(leftovers.write_helper, self, stays))
+        for path, file in self.group.files.items():
+            self._find_partitioners(path, file)
+        for program in self.group.programs:
+            if program.model_fn in models:
+                self.guarded(program.file, partial(self._driver, program, models))
+        for path, file in self.group.files.items():
+            self._summaries(path, file)
+            self._initializers(path, file)
+        self._place_helpers()
+        for rewriter in self.rewriters.values():
+            rewriter.network = self.plan.visited.keys()
+        for path, file in self.group.files.items():
+            self._flags(path, file)
+        texts = {path: self._finish(file) for path, file in self.group.files.items()}
+        for path, unit in self.used_in_both.items():
+            if not runs_in_both(self.group.files[path].text, texts[path], self.serving_files.get(path, ())):
+                message = f"`{unit.name.value}` is used by code that stays TensorFlow 1: move it to a file of its own"
+                self.problems[path].append(Blocked("TFM114", unit.name, message))
+        self._dropped_regularizers()
+        foreign = self._blocked_elsewhere()
+        known = any(self.problems.values()) or foreign
+        for path, rewriter in self.rewriters.items():
+            # What is left of the Estimator when something else stands in the way is no problem of its own.
+            self.problems[path] += [p for p in rewriter.problems if not (known and "`tf.estimator." in p.message)]
+        refused = any(self.problems.values()) or foreign
+        return ({} if refused else texts), self._findings(refused)
+
+    def _never_run(self) -> frozenset[cst.CSTNode]:
+        """Statements of model_fns that the programs never come to."""
+        return frozenset()
+
+    def _models(self, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
+        for program in self.group.programs:
+            self.guarded(program.model_file, partial(self._model, program, models))
+
+    def _blocked_elsewhere(self) -> bool:
+        """Whether a program that cannot be read shares a file with this group; says so when it is not in the group."""
+        shared = sorted(self.blocked_files.keys() & self.group.files.keys())
+        for path in shared:
+            other = self.blocked_files[path]
+            if other not in self.group.files:
+                for program in self.group.programs:
+                    message = f"`{path}` also belongs to the program in `{other}`, which is blocked: all or none change"
+                    self.problems[program.file.path].append(Blocked("TFM114", program.place.call, message))
+        return bool(shared)
+
+    def _regularizers(self) -> None:
+        """Regularizers outside the model_fns count or not as the model_fns say."""
+        keep = bool(self.regularized) and all(self.regularized.values())
+        nodes = [
+            (self.read[p.model_fn].node if p.model_fn in self.read else p.model_fn, p) for p in self.group.programs
+        ]
+        updates = {runs_updates(node, p.model_file.imports) for node, p in nodes}
+        for rewriter in self.rewriters.values():
+            rewriter.keep_regularizers = keep or not self.regularized
+            rewriter.updates = next(iter(updates)) if len(updates) == 1 else None
+
+    def _dropped_regularizers(self) -> None:
+        agree = len(set(self.regularized.values())) < 2
+        for path, rewriter in self.rewriters.items():
+            for node in rewriter.dropped_regularizers:
+                if agree:
+                    message = "the regularizer is left out: the loss of the model_fn never had its term"
+                    self.remarks[path].append(Blocked("TFM206", node, message))
+                else:
+                    message = "one model_fn adds the terms of regularizers to its loss, another does not"
+                    self.problems[path].append(Blocked("TFM206", node, message))
+
+    def _references(self) -> None:
+        models = {program.model_fn for program in self.group.programs}
+        models |= {function for program in self.group.programs for _, function in program.model.builders}
+        for model, file, node in self.references:
+            if model in models:
+                message = f"`{model.name.value}` gets another signature, but is used here outside an Estimator"
+                self.problems.setdefault(file.path, []).append(Blocked("TFM113", node, message))
+                if file.path not in self.group.files:
+                    self.outside[file.path] = file
+
+    def _find_partitioners(self, path: Path, file: ParsedFile) -> None:
+        """Partitioners of variable scopes outside the model_fns."""
+        probe = FileRewriter(file.imports, file.code, definition=file.constants.get)
+        file.module.visit(probe.prepare(file.module, self.changes[path]))
+        self.partitioners += [(file, node, text) for node, text in probe.partitioners]
+
+    def _place_helpers(self) -> None:
+        for program in self.group.programs:
+            changes = self.changes[program.file.path]
+            if changes.helpers_before is None:
+                gone = self.rewriters[program.file.path].is_gone
+                changes.helpers_before = _top_level(program.file.module, program.place.call, gone)
+
+    def _model(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
+        if program.model_fn in models:
+            return
+        if program.model.ready:
+            models[program.model_fn] = ready_model(program.model_fn), False
+            return
+        file = program.model_file
+        sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
+        wants = any(uses_of(p, "predict") or p.servings for p in sharing)
+        self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
+        try:
+            read = inline_helpers(self.project, program.model)
+            self.read[program.model_fn] = read
+            function = read_model_function(self.project, file, read.node, program.model.parameters)
+            for mode in (TRAIN, EVAL):
+                # The variables of a Keras model are all of them, whenever they are asked for.
+                check_order(self.project, file, [s.node for s in function.statements if mode in s.modes])
+            self.regularized[program.model_fn] = function.regularized
+            scope = Scope.of(self.project, file, program.model_fn)
+            calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
+            self.plan.add(self.project, scope, function.body.names, calls)
+            check_layer_names(self.project, scope, calls)
+            replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
+            emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
+        except Blocked:
+            self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
+            raise
+        for made in function.inlined:
+            own = [id(name) for node in (made, program.model_fn) for name in name_nodes(node)]
+            left = [n for n in name_nodes(file.module) if n.value == made.name.value and id(n) not in own]
+            if made in file.module.body and not left:
+                self.changes[file.path].moved.add(made)  # comments and all
+        hooks.remove_hooks_of_specs(self, file, program, function.hooks)
+        if any(p.servings for p in sharing):
+            signatures = signature_names(file, function.export_outputs, function.predictions, function.define)
+            self.signatures[program.model_fn] = signatures
+            self.remarks[file.path] += signatures.remarks
+        self.changes[file.path].statements[program.model_fn] = [emitted.node]
+        self.problems[file.path] += emitted.problems
+        self.remarks[file.path] += emitted.remarks
+        self.changes[file.path].needs |= emitted.needs
+        self.changes[file.path].classes.update(emitted.classes)
+        models[program.model_fn] = emitted, function.predicts_dicts
+
+    def _training(self, program: TrainingProgram) -> TrainingContext:
+        """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
+        strategy = self._strategy(program)
+        sharing = [p for p in self.group.programs if p.model_fn is program.model_fn]
+        return replace(
+            self.training[program.model_file.path],
+            steps_per_execution=any(self._takes_steps(p) for p in sharing),
+            per_replica=strategy.in_step
+            and not strategy.parameter_servers
+            and not self.keras.clips_per_replica
+            and not self.loop.own,  # its replicas divide the batches of one device
+            of_examples=self.loop.own,
+        )
+
+    def _takes_steps(self, program: TrainingProgram) -> bool:
+        """Whether the driver says how many steps `fit` makes in one execution. A lambda would not take that."""
+        if program.tpu is None or program.tpu.iterations is None or program.model.lambdas:
+            return False
+        # What a mapped model predicts, it predicts itself: each time as many batches as it trains on in one execution.
+        predicts = self.mapped and (uses_of(program, "predict") or bool(program.servings))
+        return self._strategy(program) is TPU and not predicts
+
+    def _strategy(self, program: TrainingProgram) -> Target:
+        """The strategy of a program. Raises Blocked (TFM704, TFM872)."""
+        if program.model.ready and self.keras.number == 3:
+            message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
+            raise Blocked("TFM870", program.place.call, message)
+        strategy = choose(program, self.asked)
+        if self.loop.own:
+            strategy = for_own_loop(program, strategy, self.keras, self.mapped)
+            if self.asked is AUTO and any("TF_CONFIG" in file.text for file in self.group.files.values()):
+                message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"
+                raise Blocked("TFM737", program.place.call, message)
+        else:
+            strategy = for_fit(program, strategy, (file.text for file in self.group.files.values()))
+        if self.keras.fits_on_clusters or strategy.fits_on_keras3:
+            return strategy
+        if strategy is not AUTO:
+            message = f"this program was not tried on Keras 3 under the {strategy.word} strategy: leave `--keras 3` out"
+            raise Blocked("TFM872", program.place.call, message)
+        if any("TF_CONFIG" in file.text for file in self.group.files.values()):
+            message = "the program reads or writes TF_CONFIG, and Keras 3 fits on no cluster: leave `--keras 3` out"
+            raise Blocked("TFM872", program.place.call, message)
+        message = "the new program trains in its own process, whatever TF_CONFIG says"
+        remark = Blocked("TFM873", program.place.call, message)
+        if remark not in self.remarks[program.file.path]:
+            self.remarks[program.file.path].append(remark)
+        return ONE_DEVICE
+
+    def _flags(self, path: Path, file: ParsedFile) -> None:
+        """Parses the command line before a flag is read outside of functions, as TensorFlow 1 did by itself."""
+        found = flags.first_read(file.module, file.imports)
+        if found is None:
+            return
+        name, statement = found
+        line = statements(f"{name}(sys.argv)\n", file.module)
+        before = self.rewriters[path].before
+        before[statement] = [*line, *before.get(statement, [])]
+        self.changes[path].needs.add("sys")
+        self.remarks[path].append(Blocked("TFM856", statement, "the command line is parsed before a flag is read here"))
+
+    def _summaries(self, path: Path, file: ParsedFile) -> None:
+        """Summaries that the driver writes for TensorBoard itself."""
+
+        def rewrite(node: cst.BaseExpression) -> str:
+            new = node.visit(self.rewriters[path])
+            assert isinstance(new, cst.BaseExpression)
+            return file.code(new)
+
+        found = written_summaries(file, rewrite)
+        self.changes[path].statements.update(found.statements)
+        self.problems[path] += found.problems
+
+    def _initializers(self, path: Path, file: ParsedFile) -> None:
+        """Tells of initializers of Keras that several layers share."""
+        self.remarks[path] += shared_initializers(file)
+
+    def _driver(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
+        emitted, of_dicts = models[program.model_fn]
+        file = program.file
+        strategy = self._strategy(program)
+        served = self.signatures.get(program.model_fn)
+        shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None, served)
+        known = self.driven.setdefault(program.place.call, shape)
+        if known != shape:
+            message = "the model_fns that this Estimator may have differ in what they take or predict"
+            raise Blocked("TFM105", program.place.call, message)
+        if any(p.place is program.place for p in self.drivers):
+            return  # the same lines drive another model_fn too
+        self.drivers.append(program)
+        if program.handed is not None:
+            if emitted.counts_by_condition:
+                message = "the global step is counted by a condition, and the Estimator is handed around: drive it here"
+                raise Blocked("TFM422", program.place.call, message)
+            if emitted.hooks.stop is not None:
+                message = "a StopAtStepHook in the model_fn of an Estimator that is handed around: give it to `train`"
+                raise Blocked("TFM110", emitted.hooks.stop[1], message)
+            self._trainer(program, emitted, of_dicts, served)
+            self.strategies.append(strategy)
+            return
+        partitioner = partitioning.partitioner_of(self, program, emitted, strategy)
+        driver = emit_driver(
+            self.project,
+            program,
+            self.rewriters[file.path],
+            strategy,
+            partitioner,
+            emitted.has_predictor,
+            of_dicts,
+            self.names[file.path],
+            self.signatures.get(program.model_fn, Signatures()).names,
+            self.mapped,
+            emitted.hooks.stop,
+            self.keras,
+            self.mapped and emitted.late,
+            emitted.with_params,
+            self._takes_steps(program),
+            self.loop,
+            emitted.loss_of_class,
+            emitted.measures,
+            self._stopper(program) if emitted.counts_by_condition else "",
+        )
+        self.rewriters[file.path].before.update(driver.before)
+        changes = self.changes[file.path]
+        changes.statements.update(driver.statements)
+        whole = [node for node in program.removed if isinstance(node, cst.ClassDef | cst.FunctionDef)]
+        changes.moved.update(whole)  # comments and all
+        changes.expressions.update(driver.expressions)
+        for helper in driver.helpers:
+            if helper not in changes.helpers:
+                changes.helpers.append(helper)
+        changes.needs |= driver.needs
+        for changes_of_file in self.changes.values():
+            changes_of_file.keras = self.keras  # whichever module is imported first must choose
+            changes_of_file.on_cluster |= strategy.reads_cluster
+        self.remarks[file.path] += driver.remarks
+        if strategy.parameter_servers and emitted is not None:
+            self.remarks[file.path].append(
+                Blocked(
+                    "TFM706",
+                    program.place.call,
+                    "on parameter servers the chief only coordinates: one worker more keeps the throughput",
+                )
+            )
+        self.strategies.append(strategy)
+
+    def _stopper(self, program: TrainingProgram) -> str:
+        """The callback that ends a training of which not every batch counts as a step."""
+        if self.loop.own:
+            message = "the global step is counted by a condition, which `--loop custom` does not know: leave it out"
+            raise Blocked("TFM422", program.place.call, message)
+        message = "a callback ends the training: the train_op does not count every batch as a step"
+        self.remarks[program.file.path].append(Blocked("TFM430", program.place.call, message))
+        return self.training[program.file.path].helper("StopAtStep", STOP_AT_STEP)
+
+    def _trainer(
+        self, program: TrainingProgram, emitted: EmittedModel, of_dicts: bool, served: Signatures | None
+    ) -> None:
+        """A class in the place of an Estimator that is handed around."""
+        assert program.handed is not None
+        if self.keras.number == 3:
+            message = "an Estimator that is handed around was not tried on Keras 3: leave `--keras 3` out"
+            raise Blocked("TFM870", program.place.call, message)
+        group = [p.handed for p in self.group.programs if p.handed is not None]
+        seen = {node for handed in group for node in handed.flow.seen}
+        stranger = program.handed.flow.stranger(seen)
+        if stranger is not None:
+            where, node = stranger
+            message = "this comes where the Estimator does, but is not followed to one"
+            self.problems.setdefault(where.path, []).append(Blocked("TFM103", node, message))
+            return
+        made = emit_trainer(
+            program,
+            self.rewriters,
+            self.changes,
+            self.names[program.file.path],
+            emitted.has_predictor,
+            of_dicts,
+            self.mapped,
+            served,
+            self.mapped and emitted.late,
+        )
+        changes = self.changes[program.file.path]
+        changes.helpers += [helper for helper in made.helpers if helper not in changes.helpers]
+        changes.needs |= made.needs
+        for changes_of_file in self.changes.values():
+            changes_of_file.keras = self.keras
+        if made.before:
+            around = path_to(program.file.module, program.place.call)
+            line = next(
+                n for n in reversed(around) if isinstance(n, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+            )
+            self.rewriters[program.file.path].before[line] = made.before
+        for where, remark in made.remarks:
+            self.remarks.setdefault(where.path, []).append(remark)
+
+    def _finish(self, file: ParsedFile) -> str:
+        module = file.module.visit(self.rewriters[file.path])
+        assert isinstance(module, cst.Module)
+        changes = self.changes[file.path]
+        training = self.training[file.path]
+        changes.needs |= self.rewriters[file.path].needs | training.needs
+        self.remarks[file.path] += [*self.rewriters[file.path].remarks, *training.remarks]
+        changes.classes.update(self.rewriters[file.path].classes)
+        if not self.keras.symbolic_tensorflow:
+            module = self._on_keras3(file, module)
+        for name in sorted(changes.classes.keys() & file.names):
+            self.problems[file.path].append(Blocked("TFM224", None, f"the file needs a class `{name}`: rename yours"))
+        changes.classes.update(training.helpers)
+        module = insert_classes(module, changes.classes)
+        return finish_imports(module, changes).code
+
+    def _on_keras3(self, file: ParsedFile, module: cst.Module) -> cst.Module:
+        """A new file, and the classes that it needs, in their form for Keras 3; what has none is a problem."""
+        module = keras3.renamed(module)
+        changes = self.changes[file.path]
+        place = next((p.place.call for p in self.group.programs if p.file is file), None)
+        for name, text in list(changes.classes.items()):
+            new = keras3.class_text(name, text)
+            if new is None:
+                message = f"`{name}`, which the new file would need, was not tried on Keras 3: leave `--keras 3` out"
+                self.problems[file.path].append(Blocked("TFM870", place, message))
+            else:
+                changes.classes[name] = new
+        for name in keras3.foreign_names(module):
+            message = f"`{name}` does not exist on Keras 3, or was not tried there: leave `--keras 3` out"
+            self.problems[file.path].append(Blocked("TFM870", place, message))
+        return module
+
+    def _findings(self, refused: bool) -> dict[Path, list[Finding]]:
+        found: dict[Path, list[Finding]] = {}
+        for path, file in [*self.group.files.items(), *self.outside.items()]:
+            found.setdefault(path, [])
+            for problem in self.problems[path]:
+                finding = file.finding(problem.code, Severity.MANUAL, problem.node, problem.message)
+                found.setdefault(Path(finding.path), []).append(finding)
+            if not refused:
+                for said in remarks_of([file]):
+                    found[path].append(said)
+                for remark in self.remarks.get(path, []):
+                    finding = file.finding(remark.code, Severity.REVIEW, remark.node, remark.message)
+                    found.setdefault(Path(finding.path), []).append(finding)
+        if not refused:
+            for program in self.group.programs:
+                message = f"`{program.model_fn.name.value}` and its Estimator are now a Keras program"
+                found[program.file.path].append(
+                    program.file.finding("TFM101", Severity.MIGRATED, program.place.call, message)
+                )
+        return {path: list(dict.fromkeys(lines)) for path, lines in found.items() if lines}
+
+
+class _Contains(cst.CSTVisitor):
+    def __init__(self, node: cst.CSTNode) -> None:
+        super().__init__()
+        self.node = node
+        self.found = False
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.found = self.found or node is self.node
+        return not self.found
+
+
+def _top_level(
+    module: cst.Module, node: cst.CSTNode, is_gone: Callable[[cst.CSTNode], bool] = lambda statement: False
+) -> cst.CSTNode | None:
+    """Where helper functions go: before the top-level code that holds a node, after the functions above it.
+
+    A statement that is removed cannot be the place.
+    """
+    for index, statement in enumerate(module.body):  # noqa: B007
+        finder = _Contains(node)
+        statement.visit(finder)
+        if finder.found:
+            break
+    else:
+        return None
+    first = index
+    while first > 0 and isinstance(module.body[first - 1], cst.SimpleStatementLine):
+        first -= 1
+    behind_function = first > 0 and isinstance(module.body[first - 1], cst.FunctionDef | cst.ClassDef)
+    start = first if behind_function else index
+    return next((s for s in module.body[start:] if not is_gone(s)), None)

@@ -1,0 +1,87 @@
+"""Partitioners of variables, which move into the strategy."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import libcst as cst
+
+from migrator.emit.model_function import EmittedModel
+from migrator.migration.state import GroupState
+from migrator.program.calls import string
+from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.training import TrainingProgram, bindings, path_to
+from migrator.rules import partitioners
+from migrator.targets.target import Target
+
+
+def partitioner_of(state: GroupState, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> str | None:
+    """The text of the partitioner that the strategy of a program is given; None where it gets none."""
+    own = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))
+    found = [*((program.model_file, *given) for given in own), *state.partitioners]
+    if not found:
+        return None
+    if not strategy.parameter_servers:
+        file, node, _ = found[0]
+        message = "the partitioner is left out: without parameter servers variables are not split"
+        state.remarks[file.path].append(Blocked("TFM703", node, message))
+        return None
+    texts = []
+    roles = program.model.parameters
+    for number, (file, node, made) in enumerate(found):
+        names = (roles.config, roles.params) if number < len(own) else (None, None)
+        given = partitioners.Given(*names, partial(_param, state, program, node))
+        try:
+            text = partitioners.for_strategy(node, made, file.imports, file.code, given)
+        except Blocked as problem:
+            state.problems[file.path].append(problem)
+            continue
+        if text is not None:
+            _check_partitioner(state, program, file, node, text)
+        texts.append(text)
+    if len(set(texts)) > 1:
+        file, node, _ = found[-1]
+        message = "a second, different partitioner: ParameterServerStrategy takes one"
+        state.problems[file.path].append(Blocked("TFM702", node, message))
+    if texts and texts[0] is not None and own and emitted.unsplit:
+        message = "this is not in the scope of the partitioner, which splits all variables now"
+        state.remarks[program.model_file.path].append(Blocked("TFM890", emitted.unsplit[0], message))
+    return texts[0] if texts else None
+
+
+def _param(state: GroupState, program: TrainingProgram, place: cst.CSTNode, key: str) -> cst.BaseExpression | None:
+    """What the Estimator's params hold under a key; None if they do not have it."""
+    params = program.params
+    if isinstance(params, cst.Name):
+        params = program.file.constants.get(params.value)
+    if program.params is None:
+        return None
+    if isinstance(params, cst.Dict) and all(
+        isinstance(e, cst.DictElement) and string(e.key) is not None for e in params.elements
+    ):
+        held = {string(e.key): e.value for e in params.elements if isinstance(e, cst.DictElement)}
+        return held.get(key)
+    called = isinstance(params, cst.Call) and isinstance(params.func, cst.Name) and params.func.value == "dict"
+    if isinstance(params, cst.Call) and called and all(a.keyword is not None for a in params.args):
+        return {a.keyword.value: a.value for a in params.args if a.keyword is not None}.get(key)
+    message = f"the partitioner reads `params` for `{key}`: what these hold is not known before the program runs"
+    raise Blocked("TFM701", place, message)
+
+
+def _check_partitioner(
+    state: GroupState, program: TrainingProgram, file: ParsedFile, node: cst.CSTNode, text: str
+) -> None:
+    """The text moves to a top-level function of the driver's file: it must mean the same there."""
+    for name in sorted(names_in(cst.parse_expression(text)) - {"tf", "None", "True", "False", "cluster"}):
+        around = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef)]
+        local = any(name == bound for function in around for bound, n in bindings(function) if n is not function)
+        here = {bound for bound, _ in bindings(program.file.module)}
+        origins = file.imports.names.get(name), program.file.imports.names.get(name)
+        elsewhere = file is not program.file and (origins[0] is None or origins[0] != origins[1])
+        own = here | {bound for bound, _ in bindings(file.module)}
+        if name in ("int", "len", "max", "min") and not local and name not in own:
+            continue
+        if local or elsewhere or name not in here:
+            message = f"the partitioner reads `{name}`, which the strategy's function in the driver cannot see"
+            state.problems[file.path].append(Blocked("TFM701", node, message))
+            return

@@ -1,0 +1,71 @@
+"""The stages of the codemod in order: parse, read programs, plan, emit, and all or nothing per program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.emit.mapped import Style
+from migrator.findings import Finding, Severity
+from migrator.migration.everything import Everything, references_to_models
+from migrator.migration.forms import migrate_group
+from migrator.migration.reading import groups_of, places_of, read_all
+from migrator.program import by_hand
+from migrator.program.canned import write_out
+from migrator.program.local_names import with_symbols_in_place
+from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.relevant import around_programs
+from migrator.program.tpu_branches import without_tpu_branches
+from migrator.rules.generation import GENERATIONS
+from migrator.rules.mlperf import without_deferred_logs
+from migrator.targets.registry import LOOPS, TARGETS
+
+
+def migrate_project(
+    texts: Mapping[Path, str], strategy: str, style: str = "auto", keras: str = "2", loop: str = "fit"
+) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+    """Returns the new texts of the files that change, and all findings by file."""
+    findings: dict[Path, list[Finding]] = {}
+    files = []
+    on_tpus: dict[Path, list[Blocked]] = {}
+    for path in around_programs(texts):
+        try:
+            file, on_tpus[path] = without_tpu_branches(ParsedFile.parse(path, texts[path]))
+            file, logs = without_deferred_logs(file)
+            on_tpus[path] += logs
+            files.append(file)
+        except cst.ParserSyntaxError as error:
+            message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
+            finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
+            findings.setdefault(path, []).append(finding)
+    files, refused = by_hand.write_out(write_out(files))
+    files = [with_symbols_in_place(file) for file in files]
+    for finding in refused:
+        findings.setdefault(Path(finding.path), []).append(finding)
+    project = Project.of(files)
+    places = {file.path: places_of(file) for file in files if "stimator" in file.text or file.spread}
+    new_texts: dict[Path, str] = {}
+    wants_tpus = strategy in ("auto", "tpu")
+    everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras])
+    programs, blocked = read_all(project, everything, places, findings)
+    references = references_to_models(project, everything, programs, places)
+    served = [node for program in programs for _, _, node in program.servings]
+    everything.serving |= {node.func for node in served if isinstance(node, cst.Call)}
+    for group in groups_of(project, programs):
+        texts_of_group, group_findings = migrate_group(
+            project,
+            group,
+            TARGETS[strategy],
+            Style(style),
+            blocked,
+            references,
+            everything,
+            GENERATIONS[keras],
+            LOOPS[loop],
+        )
+        new_texts.update(texts_of_group)
+        for finding_path, found in group_findings.items():
+            findings.setdefault(finding_path, []).extend(found)
+    return new_texts, findings

@@ -1,0 +1,169 @@
+"""The programs of a project, and which of them share files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.findings import Finding, Severity
+from migrator.migration.everything import Everything
+from migrator.migration.state import Group
+from migrator.program.flow import InFile
+from migrator.program.handed import ESTIMATORS as HANDED_ESTIMATORS
+from migrator.program.handed import estimator_subclasses, read_handed_programs
+from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.relevant import is_concerned
+from migrator.program.tpu import on_tpu
+from migrator.program.training import Place, TrainingProgram, find_places, is_estimator, path_to, read_programs
+from migrator.rules.wrapped import check_not_wrapped
+
+_PART_OF_PROGRAMS = (
+    "tf.estimator.Estimator",
+    "tf.estimator.EstimatorSpec",
+    "tf.estimator.RunConfig",
+    "tf.estimator.TrainSpec",
+    "tf.estimator.EvalSpec",
+    "tf.estimator.train_and_evaluate",
+)
+
+
+def places_of(file: ParsedFile) -> list[Place]:
+    """The calls of TensorFlow's in a file that may belong to a program, also those of classes derived from it."""
+    derived = [Place(name, call, None, _function_around(file, call)) for _, name, call in _derived(file)]
+    return [*find_places(file), *derived]
+
+
+def _derived(file: ParsedFile) -> list[tuple[cst.ClassDef, str, cst.Call]]:
+    return [(node, name, call) for node, name, call in estimator_subclasses(file) if call is not None]
+
+
+def _function_around(file: ParsedFile, node: cst.CSTNode) -> cst.FunctionDef | None:
+    return next((n for n in reversed(path_to(file.module, node)) if isinstance(n, cst.FunctionDef)), None)
+
+
+def read_all(
+    project: Project,
+    everything: Everything,
+    places: Mapping[Path, list[Place]],
+    findings: dict[Path, list[Finding]],
+) -> tuple[list[TrainingProgram], dict[Path, Path]]:
+    """The programs that can be read; the files of those that cannot, each with the file that holds the Estimator."""
+    programs: list[TrainingProgram] = []
+    blocked: dict[Path, Path] = {}
+
+    def block(file: ParsedFile, problem: Blocked, place: cst.CSTNode) -> None:
+        for shared in _reach(project, [file]):
+            if shared is file:
+                blocked[shared.path] = file.path
+            blocked.setdefault(shared.path, file.path)
+        where = problem.file if isinstance(problem, InFile) else file
+        where = next((f for f in (where, *project.files) if problem.node in f.parents), where)
+        finding = where.finding(problem.code, Severity.MANUAL, problem.node or place, problem.message)
+        findings.setdefault(where.path, []).append(finding)
+        if where is not file:
+            message = f"this Estimator's program is blocked at {finding.path}:{finding.line}: {problem.message}"
+            findings.setdefault(file.path, []).append(file.finding(problem.code, Severity.MANUAL, place, message))
+        if problem.code != "TFM160":
+            distributed = _horovod(_reach(project, [file]), findings)
+            if distributed is not None:
+                findings.setdefault(Path(distributed.path), []).append(distributed)
+
+    for file in project.files:
+        for place in places.get(file.path, []):
+            try:
+                if is_estimator(place.name):
+                    check_not_wrapped(file, place.function, place.call)
+                    programs += _read_place(project, everything, file, place, places)
+                elif _is_foreign(place.name):
+                    raise Blocked(
+                        "TFM102", place.call, f"`{place.name}` is not carried over yet; TensorFlow 2.16 deleted it"
+                    )
+            except Blocked as problem:
+                block(file, problem, place.call)
+        for node, name, call in estimator_subclasses(file):
+            if call is None:
+                message = f"`{node.name.value}` is derived from `{name}`, but does not call `super().__init__` once"
+                block(file, Blocked("TFM181", node.name, message), node)
+    return programs, blocked
+
+
+def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]) -> Finding | None:
+    """What a program that Horovod distributes has to be told, whatever else stands in its way."""
+    for file in files:
+        for name, origin in file.imports.names.items():
+            if origin.startswith("horovod.") and not any(f.code == "TFM160" for f in findings.get(file.path, ())):
+                node = file.imports.nodes.get(name)
+                message = "Horovod distributes this program, which is not carried over: take it out first, see TFM160"
+                return file.finding("TFM160", Severity.MANUAL, node, message)
+    return None
+
+
+_HANDED = ("TFM103", "TFM108", "TFM109", "TFM146")
+
+
+def _read_place(
+    project: Project, everything: Everything, file: ParsedFile, place: Place, places: Mapping[Path, list[Place]]
+) -> list[TrainingProgram]:
+    """The programs of one Estimator, driven where it is made, or else wherever it is handed to."""
+    try:
+        read = read_programs(project, everything.mentioning, file, place, places[file.path])
+        return [on_tpu(program, everything.wants_tpus, everything.keras, project.files) for program in read]
+    except Blocked as problem:
+        if problem.code not in _HANDED or place.name not in HANDED_ESTIMATORS:
+            raise
+        try:
+            return read_handed_programs(project, everything.mentioning, file, place, places)
+        except Blocked as other:
+            raise (problem if other.code == "TFM103" != problem.code else other) from None
+
+
+def _is_foreign(name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return name not in _PART_OF_PROGRAMS and (
+        last.endswith(("Estimator", "Classifier", "Regressor", "_to_estimator", "Experiment"))
+    )
+
+
+def groups_of(project: Project, programs: Iterable[TrainingProgram]) -> list[Group]:
+    """The programs in groups that share files."""
+    groups: list[Group] = []
+    for program in programs:
+        files = {f.path: f for f in files_of(project, program)}
+        merged = Group([program], files)
+        rest = []
+        for group in groups:
+            if group.files.keys() & files.keys():
+                merged.programs[:0] = group.programs
+                merged.files.update(group.files)
+            else:
+                rest.append(group)
+        groups = [*rest, merged]
+    return groups
+
+
+def files_of(project: Project, program: TrainingProgram) -> list[ParsedFile]:
+    """The program's files: driver, model, and the modules beside them that they import and that use TensorFlow."""
+    where = [] if program.handed is None else [one.use.file for one in program.handed.uses]
+    where += [] if program.handed is None else [file for file, _, _ in program.handed.arguments]
+    return _reach(project, [program.file, program.model_file, *where])
+
+
+def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:
+    """Files and the modules beside them that they import, directly or not, and that use TensorFlow."""
+    found: list[ParsedFile] = []
+    queue = list(files)
+    while queue:
+        file = queue.pop()
+        if any(file is other for other in found):
+            continue
+        found.append(file)
+        for origin in file.imports.names.values():
+            parts = origin.split(".")
+            for length in range(len(parts), 0, -1):
+                other = project.sibling(file, ".".join(parts[:length]))
+                if other is not None and is_concerned(other.text):
+                    queue.append(other)
+                    break
+    return found

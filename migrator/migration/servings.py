@@ -1,0 +1,53 @@
+"""Serving functions of the exports of a group."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrator.emit.model_function import EmittedModel
+from migrator.migration.everything import mentions_of_functions
+from migrator.migration.state import GroupState
+from migrator.program.exports import Signatures, read_serving, serving_maker
+from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.shared import SERVING
+from migrator.program.training import TrainingProgram
+
+
+def write_servings(
+    state: GroupState, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]
+) -> None:
+    """Serving functions become functions of the predictor."""
+    if program.model_fn not in models:
+        return
+    for where, scope, node in program.servings:
+        only_here = _check_maker(state, where, node)
+        serving = read_serving(
+            state.project,
+            where,
+            scope,
+            node,
+            not models[program.model_fn][1],
+            lambda file: (state.rewriters[file.path], state.changes[file.path].expressions),
+            state.signatures.get(program.model_fn, Signatures()),
+        )
+        state.changes[serving.file.path].statements[serving.node] = [serving.new]
+        if only_here is not None:
+            state.serving_files[serving.file.path] = SERVING
+            state.only_exported.update({serving.file.path: SERVING} if only_here else {})
+
+
+def _check_maker(state: GroupState, file: ParsedFile, node: cst.BaseExpression) -> bool | None:
+    """Whether a function that makes a serving function serves nothing but the exports of these programs.
+
+    None where no function makes it.
+    """
+    made = serving_maker(state.project, file, node) if isinstance(node, cst.Call) else None
+    if made is None:
+        return None
+    given = {one.func for p in state.group.programs for _, _, one in p.servings if isinstance(one, cst.Call)}
+    mentions = mentions_of_functions(state.project, state.everything, {made[1]})
+    for where, mention in mentions:
+        if mention not in given | state.everything.serving:
+            message = f"`{made[1].name.value}` is used at {where.path}:{where.position(mention)[0]}, too"
+            raise Blocked("TFM142", node, f"{message}: give the export a serving function of its own")
+    return all(mention in given for _, mention in mentions)

@@ -1,0 +1,158 @@
+"""What the steps of the migration of programs that share files have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.emit.driver import FileNames
+from migrator.emit.file import FileChanges, FileRewriter
+from migrator.migration.everything import Everything, References
+from migrator.program.exports import Signatures
+from migrator.program.helpers import HelperPlan
+from migrator.program.inlining import Inlined
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.training import TrainingProgram, path_to
+from migrator.rules.generation import Keras
+from migrator.rules.hooks import Hooks
+from migrator.rules.optimizers import may_be_sparse
+from migrator.rules.site import TrainingContext
+from migrator.targets.target import Loop, Target
+
+
+@dataclass
+class Group:
+    """Programs that share files: they are migrated together or not at all."""
+
+    programs: list[TrainingProgram] = field(default_factory=list)
+    files: dict[Path, ParsedFile] = field(default_factory=dict)
+
+
+class Rewriter(FileRewriter):
+    """A FileRewriter that also puts statements before others."""
+
+    def prepare(self, module: cst.Module, changes: FileChanges) -> Rewriter:
+        """Begins with a file; see FileRewriter."""
+        super().prepare(module, changes)
+        self.before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        self.network: Collection[cst.CSTNode] = ()  # functions that build networks
+        return self
+
+    def is_gone(self, node: cst.CSTNode) -> bool:
+        """Whether nothing will stand in a statement's place."""
+        return self.changes.statements.get(node) == [] or node in self.changes.moved or self._is_removed(node)
+
+    def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
+        """Puts the statements of `before` before a statement, below the empty lines that stand there."""
+        new = super().on_leave(original_node, updated_node)  # type: ignore[no-untyped-call]
+        if original_node in self.network and isinstance(new, cst.FunctionDef):
+            if original_node not in self.changes.statements:
+                new = self.of_network(new, original_node.name)
+        if original_node not in self.before:
+            return new
+        first, *rest = self.before[original_node]
+        after = list(new) if isinstance(new, cst.FlattenSentinel) else [new]
+        above: list[cst.EmptyLine] = []
+        if isinstance(after[0], cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            lines = list(after[0].leading_lines)
+            while lines and lines[0].comment is None:
+                above.append(lines.pop(0))
+            after[0] = after[0].with_changes(leading_lines=lines)
+        assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        first = first.with_changes(leading_lines=[*above, *first.leading_lines])
+        return cst.FlattenSentinel([first, *rest, *after])
+
+
+class GroupState:
+    """What the steps of a group's migration share: its files, what changes in them, what stands in the way."""
+
+    mapped = False
+    rewriter_class: type[Rewriter] = Rewriter
+
+    def __init__(
+        self,
+        project: Project,
+        group: Group,
+        asked: Target,
+        blocked_files: Mapping[Path, Path],
+        references: References,
+        everything: Everything,
+        keras: Keras,
+        loop: Loop,
+    ) -> None:
+        self.project = project
+        self.loop = loop
+        self.keras = keras
+        self.group = group
+        self.asked = asked
+        self.blocked_files = blocked_files
+        self.references = references
+        self.everything = everything
+        self.outside: dict[Path, ParsedFile] = {}
+        self.names = {path: FileNames(set(file.names)) for path, file in group.files.items()}
+        self.regularized: dict[cst.FunctionDef, bool] = {}
+        self.read: dict[cst.FunctionDef, Inlined] = {}
+        self.makers: list[tuple[ParsedFile, cst.FunctionDef]] = []  # of hooks that model_fns leave out
+        self.dead: list[cst.CSTNode] = []  # statements of model_fns that stay, but for these
+        self.plan = HelperPlan()
+        self.partitioners: list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]] = []
+        self.changes = {path: FileChanges() for path in group.files}
+        self.rewriters = {
+            path: self.rewriter_class(file.imports, file.code, definition=file.constants.get).prepare(
+                file.module, self.changes[path]
+            )
+            for path, file in group.files.items()
+        }
+        self.problems: dict[Path, list[Blocked]] = {path: [] for path in group.files}
+        self.remarks: dict[Path, list[Blocked]] = {path: [*everything.remarks.get(path, [])] for path in group.files}
+        self.setters: set[cst.CSTNode] = set()  # lines that give a hook which is left out an iterator to initialize
+        self.for_both: set[cst.FunctionDef] = set()  # input functions that TensorFlow 1 code uses, too
+        self.gone_hooks: list[cst.CSTNode] = []  # the lines that made hooks which only initialized iterators
+        self.used_in_both: dict[Path, cst.FunctionDef | cst.ClassDef] = {}  # that code uses which stays TensorFlow 1
+        self.serving_files: dict[Path, Collection[str]] = {}  # symbols of functions that nothing but exports run
+        self.only_exported: dict[Path, Collection[str]] = {}  # those, where these are exports of this group
+        self.strategies: list[Target] = []
+        self.drivers: list[TrainingProgram] = []
+        self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
+        self.signatures: dict[cst.FunctionDef, Signatures] = {}
+        sparse = any(may_be_sparse(file.text) for file in group.files.values())
+        self.training = {
+            path: TrainingContext(
+                sparse=sparse,
+                taken=set(file.names),
+                keras=keras,
+                exports=any(program.servings for program in group.programs),
+            )
+            for path, file in group.files.items()
+        }
+        for path, rewriter in self.rewriters.items():
+            rewriter.training = self.training[path]
+        for program in group.programs:
+            # Also where the driver is not written, because the model is blocked: these lines are in nobody's way.
+            gone = [*program.removed, *program.session.lines]
+            self.changes[program.file.path].statements.update({line: [] for line in gone})
+            for where, line in program.handed.statements if program.handed is not None else ():
+                self.changes[where.path].statements[line] = []
+
+    def guarded(self, file: ParsedFile, step: Callable[[], None]) -> None:
+        """Takes a step; what stands in its way is a problem of the file."""
+        try:
+            step()
+        except Blocked as problem:
+            self.problems[file.path].append(problem)
+
+    def named(self, name: str) -> list[cst.Name]:
+        """The mentions of a name in all files."""
+        return [node for file in self.group.files.values() for node in name_nodes(file.module) if node.value == name]
+
+    def all_hooks(self) -> list[tuple[str, Hooks]]:
+        """The hooks of all programs, by the phase that they are given to."""
+        return [found for program in self.group.programs for found in program.hooks]
+
+
+def is_within(node: cst.CSTNode, places: Iterable[cst.CSTNode]) -> bool:
+    """Whether a node is one of some places, or in one."""
+    return any(path_to(place, node) for place in places)
