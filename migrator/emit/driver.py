@@ -627,9 +627,11 @@ class _Emitter:
         )
         if both is None:
             every = program.config.get("save_checkpoints_steps")
-            if every is not None and model_dir is not None:
+            if every is not None and model_dir is not None and self.loop.own:
                 message = "checkpoints come at the end of every training only: what an interrupted one has done is lost"
                 self.remarks.append(Blocked("TFM109", every, message))
+            elif every is not None and model_dir is not None:
+                plan = replace(plan, saves_every=self._saves_every(every))
             return plan
         max_steps = self._limits(both.train, both.place.call).get("max_steps")
         evaluated = self._counted(
@@ -657,6 +659,11 @@ class _Emitter:
             )
             raise Blocked("TFM162", both.place.call, message)
         return plan
+
+    def _saves_every(self, every: cst.BaseExpression) -> str:
+        """The period of checkpoints: by steps, or where the program leaves that out, when an epoch ends."""
+        text = self._text(every)
+        return f'{text} or "epoch"' if self._may_be_none(every) else text
 
     def _resolver(self, tpu: TpuUse | None) -> tuple[str, ...] | None:
         """The arguments of the TPU's resolver; None where the program makes it itself."""

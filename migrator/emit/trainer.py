@@ -119,6 +119,7 @@ class _Emitter:
             )
             | frozenset("evaluate" for use in handed.uses if "callbacks" in (use.evaluate or {})),
             ends=any(hooks.stops for phase, hooks in program.hooks if phase == "predict"),
+            saves=program.model_dir is not None and program.config.get("save_checkpoints_steps") is not None,
         )
 
     def emit(self) -> EmittedTrainer:
@@ -157,10 +158,6 @@ class _Emitter:
                 "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
             )
             self.made.remarks.append((self.program.file, Blocked("TFM850", self.program.place.call, message)))
-            every = self.program.config.get("save_checkpoints_steps")
-            if every is not None:
-                message = "checkpoints come at the end of every training only: what an interrupted one has done is lost"
-                self.made.remarks.append((self.program.file, Blocked("TFM109", every, message)))
         return self.made
 
     def _helper(self, wanted: str, build) -> str:  # type: ignore[no-untyped-def]
@@ -191,6 +188,7 @@ class _Emitter:
                 arg = arg.with_changes(keyword=cst.Name(keyword), equal=_EQUAL)
             args.append(arg)
         wanted = {"model_dir": program.model_dir, "seed": program.config.get("tf_random_seed")}
+        wanted |= {"save_every": program.config["save_checkpoints_steps"]} if self.shape.saves else {}
         args += [_keyword(key, value) for key, value in wanted.items() if value is not None and key not in given]
         func = call.func
         if self.handed.subclass is None:

@@ -94,9 +94,11 @@ RunConfig is understood in place, or as `config = tf.estimator.RunConfig(...)` b
         Severity.REVIEW,
         """
 An Estimator writes checkpoints by steps or by seconds and evaluates what it finds, at most every `throttle_secs`.
-Where `save_checkpoints_steps` divides `max_steps`, each period becomes an epoch with a checkpoint and an evaluation.
-Otherwise both come once, at the end of the training. A name that a RunConfig, TrainSpec or EvalSpec reads must keep its
-value until the spec is used: its value is read there.
+A plain `train` writes a checkpoint after every `save_checkpoints_steps` batches and at its end, so that an interrupted
+training goes on where the Estimator's would (without that setting: at the end only, not every 600 seconds). In
+train_and_evaluate, where `save_checkpoints_steps` divides `max_steps`, each period becomes an epoch with a checkpoint
+and an evaluation; otherwise both come once, at the end of the training. A name that a RunConfig, TrainSpec or EvalSpec
+reads must keep its value until the spec is used: its value is read there.
 """,
     ),
     Rule(

@@ -18,7 +18,8 @@ class TrainingPlan:
 
     `again` says that the model may have trained before: steps counted from the start then leave out those behind it.
     `period` is save_checkpoints_steps where it divides `max_steps`: then every period is one epoch, with a checkpoint
-    and an evaluation after it, as the Estimator had. `callbacks` are the elements of the list of the training's, and
+    and an evaluation after it, as the Estimator had. `saves_every` are the batches between checkpoints of a training
+    without periods (None: one comes at its end). `callbacks` are the elements of the list of the training's, and
     `eval_callbacks` those of the evaluation's. `checkpoint` is
     the name of the newest checkpoint, or on Keras 3 (whose own checkpoints of weights cannot be found by their number)
     that of the manager of checkpoints. `make_strategy` is the name of the target's helper, and `devices` what the
@@ -56,6 +57,7 @@ class TrainingPlan:
     loop_class: str = ""
     batches: str = ""
     stopper: str = ""
+    saves_every: str | None = None
 
     @property
     def resumes(self) -> bool:
@@ -73,16 +75,32 @@ def primary(text: str) -> str:
 def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence[str] = ()) -> list[str]:
     """The argument that gives the training its callbacks, none where it has none.
 
-    One saves the weights and the optimizer under `name` after every epoch, where the program has a model_dir.
+    One saves the weights and the optimizer under `name` after every epoch, where the program has a model_dir, another
+    one after every `saves_every` batches. They come first, as the saver of an Estimator does: a callback that ends the
+    training finds the step saved.
     """
     found = without_servers(plan, [*plan.callbacks, *more])
-    if plan.model_dir is not None and plan.keras.checkpoints_by_manager:
-        save = f"lambda epoch, logs: {plan.checkpoint}.save({plan.model}.optimizer.iterations.numpy())"
-        found.insert(0, call("tf.keras.callbacks.LambdaCallback", [f"on_epoch_end={save}"], plan.indent, depth + 2))
-    elif plan.model_dir is not None:
-        arguments = [f'os.path.join({plan.model_dir}, "{name}")', "save_weights_only=True"]
-        found.insert(0, call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2))
+    if plan.model_dir is not None:
+        found = [*_savers(plan, name, depth), *found]
     return as_argument(found, plan.indent, depth)
+
+
+def _savers(plan: TrainingPlan, name: str, depth: int) -> list[str]:
+    """The callbacks that save checkpoints."""
+    every = plan.saves_every
+    if plan.keras.checkpoints_by_manager:
+        step = f"{plan.model}.optimizer.iterations.numpy()"
+        saves = [f"on_epoch_end=lambda epoch, logs: {plan.checkpoint}.save({step})"]
+        if every is not None:
+            save = f"{plan.checkpoint}.save({step})"
+            saves.append(f"on_train_batch_end=lambda batch, logs: (batch + 1) % {primary(every)} or {save}")
+        return [call("tf.keras.callbacks.LambdaCallback", saves, plan.indent, depth + 2)]
+    arguments = [f'os.path.join({plan.model_dir}, "{name}")', "save_weights_only=True"]
+    found = [call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2)]
+    if every is not None:
+        arguments.append(f"save_freq={every}")
+        found.append(call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2))
+    return found
 
 
 def without_servers(plan: TrainingPlan, callbacks: Sequence[str]) -> list[str]:

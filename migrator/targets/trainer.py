@@ -16,7 +16,8 @@ class TrainerShape:
     dataset (a `late` one gets its variables before each use) and predicts itself. `checkpoint_paths` says that
     evaluations or predictions name a checkpoint, `watched` are the methods that are given callbacks, `ends` says that
     one of these may end a prediction, `serves` are the names of the signatures of exports (none: no exports).
-    `asks_step` says that the step of the newest checkpoint is asked for.
+    `asks_step` says that the step of the newest checkpoint is asked for, `saves` that the program says after how many
+    steps a training writes checkpoints.
     """
 
     trains: bool
@@ -38,6 +39,7 @@ class TrainerShape:
     watched: frozenset[str]
     ends: bool
     serves: tuple[str, ...]
+    saves: bool = False
 
 
 def trainer(name: str, make_inputs: str, shape: TrainerShape, indent: str) -> str:
@@ -77,6 +79,9 @@ def _init(shape: TrainerShape) -> str:
     if shape.has_seed:
         parameters.append("seed=None")
         lines.append("self.seed = seed")
+    if shape.saves:
+        parameters.append("save_every=None")
+        lines.append("self.save_every = save_every")
     lines.append("self.model = None")
     body = "".join(f"        {line}\n" for line in lines)
     return f"    def __init__({', '.join(parameters)}):\n{body}"
@@ -154,7 +159,7 @@ def _train(shape: TrainerShape) -> str:
         "            if steps <= 0:",
         "                return self",
     ]
-    arguments = ["dataset if steps is None else dataset.take(steps)"]
+    fed = ["dataset if steps is None else dataset.take(steps)"]
     if shape.has_model_dir:
         lines += [
             "        callbacks = [*callbacks]" if watched else "        callbacks = []",
@@ -162,10 +167,15 @@ def _train(shape: TrainerShape) -> str:
             '            path = os.path.join(self.model_dir, "ckpt")',
             "            callbacks.append(tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True))",
         ]
-        arguments.append("callbacks=callbacks")
+        if shape.saves:
+            arguments = ["path", "save_weights_only=True", "save_freq=self.save_every"]
+            saver = call("saver = tf.keras.callbacks.ModelCheckpoint", arguments, "    ", 4)
+            lines += ["            if self.save_every:", f"                {saver}"]
+            lines.append("                callbacks.insert(0, saver)  # before a callback that may end the training")
+        fed.append("callbacks=callbacks")
     elif watched:
-        arguments.append("callbacks=[*callbacks]")
-    lines += ["        " + call("self.model.fit", arguments, "    ", 2), "        return self"]
+        fed.append("callbacks=[*callbacks]")
+    lines += ["        " + call("self.model.fit", fed, "    ", 2), "        return self"]
     return "\n".join(lines) + "\n"
 
 

@@ -167,6 +167,29 @@ def test_max_steps_count_from_the_start() -> None:
     assert "steps = (a or b) - model.optimizer.iterations.numpy()" in loop
 
 
+def saving(every: str, driver: str, model_dir: str = ', model_dir="m"') -> str:
+    config = f'params={{"rate": 0.1}}, config=tf.estimator.RunConfig(save_checkpoints_steps={every}){model_dir}'
+    return program(driver=driver).replace('params={"rate": 0.1}', config)
+
+
+def test_checkpoints_between() -> None:
+    new = migrated(saving("7", "estimator.train(input_fn, steps=30)"))
+    savers = [line.strip() for line in new.split("\n") if "ModelCheckpoint" in line or "save_freq" in line]
+    assert len(savers) == 3 and savers[-1] == "save_freq=7,"
+    assert "save_freq" not in migrated(saving("7", "estimator.train(input_fn, steps=30)", ""))
+    may_be_none = "def main(every):\n    if every == 0:\n        every = None\n"
+    text = saving("every", "pass").replace("\nestimator = ", f"\n{may_be_none}    estimator = ")
+    text = text.replace("\npass\n", "\n    estimator.train(input_fn, steps=30)\n\n\nmain(3)\n")
+    assert 'save_freq=every or "epoch",' in migrated(text)
+
+
+def test_checkpoints_between_on_keras_3() -> None:
+    new, findings = run(saving("2 * 3", "estimator.train(input_fn, steps=30)"), keras="3")
+    assert not manual(findings), findings
+    assert "(batch + 1) % (2 * 3) or checkpoints.save(model.optimizer.iterations.numpy())" in new
+    ast.parse(new)
+
+
 def test_parentheses_before_take() -> None:
     new = migrated(program(driver="estimator.train(lambda: a() if b else c(), steps=3)"))
     assert "model.fit((a() if b else c()).take(3))" in new

@@ -1,0 +1,87 @@
+"""A training that is interrupted, and what goes on from its newest checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.end_to_end.proving import Servers, record_both
+from tests.rules.programs import run
+
+pytestmark = pytest.mark.tensorflow
+
+# The training ends in its fourth step, one step behind the newest checkpoint.
+PROGRAM = """\
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+rng = np.random.RandomState(0)
+DATA = rng.rand(60, 4).astype(np.float32), rng.rand(60, 1).astype(np.float32)
+MODEL_DIR = tempfile.mkdtemp()
+EVERY = 3
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(DATA).batch(6)
+
+
+def model_fn(features, labels, mode):
+    net = tf.compat.v1.layers.dense(features, 5, activation=tf.nn.tanh)
+    loss = tf.compat.v1.losses.mean_squared_error(labels, tf.compat.v1.layers.dense(net, 1))
+    optimizer = tf.compat.v1.train.MomentumOptimizer(0.1, 0.9)
+    train_op = optimizer.minimize(loss, global_step=tf.compat.v1.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+class Interrupt(tf.compat.v1.train.SessionRunHook):
+    def begin(self):
+        self.step = 0
+
+    def after_run(self, run_context, run_values):
+        self.step += 1
+        if self.step == 4:
+            raise RuntimeError("interrupted")
+
+"""
+
+DRIVER = """
+config = tf.estimator.RunConfig(save_checkpoints_steps=EVERY)
+first = tf.estimator.Estimator(model_fn, model_dir=MODEL_DIR, config=config)
+try:
+    first.train(input_fn, hooks=[Interrupt()], max_steps=8)
+except RuntimeError as error:
+    print(error)
+second = tf.estimator.Estimator(model_fn, model_dir=MODEL_DIR, config=config)
+second.train(input_fn, max_steps=8)
+"""
+
+HANDED = """
+
+def build():
+    config = tf.estimator.RunConfig(save_checkpoints_steps=EVERY)
+    return tf.estimator.Estimator(model_fn, model_dir=MODEL_DIR, config=config)
+
+
+try:
+    build().train(input_fn, hooks=[Interrupt()], max_steps=8)
+except RuntimeError as error:
+    print(error)
+build().train(input_fn, max_steps=8)
+"""
+
+
+@pytest.mark.parametrize("driver", [DRIVER, HANDED], ids=["driver", "handed"])
+def test_the_training_goes_on_from_the_newest_checkpoint(driver: str, servers: Servers, tmp_path: Path) -> None:
+    """Three steps, the one that is lost, the same again from the checkpoint, and the rest: the losses say which."""
+    new, findings = run(PROGRAM + driver)
+    assert "save_freq=" in new, findings
+    for name, text in (("original.py", PROGRAM + driver), ("migrated.py", new)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    original, migrated, _ = record_both(servers, tmp_path / "original.py", tmp_path / "migrated.py", tmp_path)
+    before = [step.loss for step in original.steps]
+    assert len(before) == len(migrated.steps) == 9
+    np.testing.assert_allclose([step.loss for step in migrated.steps], before, rtol=1e-5)
