@@ -14,7 +14,7 @@ from migrator.rules.sessions import may_train
 _MODERN = re.compile(
     r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
     r"LocallyConnected|Mean(RelativeError|Tensor)|learning_phase|OrderedEnqueuer|SidecarEvaluator|multi_gpu_model|"
-    r"LossScale|wrappers|CuDNN|[gs]et_session"
+    r"LossScale|wrappers|CuDNN|[gs]et_session|keras\.distribution|import distribution"
 )
 # Names that only TensorFlow 1 has: a file with one of them is not TensorFlow 2 code.
 _TENSORFLOW_1 = re.compile(
@@ -25,7 +25,11 @@ _TENSORFLOW_1 = re.compile(
 
 def may_be_modern(text: str) -> bool:
     """Whether a file may be TensorFlow 2 code that a check has something to say about."""
-    return "tensorflow" in text and _MODERN.search(text) is not None and not _TENSORFLOW_1.search(text)
+    return (
+        ("tensorflow" in text or "keras" in text)
+        and _MODERN.search(text) is not None
+        and not _TENSORFLOW_1.search(text)
+    )
 
 
 def is_concerned(text: str) -> bool:

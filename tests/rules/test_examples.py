@@ -16,13 +16,16 @@ from migrator.rules.rewriter import Rewriter
 from migrator.rules.rule import Example
 from tests.rules.programs import program, run
 
+MODERN_CODES = ("TFM71", "TFM77")
 EXPRESSIONS = [
     (rule.code, example)
     for rule in all_rules()
     for example in rule.examples
-    if not rule.code.startswith(("TFM30", "TFM411", "TFM71"))
+    if not rule.code.startswith(("TFM30", "TFM411", *MODERN_CODES))
 ]
-MODERN = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code.startswith("TFM71")]
+MODERN = [
+    (rule.code, example) for rule in all_rules() for example in rule.examples if rule.code.startswith(MODERN_CODES)
+]
 RATES = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code == "TFM411"]
 LOSSES = [(rule.code, example) for rule in all_rules() for example in rule.examples if rule.code.startswith("TFM30")]
 

@@ -1,0 +1,622 @@
+"""DTensor programs of TensorFlow 2.9 to 2.15: what moved until 2.21, and what goes wrong in them without an error.
+
+The names of 2.9.3 and 2.11.1 are those of their wheels, the figures were measured on 2.15.1 and on 2.21 (tf_keras 2.21)
+with 8 virtual CPUs; both gave the same numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.names.imports import canonical, dotted
+from migrator.program.calls import number
+from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
+from migrator.rules.rule import Example, Rule
+
+RULES = (
+    Rule(
+        "TFM770",
+        "DTensor names that moved since TensorFlow 2.9",
+        Severity.MIGRATED,
+        """
+`initialize_multi_client`, `initialize_tpu_system` and `shutdown_tpu_system` of TensorFlow 2.9 are
+`initialize_accelerator_system` and `shutdown_accelerator_system`; the old names are still there, but their first
+argument is a device type now and was `enable_coordination_service`. `run_on` is `default_mesh`. In Keras,
+`layout_map_scope(layouts)` is `layouts.scope()` (gone in 2.15 and in tf_keras 2.21), and the fifth positional argument
+of Adam, `amsgrad`, is another one in tf_keras 2.21 (`adaptive_epsilon`): it gets its name.
+""",
+        (
+            Example(
+                "tf.experimental.dtensor.initialize_multi_client(True)",
+                "tf.experimental.dtensor.initialize_accelerator_system(enable_coordination_service=True)",
+            ),
+            Example("tf.experimental.dtensor.run_on(mesh)", "tf.experimental.dtensor.default_mesh(mesh)"),
+            Example("keras.dtensor.experimental.layout_map_scope(layouts)", "layouts.scope()"),
+        ),
+    ),
+    Rule(
+        "TFM771",
+        "DTensor names that are gone",
+        Severity.MANUAL,
+        """
+Arguments and methods that DTensor had in TensorFlow 2.9 to 2.11 and that 2.21 does not have; the message says what
+takes their place.
+""",
+        (
+            Example("tf.experimental.dtensor.Layout.from_str(text)", None),
+            Example("tf.experimental.dtensor.create_distributed_mesh([('batch', 8)], num_global_devices=8)", None),
+        ),
+    ),
+    Rule(
+        "TFM772",
+        "the shape of a layout is that of its mesh",
+        Severity.MIGRATED,
+        """
+`layout.shape` was the number of shards along each axis of the tensor in TensorFlow 2.9 to 2.11. From 2.15 on (measured
+there and on 2.21) it is the shape of the mesh: `Layout(["batch", "unsharded"], mesh).shape` of a mesh
+`[("model", 2), ("batch", 4)]` is `[2, 4]`, and was `[4, 1]`. Code that splits a batch by `layout.shape[axis]` then
+splits it by another dimension's size wherever the order of the mesh is not that of the tensor's axes: with
+`[("model", 4), ("batch", 2)]` half of every batch is left out without an error. `layout.num_shards(axis)` has the older
+meaning in all versions.
+""",
+        (
+            Example(
+                "tf.experimental.dtensor.fetch_layout(x).shape[0]",
+                "tf.experimental.dtensor.fetch_layout(x).num_shards(0)",
+            ),
+        ),
+    ),
+    Rule(
+        "TFM773",
+        "a step counter that tracing has frozen",
+        Severity.REVIEW,
+        """
+An optimizer written by hand that counts its steps in a Python number counts how often it was traced: the body of a
+`tf.function` runs as Python only then. Adam's bias corrections keep the values of its first step or two. Measured with
+Adam over 120 steps: the counter stood at 2.0 with one trace (at 3.0 where the first call makes variables and is traced
+twice), the losses were up to 0.58 from those of Adam, on a loss of 1 to 4, and the weights moved 1.4 times as far.
+With a variable in the counter's place the losses are within 1e-5 of Adam's.
+
+The program is left as it is, because it would train to other weights. What counts steps is
+
+```python
+self.t = dtensor.DVariable(dtensor.call_with_layout(tf.ones, dtensor.Layout.replicated(mesh, rank=0), shape=[]))
+...
+self.t.assign_add(1.0)
+```
+""",
+    ),
+    Rule(
+        "TFM774",
+        "a width that is given a second value before it is used",
+        Severity.REVIEW,
+        """
+Two constants of one name in a row: the first value is never used. In a list of layer widths this makes a layer that is
+not the one that was meant (a second hidden layer as wide as the output, for example), and the figures that such a
+program prints belong to that network. Left as it is: give one of the two another name if it was not meant.
+""",
+    ),
+    Rule(
+        "TFM775",
+        "batches that do not divide by the mesh",
+        Severity.REVIEW,
+        """
+Every device of a mesh holds an equal share of a batch. A batch of 12 over 8 devices raises: `relayout`, `copy_to_mesh`
+and `call_with_layout` with UnknownError ("requires dimension 0 to be divisible"), `tf.split` with InvalidArgumentError,
+`pack` of unequal pieces with UnimplementedError. The last batch of a data set is such a one, unless it happens to
+divide or `batch` has `drop_remainder=True`. Where the file gives all the numbers and the last batch does not divide,
+`drop_remainder=True` is added: the program could not have trained that step.
+""",
+    ),
+    Rule(
+        "TFM776",
+        "keras.distribution does nothing on TensorFlow",
+        Severity.MANUAL,
+        """
+On the TensorFlow backend of Keras 3, `DeviceMesh`, `LayoutMap`, `DataParallel`, `ModelParallel` and `set_distribution`
+raise nothing and have no effect: the kernel of a layer that should be split over 2 of 8 devices lies whole on the first
+one, and the losses are those of one device to the last bit (measured on 2.21 with Keras 3.15). It works on JAX. On
+TensorFlow use `tf.distribute.MirroredStrategy` for data parallelism, `tf.keras.dtensor.experimental.LayoutMap` of
+tf_keras (Keras 2) for sharded layers, or `tf.experimental.dtensor` itself.
+""",
+    ),
+)
+
+_CORE = "tf.experimental.dtensor"
+_KERAS = "tf.keras.dtensor.experimental"
+_MOVED = {
+    f"{_CORE}.initialize_multi_client": "initialize_accelerator_system",
+    f"{_CORE}.initialize_tpu_system": "initialize_accelerator_system",
+    f"{_CORE}.shutdown_tpu_system": "shutdown_accelerator_system",
+    f"{_CORE}.run_on": "default_mesh",
+}
+_GONE_METHODS = {
+    "from_str": "use Layout.from_string with the text of to_string",
+    "serialized_string": "use layout.as_proto().SerializeToString()",
+    "mesh_proto": "use layout.mesh.as_proto()",
+    "unravel": "use dtensor.relayout to a replicated layout, or place the shards by layout.offset_to_shard()",
+}
+_GONE_ARGUMENTS = {
+    "num_global_devices": "DTensor counts the devices itself",
+    "num_clients": "set DTENSOR_NUM_CLIENTS",
+    "client_id": "set DTENSOR_CLIENT_ID",
+}
+_NO_ARGUMENTS = {
+    "gradients_clip_option": "use clipnorm, clipvalue or global_clipnorm",
+    "ema_option": "use use_ema and ema_momentum",
+}
+_ADAM = ("tf.keras.optimizers.Adam", "tf.keras.optimizers.experimental.Adam", f"{_KERAS}.optimizers.Adam")
+_OTHER_BACKEND = re.compile(r"KERAS_BACKEND\W+(?:\w+\W+)?(?:jax|torch)")
+
+
+def is_dtensor(file: ModernFile) -> bool:
+    """Whether a file speaks of DTensor."""
+    origins = [canonical(origin) for origin in file.parsed.imports.names.values()]
+    names = [*origins, *(file.name(node) or "" for node in file.attributes)]
+    return any(name.startswith((_CORE, "tf.keras.dtensor")) for name in names)
+
+
+def check_dtensor(file: ModernFile) -> Iterable[Change]:
+    """All about DTensor in a file."""
+    if "dtensor" not in file.parsed.text or not is_dtensor(file):
+        return
+    yield from _names(file)
+    yield from _keras(file)
+    yield from _shapes(file)
+    yield from _counters(file)
+    yield from _widths(file)
+    yield from _batches(file)
+
+
+def check_distribution(file: ModernFile) -> Iterable[Change]:
+    """`keras.distribution`, which is named once for a file."""
+    text = file.parsed.text
+    if "distribution" not in text or _OTHER_BACKEND.search(text):
+        return
+    imports = file.parsed.imports
+    for call in file.calls:
+        name = imports.resolve(call.func) or ""
+        if name.startswith(("keras.distribution.", "tf.keras.distribution.")):
+            message = (
+                f"`{file.parsed.code(call.func)}` has no effect on the TensorFlow backend: nothing is sharded. Use "
+                "tf.distribute.MirroredStrategy, tf.experimental.dtensor, or Keras 3 on JAX"
+            )
+            yield Change("TFM776", call, message, severity=Severity.MANUAL)
+            return
+
+
+# -- names --
+
+
+def _names(file: ModernFile) -> Iterable[Change]:
+    for call in file.calls:
+        name = file.name(call.func) or ""
+        last = name.rpartition(".")[2]
+        if name == f"{_KERAS}.layout_map_scope" and len(call.args) == 1:
+            yield Change("TFM770", call, "`layout_map_scope` is a method of the LayoutMap now", _scope)
+        elif name in (f"{_CORE}.initialize_multi_client", f"{_CORE}.initialize_tpu_system"):
+            message = f"`{last}` is `initialize_accelerator_system` now"
+            kind = "TPU" if last == "initialize_tpu_system" else None
+            yield Change("TFM770", call, message, partial(_initialize, kind))
+        elif name == f"{_CORE}.run_on" and len(call.args) == 1:
+            layout = (file.made_by(call.args[0].value) or "").startswith(f"{_CORE}.Layout")
+            if layout:
+                message = "a mesh is taken only, not a layout"
+                yield Change("TFM770", call.args[0], message, _mesh_of)
+        elif name == f"{_CORE}.create_distributed_mesh":
+            for arg in call.args:
+                if arg.keyword is not None and arg.keyword.value in _GONE_ARGUMENTS:
+                    message = f"`{arg.keyword.value}` is gone: {_GONE_ARGUMENTS[arg.keyword.value]}"
+                    yield Change("TFM771", arg, message, severity=Severity.MANUAL)
+        elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _GONE_METHODS:
+            if name.startswith(f"{_CORE}.Layout") or _is_layout(file, call.func.value):
+                message = f"`{call.func.attr.value}` is gone: {_GONE_METHODS[call.func.attr.value]}"
+                yield Change("TFM771", call, message, severity=Severity.MANUAL)
+    for node in file.attributes:
+        name = file.name(node) or ""
+        if name in _MOVED and not name.endswith(("initialize_multi_client", "initialize_tpu_system")):
+            message = f"`{node.attr.value}` is `{_MOVED[name]}` now"
+            yield Change("TFM770", node.attr, message, partial(_named, _MOVED[name]))
+    for statement in file.imports_from:
+        yield from _imported(file, statement)
+
+
+def _imported(file: ModernFile, statement: cst.ImportFrom) -> Iterable[Change]:
+    """Names that moved, imported by themselves."""
+    if statement.relative or isinstance(statement.names, cst.ImportStar):
+        return
+    module = canonical(dotted(statement.module) or "")
+    for alias in statement.names:
+        name = f"{module}.{dotted(alias.name)}"
+        if name in _MOVED:
+            message = f"import `{_MOVED[name]}` in the place of `{dotted(alias.name)}`, and call it so"
+            yield Change("TFM771", alias, message, severity=Severity.MANUAL)
+        elif name == f"{_KERAS}.layout_map_scope":
+            if len(statement.names) == 1:
+                message = "`layout_map_scope` is a method of the LayoutMap now"
+                yield Change("TFM770", file.parsed.parents[statement], message, _removed)
+            else:
+                yield Change("TFM770", statement, "`layout_map_scope` is a method of the LayoutMap now", _without_scope)
+        elif module.startswith("keras.dtensor"):
+            message = "the package `keras` of TensorFlow 2.16 and newer is Keras 3: import this from `tensorflow.keras`"
+            yield Change("TFM771", alias, message, severity=Severity.MANUAL)
+
+
+def _named(name: str, node: cst.CSTNode) -> cst.CSTNode:
+    return is_edit_of(node, cst.Name).with_changes(value=name)
+
+
+def _scope(node: cst.CSTNode) -> cst.CSTNode:
+    call = is_edit_of(node, cst.Call)
+    return call.with_changes(func=cst.Attribute(call.args[0].value, cst.Name("scope")), args=[])
+
+
+def _initialize(kind: str | None, node: cst.CSTNode) -> cst.CSTNode:
+    call = is_edit_of(node, cst.Call)
+    name = cst.Name("initialize_accelerator_system")
+    function = call.func.with_changes(attr=name) if isinstance(call.func, cst.Attribute) else name
+    args = [
+        arg if arg.keyword else arg.with_changes(keyword=cst.Name("enable_coordination_service"), equal=_EQUAL)
+        for arg in call.args
+    ]
+    first = [cst.Arg(cst.SimpleString(f'"{kind}"'))] if kind is not None else []
+    return call.with_changes(func=function, args=[*first, *args])
+
+
+def _mesh_of(node: cst.CSTNode) -> cst.CSTNode:
+    arg = is_edit_of(node, cst.Arg)
+    return arg.with_changes(value=cst.Attribute(arg.value, cst.Name("mesh")))
+
+
+def _removed(node: cst.CSTNode) -> cst.CSTNode:
+    return cst.RemoveFromParent()  # type: ignore[return-value]
+
+
+def _without_scope(node: cst.CSTNode) -> cst.CSTNode:
+    statement = is_edit_of(node, cst.ImportFrom)
+    assert not isinstance(statement.names, cst.ImportStar)
+    kept = [alias for alias in statement.names if dotted(alias.name) != "layout_map_scope"]
+    return statement.with_changes(names=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+
+
+_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+
+
+# -- Keras --
+
+
+def _keras(file: ModernFile) -> Iterable[Change]:
+    """Calls of Keras with layouts or a mesh, which only Keras 2 takes; arguments of its DTensor optimizers."""
+    for call in file.calls:
+        name = file.name(call.func) or ""
+        if not name.startswith("tf.keras."):
+            continue
+        for arg in call.args:
+            given = arg.keyword.value if arg.keyword is not None else ""
+            if given == "mesh" or given.endswith("_layout"):
+                yield Change("TFM712", arg, f"`{given}` is an argument of Keras 2 only", keras_2=True)
+            if given in _NO_ARGUMENTS and ".optimizers." in name:
+                message = f"`{given}` is gone: {_NO_ARGUMENTS[given]}"
+                yield Change("TFM771", arg, message, severity=Severity.MANUAL)
+        if name in _ADAM and len(call.args) > 4 and not any(arg.keyword or arg.star for arg in call.args[:5]):
+            message = "the fifth argument is `amsgrad`, which has another place in tf_keras 2.21"
+            yield Change("TFM770", call.args[4], message, _amsgrad)
+
+
+def _amsgrad(node: cst.CSTNode) -> cst.CSTNode:
+    return is_edit_of(node, cst.Arg).with_changes(keyword=cst.Name("amsgrad"), equal=_EQUAL)
+
+
+# -- layouts --
+
+
+def _is_layout(file: ModernFile, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a layout: made as one, declared as one, or called one."""
+    made = file.made_by(node)
+    if made is not None:
+        return made.startswith(f"{_CORE}.Layout") or made == f"{_CORE}.fetch_layout"
+    name = dotted(node) or ""
+    last = name.rpartition(".")[2]
+    if last == "layout" or last.endswith("_layout"):
+        return True
+    annotations = (
+        parameter.annotation
+        for function in file.functions
+        for parameter in function.params.params
+        if parameter.name.value == name and parameter.annotation is not None
+    )
+    return any(file.name(annotation.annotation) == f"{_CORE}.Layout" for annotation in annotations)
+
+
+def _shapes(file: ModernFile) -> Iterable[Change]:
+    for node in file.attributes:
+        if node.attr.value != "shape" or not _is_layout(file, node.value):
+            continue
+        around = file.parsed.parents[node]
+        index = _index(around) if isinstance(around, cst.Subscript) and around.value is node else None
+        if index is not None:
+            axis = file.parsed.code(index)
+            message = f"`shape` of a layout is that of its mesh: the shards along axis {axis} are `num_shards({axis})`"
+            yield Change("TFM772", around, message, _num_shards)
+        else:
+            message = (
+                "`shape` of a layout is that of its mesh, and was the number of shards of each axis until TensorFlow "
+                "2.11: use `num_shards(axis)`, or `mesh.shape()` where the mesh is meant"
+            )
+            yield Change("TFM772", node, message, severity=Severity.REVIEW)
+
+
+def _index(node: cst.Subscript) -> cst.BaseExpression | None:
+    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+        return None
+    value = node.slice[0].slice.value
+    return None if isinstance(value, cst.UnaryOperation) else value  # num_shards counts from the front only
+
+
+def _num_shards(node: cst.CSTNode) -> cst.CSTNode:
+    subscript = is_edit_of(node, cst.Subscript)
+    shape, index = is_edit_of(subscript.value, cst.Attribute), _index(subscript)
+    assert index is not None
+    return cst.Call(
+        shape.with_changes(attr=cst.Name("num_shards")), [cst.Arg(index)], lpar=subscript.lpar, rpar=subscript.rpar
+    )
+
+
+# -- counters --
+
+
+def _counters(file: ModernFile) -> Iterable[Change]:
+    """Attributes that hold a Python number and are counted up in a method that updates variables."""
+    if "function" not in file.parsed.text:
+        return
+    for function in file.functions:
+        owner = _class_of(file, function)
+        if owner is None or function.name.value == "__init__" or not _updates(function):
+            continue
+        numbers = _numbers(owner)
+        counted = _Counted()
+        function.body.visit(counted)
+        for node, name in counted.found:
+            if name in numbers:
+                message = (
+                    f"`self.{name}` is a Python number: a tf.function counts it up only when it is traced. "
+                    f"Make it a DVariable and write `self.{name}.assign_add(1.0)` (TFM773's page has the lines)"
+                )
+                yield Change("TFM773", node, message, severity=Severity.REVIEW)
+
+
+def _class_of(file: ModernFile, function: cst.FunctionDef) -> cst.ClassDef | None:
+    block = file.parsed.parents.get(function)
+    around = file.parsed.parents.get(block) if block is not None else None
+    return around if isinstance(around, cst.ClassDef) else None
+
+
+def _updates(function: cst.FunctionDef) -> bool:
+    """Whether a function assigns variables."""
+    finder = _Methods()
+    function.body.visit(finder)
+    return bool(finder.found & {"assign", "assign_add", "assign_sub"})
+
+
+class _Methods(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute):
+            self.found.add(node.func.attr.value)
+
+
+def _numbers(owner: cst.ClassDef) -> set[str]:
+    """The attributes that a class's constructor, or its body, gives a number."""
+    found: set[str] = set()
+    for statement in owner.body.body:
+        if isinstance(statement, cst.FunctionDef) and statement.name.value == "__init__":
+            found |= {name for line in statement.body.body for name in _given_number(line, "self.")}
+        found |= set(_given_number(statement, ""))
+    return found
+
+
+def _given_number(line: cst.CSTNode, prefix: str) -> Iterable[str]:
+    if isinstance(line, cst.SimpleStatementLine):
+        for small in line.body:
+            if isinstance(small, cst.Assign) and number(small.value) is not None:
+                for target in small.targets:
+                    name = dotted(target.target) or ""
+                    if name.startswith(prefix):
+                        yield name[len(prefix) :]
+
+
+class _Counted(cst.CSTVisitor):
+    """`self.x += 1` and `self.x = self.x + 1`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[cst.CSTNode, str]] = []
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        name = dotted(node.target) or ""
+        if isinstance(node.operator, cst.AddAssign) and name.startswith("self.") and number(node.value) is not None:
+            self.found.append((node, name[len("self.") :]))
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        name = dotted(node.targets[0].target) or ""
+        value = node.value
+        if name.startswith("self.") and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+            if name in (dotted(value.left), dotted(value.right)):
+                self.found.append((node, name[len("self.") :]))
+
+
+# -- widths --
+
+
+def _widths(file: ModernFile) -> Iterable[Change]:
+    """Whole numbers that are given to one name twice with nothing but such lines in between."""
+    collector = _Blocks()
+    file.parsed.module.visit(collector)
+    for block in collector.found:
+        known: dict[str, cst.BaseExpression] = {}
+        for statement in block:
+            given = _whole_number(statement)
+            if given is None:
+                known = {}
+                continue
+            name, value, node = given
+            before = known.get(name)
+            if before is not None and not before.deep_equals(value):
+                old, new = file.parsed.code(before), file.parsed.code(value)
+                message = f"`{name}` is {new} from here on, and {old} is never used: was another name meant?"
+                yield Change("TFM774", node, message, severity=Severity.REVIEW)
+            known[name] = value
+
+
+def _whole_number(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression, cst.CSTNode] | None:
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    small = statement.body[0]
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not isinstance(small.value, cst.Integer):
+        return None
+    name = dotted(small.targets[0].target)
+    return None if name is None else (name, small.value, small)
+
+
+class _Blocks(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Sequence[cst.CSTNode]] = []
+
+    def visit_Module(self, node: cst.Module) -> None:
+        self.found.append(node.body)
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        self.found.append(node.body)
+
+
+# -- batches --
+
+
+def _batches(file: ModernFile) -> Iterable[Change]:
+    shards = _shards(file)
+    if not shards:
+        return
+    many = max(size or 0 for size in shards)
+    for call in file.calls:
+        function = call.func
+        if not isinstance(function, cst.Attribute) or function.attr.value != "batch" or not call.args:
+            continue
+        if not _of_dataset(file, function.value):
+            continue
+        size = file.parsed.integer(call.args[0].value)
+        dropped = keyword(call, "drop_remainder") or next((arg for arg in call.args[1:2] if arg.keyword is None), None)
+        drops = dropped is not None and dotted(dropped.value) == "True"
+        uneven = next((n for n in shards if size and n and size % n), None)
+        if uneven is not None:
+            message = f"a batch of {size} cannot be split into {uneven} equal parts, the size of the mesh"
+            yield Change("TFM775", call, message, severity=Severity.MANUAL)
+        elif not drops:
+            yield from _last_batch(file, call, size, many)
+
+
+def _last_batch(file: ModernFile, call: cst.Call, size: int | None, many: int) -> Iterable[Change]:
+    """What is known of the last batch, when the remainder is not dropped."""
+    assert isinstance(call.func, cst.Attribute)
+    rows = _rows(file, call.func.value)
+    if rows is None or size is None or not many:
+        message = "the last batch may not divide by the mesh, which is an error: pass drop_remainder=True, or make sure"
+        yield Change("TFM775", call, message, severity=Severity.REVIEW)
+    elif rows % size % many:
+        message = f"the last batch of {rows % size} cannot be split into {many} equal parts: it is dropped now"
+        edit = _drop if keyword(call, "drop_remainder") is None and len(call.args) == 1 else None
+        severity = Severity.MANUAL if edit is None else Severity.REVIEW
+        yield Change("TFM775", call, message, edit, severity)
+
+
+def _drop(node: cst.CSTNode) -> cst.CSTNode:
+    call = is_edit_of(node, cst.Call)
+    drop = cst.Arg(cst.Name("True"), cst.Name("drop_remainder"), equal=_EQUAL)
+    return call.with_changes(args=[*call.args, drop])
+
+
+def _of_dataset(file: ModernFile, node: cst.BaseExpression) -> bool:
+    """Whether a chain of calls begins at a data set of tf.data, or at something that is called one."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if (file.name(node.func) or "").startswith("tf.data."):
+            return True
+        node = node.func.value
+    made = file.made_by(node) or ""
+    last = (dotted(node) or "").rpartition(".")[2]
+    return made.startswith("tf.data.") or last == "ds" or last.endswith(("dataset", "data", "_ds"))
+
+
+def _rows(file: ModernFile, node: cst.BaseExpression) -> int | None:
+    """How many examples a chain of calls has, where `take` says so and nothing changes it after."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        method = node.func.attr.value
+        if method == "take" and len(node.args) == 1:
+            return file.parsed.integer(node.args[0].value)
+        if method not in ("map", "shuffle", "cache", "prefetch"):
+            return None
+        node = node.func.value
+    return None
+
+
+def _shards(file: ModernFile) -> set[int | None]:
+    """Into how many parts the meshes of a file split a batch; None where that is not written in it."""
+    along = {
+        _text(arg.value)
+        for call in file.calls
+        if (file.name(call.func) or "") == f"{_CORE}.Layout.batch_sharded"
+        for arg in [keyword(call, "batch_dim"), *call.args[1:2]]
+        if arg is not None
+    }
+    found: set[int | None] = set()
+    for call in file.calls:
+        if (file.name(call.func) or "") not in (f"{_CORE}.create_mesh", f"{_CORE}.create_distributed_mesh"):
+            continue
+        dims = keyword(call, "mesh_dims") or next(iter(call.args), None)
+        pairs = _pairs(dims.value) if dims is not None else {}
+        names = {name for name in pairs if name in along} or {name for name in pairs if name == "batch"}
+        found |= {_size(file, pairs[name]) for name in names}
+    return found
+
+
+def _pairs(node: cst.BaseExpression) -> dict[str, cst.BaseExpression]:
+    """The dimensions of a mesh that are written out: names, and sizes."""
+    if isinstance(node, cst.Dict):
+        pairs = [(e.key, e.value) for e in node.elements if isinstance(e, cst.DictElement)]
+    elif isinstance(node, cst.List | cst.Tuple):
+        rows = [e.value for e in node.elements]
+        pairs = [
+            (r.elements[0].value, r.elements[1].value)
+            for r in rows
+            if isinstance(r, cst.Tuple) and len(r.elements) == 2
+        ]
+    else:
+        pairs = []
+    return {name: value for key, value in pairs if (name := _text(key)) is not None}
+
+
+def _text(node: cst.BaseExpression) -> str | None:
+    value = node.evaluated_value if isinstance(node, cst.SimpleString) else None
+    return value if isinstance(value, str) else None
+
+
+def _size(file: ModernFile, node: cst.BaseExpression) -> int | None:
+    """A whole number, or the length of a list that is made over a range."""
+    if isinstance(node, cst.Call) and dotted(node.func) == "len" and len(node.args) == 1:
+        made = file.value_of(node.args[0].value)
+        if isinstance(made, cst.ListComp) and isinstance(made.for_in.iter, cst.Call):
+            over = made.for_in.iter
+            if dotted(over.func) == "range" and len(over.args) == 1:
+                return file.parsed.integer(over.args[0].value)
+        return None
+    return file.parsed.integer(node)
+
+
+CHECKS = (check_dtensor, check_distribution)
