@@ -20,6 +20,7 @@ from migrator.rules.generation import Keras
 from migrator.rules.hooks import Hooks
 from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
+from migrator.targets.registry import AUTO
 from migrator.targets.target import Loop, Target
 
 
@@ -125,6 +126,7 @@ class GroupState:
                 taken=set(file.names),
                 keras=keras,
                 exports=any(program.servings for program in group.programs),
+                divided=loop.own and asked.in_step and asked is not AUTO,
             )
             for path, file in group.files.items()
         }

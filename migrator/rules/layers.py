@@ -354,6 +354,10 @@ def own_arguments(site: Site, layer: Layer, args: Sequence[cst.Arg]) -> list[cst
     for missing, (name, text) in layer.added.items():
         if missing not in given:
             kept = add_argument(kept, keyword(name, cst.parse_expression(text)))
+    if layer.keras == "BatchNormalization" and site.training.divided:
+        message = "the examples of all replicas are normalized together (`synchronized=True`), as on one device"
+        site.remarks.append(Blocked("TFM738", site.original, message))
+        kept = add_argument(kept, keyword("synchronized", cst.Name("True")))
     return tidy_end(kept)
 
 

@@ -25,11 +25,12 @@ def input_fn():
 def model_fn(features, labels, mode):
     one_hot = tf.one_hot(features["b"][:, 0], 6)
     net = tf.layers.dense(tf.concat([features["a"], one_hot], 1), 5, activation=tf.nn.tanh)
-    output = tf.layers.dense(net, {units})
+    output = tf.layers.dense({net}, {units})
     {loss}
     if mode == tf.estimator.ModeKeys.EVAL:
         return tf.estimator.EstimatorSpec(mode, loss=loss{metrics})
-    train_op = {optimizer}.minimize(loss, global_step=tf.train.get_global_step())
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = {optimizer}.minimize(loss, global_step=tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -51,6 +52,7 @@ CLASSES = {
     "labels": "22",
     "dtype": "np.int32",
     "units": "3",
+    "net": "net",
     "loss": "loss = tf.losses.sparse_softmax_cross_entropy(labels, output)",
     "metrics": ', eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, tf.argmax(output, 1))}',
     "optimizer": "tf.train.MomentumOptimizer(0.1, 0.9)",
@@ -59,6 +61,7 @@ SQUARES = {
     "labels": "22",
     "dtype": "np.float32",
     "units": "1",
+    "net": "tf.layers.batch_normalization(net, training=mode == tf.estimator.ModeKeys.TRAIN)",
     "loss": "loss = tf.reduce_mean(tf.square(tf.reshape(labels, [-1, 1]) - output))",
     "metrics": "",
     "optimizer": "tf.train.AdagradOptimizer(0.1)",

@@ -42,6 +42,18 @@ def test_replicas_divide_batches() -> None:
     assert "self.strategy.experimental_distribute_dataset(dataset)" in new
 
 
+@pytest.mark.parametrize(("strategy", "written"), [("auto", ""), ("mirrored", "synchronized=True")])
+def test_replicas_normalize_the_whole_batch(strategy: str, written: str) -> None:
+    norm = "logits = tf.layers.batch_normalization(logits, training=mode == tf.estimator.ModeKeys.TRAIN)"
+    text = program(loss=f"{norm}\nloss = tf.losses.mean_squared_error(labels, logits)")
+    updates = "    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):\n        train_op = "
+    text = text.replace("    train_op = ", updates)
+    new, findings = run(text, strategy, loop="custom")
+    assert manual(findings) == []
+    assert f"BatchNormalization({written})(logits)" in new
+    assert ("TFM738" in [f.code for f in findings]) == bool(written)
+
+
 def test_replicas_that_draw_whole_batches_are_refused() -> None:
     text = program().replace(
         'params={"rate": 0.1}',
