@@ -18,6 +18,7 @@ from migrator.rules.generation import Keras
 from migrator.rules.rewriter import Rewriter
 
 _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
+_PRIVATE = frozenset(("tensorflow.python.client.device_lib",))
 _ON_KERAS_2 = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer: this program needs it."
 _ON_ONE_DEVICE = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer: the numbers were matched on it."
 
@@ -375,11 +376,23 @@ def _without_tensorflow(
         elif isinstance(small, cst.ImportFrom) and not small.relative:
             if canonical(dotted(small.module) or "").partition(".")[0] == "tf":
                 found = True
+                stays = _private(small)
+                kept += [] if stays is None else [stays]
                 continue
         kept.append(small)
     if not found:
         return statement, False
     return (statement.with_changes(body=kept, leading_lines=[]) if kept else None), True
+
+
+def _private(line: cst.ImportFrom) -> cst.ImportFrom | None:
+    """An import of private modules of TensorFlow's whose functions stay (TFM259), of which nothing else is left."""
+    if isinstance(line.names, cst.ImportStar):
+        return None
+    names = [a for a in line.names if f"{dotted(line.module)}.{dotted(a.name)}" in _PRIVATE]
+    if not names:
+        return None
+    return line.with_changes(names=[*names[:-1], names[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
 
 
 def _import_tensorflow(module: cst.Module, instead_of: cst.BaseStatement | None = None) -> cst.SimpleStatementLine:

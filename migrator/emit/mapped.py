@@ -21,7 +21,7 @@ from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS, with_steps
 from migrator.findings import Finding, Severity
-from migrator.names.symbols import MODE_KEYS, home, is_namespace
+from migrator.names.symbols import TEXTS, home, is_namespace
 from migrator.program import tpu
 from migrator.program.body import names_given
 from migrator.program.calls import bind, is_none
@@ -409,9 +409,9 @@ class MappedRewriter(FileRewriter):
         return updated.with_changes(args=kept)
 
     def _reference(self, name: str, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
-        if not self._inside and home(name) is None and mapped.may_stay_outside(name) and name not in MODE_KEYS:
+        if not self._inside and home(name) is None and mapped.may_stay_outside(name) and name not in TEXTS:
             return cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}")
-        if not self._inside or name in MODE_KEYS or name.startswith(("tf.flags", "tf.app.flags")):
+        if not self._inside or name in TEXTS or name.startswith(("tf.flags", "tf.app.flags")):
             return super()._reference(name, original, updated)
         if original in self.bases:
             return self._spelled(name, updated)

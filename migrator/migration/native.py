@@ -91,10 +91,12 @@ class NativeMigration(GroupState):
                 self.problems[path].append(Blocked("TFM114", unit.name, message))
         self._dropped_regularizers()
         foreign = self._blocked_elsewhere()
-        known = any(self.problems.values()) or foreign
+        # What is left of the Estimator, or of its strategy, when that stands in the way is no problem of its own.
+        left = ["`tf.estimator."] if any(self.problems.values()) or foreign else []
+        if any(p.code == "TFM704" for problems in self.problems.values() for p in problems):
+            left += ["`tf.distribute.", "`tf.contrib.distribute."]
         for path, rewriter in self.rewriters.items():
-            # What is left of the Estimator when something else stands in the way is no problem of its own.
-            self.problems[path] += [p for p in rewriter.problems if not (known and "`tf.estimator." in p.message)]
+            self.problems[path] += [p for p in rewriter.problems if not any(name in p.message for name in left)]
         refused = any(self.problems.values()) or foreign
         return ({} if refused else texts), self._findings(refused)
 

@@ -40,6 +40,9 @@ _CHECKED = {
     "tf.gfile.Open": Home("tf.io.gfile.GFile"),
     "tf.io.gfile.Open": Home("tf.io.gfile.GFile"),  # what programs say that were converted by hand; 1.15.5 has none
     "tf.gfile.FastGFile": Home("tf.io.gfile.GFile"),
+    # Of TensorFlow before 1.15, which has them in tf.linalg only: the class moved, and TriL was its first name.
+    "tf.contrib.linalg.LinearOperatorLowerTriangular": Home("tf.linalg.LinearOperatorLowerTriangular"),
+    "tf.contrib.linalg.LinearOperatorTriL": Home("tf.linalg.LinearOperatorLowerTriangular"),
     **{f"tf.compat.{name}": Home(f"tf.compat.{name}") for name in ("as_bytes", "as_str", "as_str_any", "as_text")},
     **{
         f"tf.saved_model.{module}.{name}": Home(f"tf.saved_model.{name}")
@@ -73,6 +76,8 @@ MODE_KEYS = {
     "tf.contrib.learn.ModeKeys.EVAL": "eval",
     "tf.contrib.learn.ModeKeys.INFER": "infer",
 }
+#: Symbols that are texts, and these.
+TEXTS = {**MODE_KEYS, "tf.GraphKeys.GLOBAL_STEP": "global_step"}
 _DATASET_MAKERS = ("from_tensor_slices", "from_tensors", "from_generator", "range", "zip", "list_files")
 _CONTRIB_DATA = (
     *("parallel_interleave", "ignore_errors", "group_by_window", "bucket_by_sequence_length", "choose_from_datasets"),

@@ -12,7 +12,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap, dotted, imports_tensorflow
-from migrator.names.symbols import MODE_KEYS, Home, home, is_namespace
+from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program.calls import is_none
 from migrator.program.modes import TRAIN, ModeNames
 from migrator.program.parsed import Blocked
@@ -35,6 +35,8 @@ _OF_TWO = frozenset(
         "train.Checkpoint",
     )
 )
+# Names that TensorFlow does not promise, but that work in 2.15.1 and 2.21 as in 1.15.5 (run in each).
+_KEPT = frozenset(("tf.python.client.device_lib.list_local_devices",))
 RULES = (
     Rule(
         "TFM203",
@@ -46,6 +48,17 @@ The program uses a symbol that tf-migrate cannot carry over: it is gone from Ten
 run tf-migrate again.
 """,
         (Example("tf.placeholder(tf.float32)", None), Example('tf.get_variable("w", [3])', None)),
+    ),
+    Rule(
+        "TFM259",
+        "a private name that stays",
+        Severity.REVIEW,
+        """
+The program imports from `tensorflow.python` what TensorFlow 2 still has there, under the same name and with the same
+results (`device_lib.list_local_devices`, run in 1.15.5, 2.15.1 and 2.21). It stays as it is. TensorFlow does not
+promise to keep it: `tf.config.list_physical_devices()` and `list_logical_devices()` are the public way to ask for
+devices, with other attributes.
+""",
     ),
     Rule(
         "TFM204",
@@ -95,6 +108,11 @@ same for the arguments given.
 """,
         (
             Example("tf.log(x)", "tf.math.log(x)"),
+            Example("tf.GraphKeys.GLOBAL_STEP", '"global_step"'),
+            Example(
+                "tf.contrib.linalg.LinearOperatorLowerTriangular(x).to_dense()",
+                "tf.linalg.LinearOperatorLowerTriangular(x).to_dense()",
+            ),
             Example("tf.to_float(x)", "tf.cast(x, tf.float32)"),
             Example("x.shape[-1].value", "x.shape[-1]"),
             Example("x.get_shape()[1].value * 2", "x.get_shape()[1] * 2"),
@@ -579,8 +597,12 @@ class Rewriter(cst.CSTTransformer):
         if name in logs.LEVELS and self.imports.names.get("logging", "logging") == "logging":
             self.needs.add("logging")
             return cst.parse_expression(logs.LEVELS[name])
-        if name in MODE_KEYS:
-            return cst.SimpleString(f'"{MODE_KEYS[name]}"')
+        if name in TEXTS:
+            return cst.SimpleString(f'"{TEXTS[name]}"')
+        if name in _KEPT:
+            message = f"`{name.rpartition('.')[2]}` is no public name: TensorFlow 2.21 has it, a later one may not"
+            self.remarks.append(Blocked("TFM259", original, message))
+            return updated
         for prefix in _FLAGS:
             if name == prefix or name.startswith(prefix + "."):
                 self.needs.add("absl.flags")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.proving import Servers, prove
+from tests.end_to_end.proving import Servers, prove, prove_project
 
 pytestmark = pytest.mark.tensorflow
 
@@ -140,3 +140,26 @@ estimator.evaluate(input_fn, steps=6)
 @pytest.mark.parametrize("construct", CASES)
 def test_trains_and_evaluates_the_same(construct: str, servers: Servers, tmp_path: Path) -> None:
     prove(CASES[construct].replace("import tensorflow as tf", "import tensorflow.compat.v1 as tf"), servers, tmp_path)
+
+
+LOGGER = """\
+import tensorflow.compat.v1 as tf
+from tensorflow.python.client import device_lib
+
+
+def log(results):
+    devices = device_lib.list_local_devices(None)
+    assert [device.device_type for device in devices] == ["CPU"]
+    for name in results:
+        if name != tf.GraphKeys.GLOBAL_STEP:
+            print(results[tf.GraphKeys.GLOBAL_STEP], name, results[name])
+    assert results[tf.GraphKeys.GLOBAL_STEP] == 5
+"""
+
+
+def test_results_are_given_to_a_logger(servers: Servers, tmp_path: Path) -> None:
+    driver = "estimator.train({input_fn}, steps=5{more})\nresults = estimator.evaluate({evaluated})\nlog(results)"
+    imports = "import tensorflow.compat.v1 as tf\nfrom logger import log"
+    text = case(driver=driver).replace("import tensorflow as tf", imports)
+    new = prove_project({"train.py": text, "logger.py": LOGGER}, "train.py", servers, tmp_path)
+    assert 'results["global_step"]' in new["logger.py"]
