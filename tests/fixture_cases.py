@@ -60,11 +60,13 @@ class FixtureCase:
         return self.folder / self.output / original.name if self.script else self.migrated
 
 
-def load_cases() -> list[FixtureCase]:
-    """All fixtures, by name."""
+def load_cases(*, dtensor: bool = False) -> list[FixtureCase]:
+    """All fixtures of TensorFlow 1 programs, by name; or those of DTensor programs, TensorFlow 2 on both sides."""
     cases = []
     for path in sorted(FOLDER.glob("*/case.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
+        if data.get("dtensor", False) != dtensor:
+            continue
         case = FixtureCase(
             name=path.parent.name,
             folder=path.parent,

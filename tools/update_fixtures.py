@@ -29,6 +29,6 @@ def update(case: FixtureCase) -> None:
 
 if __name__ == "__main__":
     wanted = sys.argv[1:]
-    for case in load_cases():
+    for case in [*load_cases(), *load_cases(dtensor=True)]:
         if not wanted or case.name in wanted:
             update(case)

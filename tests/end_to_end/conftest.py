@@ -18,3 +18,10 @@ def servers() -> Iterator[tuple[ForkServer, ForkServer]]:
         ForkServer(migrated_python(), "migrated") as migrated,
     ):
         yield original, migrated
+
+
+@pytest.fixture(scope="package")
+def first_keras2() -> Iterator[ForkServer]:
+    """TensorFlow 2.15.1, for programs that are migrated already."""
+    with ForkServer(original_python(), "migrated") as server:
+        yield server

@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
-from migrator.harness.environments import migrated_python, original_python
+from migrator.harness.environments import migrated_python
 from tests.fixture_cases import FixtureCase, load_cases
 
 CASES = load_cases()
@@ -74,10 +73,3 @@ def test_migrated_program_runs_by_itself(case: FixtureCase, first_keras2: ForkSe
         outcome = first_keras2.run(Launch("migrated", case.migrated, (), ClusterShape.parse(""), tmp_path / "run"))
         assert outcome.failure is None, outcome.failure
         assert "loss" in outcome.tasks[0].stdout.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="package")
-def first_keras2() -> Iterator[ForkServer]:
-    """TensorFlow 2.15.1, for programs that are migrated already."""
-    with ForkServer(original_python(), "migrated") as server:
-        yield server

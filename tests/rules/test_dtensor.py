@@ -9,6 +9,7 @@ import pytest
 
 from migrator.findings import Severity
 from migrator.modern import modernize
+from tests.fixture_cases import FixtureCase, load_cases
 
 HEAD = "import tensorflow as tf\nfrom tensorflow.experimental import dtensor\n"
 MESH = 'mesh = dtensor.create_mesh([("batch", 8)], devices=DEVICES)\n'
@@ -187,6 +188,21 @@ def test_a_last_batch_that_cannot_be_split_is_dropped() -> None:
     assert findings == ["TFM775 5 review"]
 
 
+def test_gradients_that_are_applied_as_they_come() -> None:
+    step = (
+        "@tf.function\ndef step(x):\n    with tf.GradientTape() as tape:\n        loss = f(x)\n"
+        "    gradients = tape.gradient(loss, variables)\n    {}\n"
+    )
+    text = HEAD + MESH + step.format("optimizer.apply_gradients(zip(gradients, variables))")
+    assert modern(text) == (text, ["TFM777 8 review"])
+    for exact in (
+        "optimizer.apply([dtensor.relayout(g, v.layout) for g, v in zip(gradients, variables)])",
+        "[v.assign_sub(g) for g, v in zip(gradients, variables)]",
+    ):
+        text = HEAD + MESH + step.format(exact)
+        assert modern(text) == (text, [])
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -214,3 +230,13 @@ def test_keras_with_layouts_needs_keras_2(call: str) -> None:
     new, findings = modern(HEAD + f"thing = {call}\n")
     assert "TF_USE_LEGACY_KERAS" in new and new.endswith(f"thing = {call}\n")
     assert findings == ["TFM712 3 migrated"]
+
+
+@pytest.mark.parametrize("case", load_cases(dtensor=True), ids=lambda case: case.name)
+def test_a_fixture_comes_out_as_expected(case: FixtureCase) -> None:
+    text = case.original.read_text(encoding="utf-8")
+    new, findings = modernize({case.original: text}, ())
+    expected = case.migrated.read_text(encoding="utf-8")
+    assert new[case.original] == expected
+    assert not [f for f in findings[case.original] if f.severity is Severity.MANUAL]
+    assert modernize({case.migrated: expected}, ())[0] == {}
