@@ -693,12 +693,12 @@ def stale_evaluation(mutation):
             return original(model, *args, **kwargs)
         own = [read(tf, variable) for variable, _ in first[id(model)]]
         for variable, value in first[id(model)]:
-            assign(variable, value)
+            assign(mutation.tf, variable, value)
         try:
             return original(model, *args, **kwargs)
         finally:
             for (variable, _), value in zip(first[id(model)], own):
-                assign(variable, value)
+                assign(mutation.tf, variable, value)
             mutation.change()
 
     # Made inside fit, after the recorder has put the weights in place that the plan starts from.
@@ -713,7 +713,7 @@ def changed_weights(mutation):
     def fit(original, model, *args, **kwargs):
         result = original(model, *args, **kwargs)
         for variable in model.trainable_variables:
-            assign(variable, read(mutation.tf, variable) * np.float32(mutation.mutant["factor"]))
+            assign(mutation.tf, variable, read(mutation.tf, variable) * np.float32(mutation.mutant["factor"]))
         mutation.change()
         return result
 

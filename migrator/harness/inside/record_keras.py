@@ -17,6 +17,7 @@ import batches
 import numpy as np
 import own_optimizers
 import parts
+import record_mesh
 import replicas
 import sources
 from batch_losses import BatchLosses
@@ -90,12 +91,12 @@ def copies(variable):
 
 def read(tf, variable):
     """The value of a variable as an array, wherever it lives."""
-    return tf.convert_to_tensor(copies(variable)[0]).numpy()
+    return record_mesh.whole(tf, copies(variable)[0])
 
 
-def assign(variable, value):
+def assign(tf, variable, value):
     for one in copies(variable):
-        one.assign(value)
+        one.assign(record_mesh.placed(tf, value, one))
 
 
 class Step(object):
@@ -171,7 +172,10 @@ class KerasRecorder(object):
                 group["trainable"] |= id(variable) in trainable
         found = []
         names = {}
-        for group in sorted(groups.values(), key=lambda one: min(creation_order(piece) for piece in one["pieces"])):
+        ordered = sorted(groups.values(), key=lambda one: min(creation_order(piece) for piece in one["pieces"]))
+        if any(record_mesh.on_mesh(self.tf, group["pieces"][0]) for group in ordered):
+            ordered = groups.values()  # a LayoutMap makes a layer's variables anew, in an order of its own
+        for group in ordered:
             whole = group["whole"]
             first = group["pieces"][0]
             name = first.name.partition(":")[0]
@@ -473,7 +477,7 @@ class KerasRecorder(object):
         values = parts.initial_values(self.plan, self.current)
         if values is not None:
             for part, piece in zip(self.parts, parts.cut(self.parts, values)):
-                assign(part.variable, piece)
+                assign(self.tf, part.variable, piece)
         parts.write_arrays(self.folder.file("initial.npz"), self.current())
         self.program = self.describe(model, strategy)
         self.folder.write_json("program.json", self.program)
@@ -491,7 +495,7 @@ class KerasRecorder(object):
             "program": "migrated",
             "tensorflow": tf.__version__,
             "keras": self.keras_version,
-            "variables": parts.describe(self.parts),
+            "variables": self.described_parts(),
             "optimizer": self.settings(model.optimizer),
             "raw_slots": self.divides_by_rate(model.optimizer),
             "regularizers": len(losses),
@@ -505,6 +509,12 @@ class KerasRecorder(object):
             "update_ops": 0,
             "dropout_rates": [parts.float32(layer.rate) for layer in layers if isinstance(layer, self.dropout)],
         }
+
+    def described_parts(self):
+        """The variables, and how a mesh divides them where there is one."""
+        described = parts.describe(self.parts)
+        first = {part.name: part.variable for part in reversed(self.parts)}
+        return [dict(entry, **record_mesh.describe(self.tf, first[entry["name"]])) for entry in described]
 
     def describe_traced(self):
         """Completes the description by what the trace of the train step showed."""
@@ -830,7 +840,7 @@ class KerasRecorder(object):
             found["note"] = "not evaluated with other weights: %s" % error.args[0]
             return False
         for part, piece in zip(model_parts, pieces):
-            assign(part.variable, piece)
+            assign(self.tf, part.variable, piece)
         return True
 
     def checkpoints(self, original, checkpoint_dir, min_interval_secs=0, timeout=None, timeout_fn=None):
@@ -986,10 +996,14 @@ def _patch_gradients(tf, optimizer, recorder):
 
     def remember_slot(original, self, model_variable, variable_name, *args, **kwargs):
         variable = original(self, model_variable, variable_name, *args, **kwargs)
-        recorder.slots.setdefault(id(self), []).append((model_variable, variable_name, variable))
+        slots = recorder.slots.setdefault(id(self), [])
+        if not any(variable is one for _, _, one in slots):
+            slots.append((model_variable, variable_name, variable))
         return variable
 
-    parts.wrap(optimizer._BaseOptimizer, "add_variable_from_reference", remember_slot)
+    # On a mesh the second one makes the slot itself.
+    for kind in (optimizer._BaseOptimizer, optimizer.Optimizer):
+        parts.wrap(kind, "add_variable_from_reference", remember_slot)
 
     def update(original, self, grads_and_vars):
         pairs = list(grads_and_vars)

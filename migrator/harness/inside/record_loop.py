@@ -17,6 +17,7 @@ import time
 import batches
 import numpy as np
 import parts
+import record_mesh
 import sources
 from record_keras import Step, copies, read
 from tracing import ancestors
@@ -89,6 +90,7 @@ class LoopRecorder(object):
         self.skipped = 0
         self.evaluation = Evaluation()
         self.evaluating_others = False
+        self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
 
     # -- a step, at tracing time --
     def run(self, original, strategy, fn, args=(), kwargs=None, options=None):
@@ -305,7 +307,8 @@ class LoopRecorder(object):
         self.depth += 1
         self.seen, self.updated = set(), []
         try:
-            result = original(function, *args, **kwargs)
+            call = self.mesh.call if self.mesh.takes(args, kwargs) else _called
+            result = call(original, function, *args, **kwargs)
         finally:
             self.depth -= 1
         if self.seen:
@@ -393,7 +396,7 @@ class LoopRecorder(object):
             return {"note": "not evaluated with other weights: nothing was trained before"}
         sums = [variable for metric in evaluation.metrics for variable in metric.variables]
         kept = [*(part.variable for part in recorder.parts), *sums]
-        values = [[self.tf.convert_to_tensor(one).numpy() for one in copies(variable)] for variable in kept]
+        values = [[record_mesh.whole(self.tf, one) for one in copies(variable)] for variable in kept]
         found = {}
         self.evaluating_others = True
         try:
@@ -407,7 +410,7 @@ class LoopRecorder(object):
             self.evaluating_others = False
             for variable, several in zip(kept, values):
                 for one, value in zip(copies(variable), several):
-                    one.assign(value)
+                    one.assign(record_mesh.placed(self.tf, value, one))
         return found
 
     def again(self, evaluation):
@@ -422,6 +425,10 @@ class LoopRecorder(object):
         if line is not None:
             self.evaluation.line = None
             self.folder.append_line("evaluations.jsonl", line)
+
+
+def _called(original, function, *args, **kwargs):
+    return original(function, *args, **kwargs)
 
 
 def _plain_variable(value):

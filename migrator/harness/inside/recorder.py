@@ -19,6 +19,7 @@ SIBLINGS = (
     "record_keras",
     "record_keras3",
     "record_loop",
+    "record_mesh",
     "record_session",
     "redirect",
     "replicas",

@@ -1,0 +1,212 @@
+"""Records steps on a DTensor mesh: a ``tf.function`` that is called with DTensors, takes gradients, and applies them
+by a Keras optimizer.
+
+A mesh is one device to its program, and operations that write files cannot run on it. So the traced step hands out what
+it computes (loss, rate, gradients) beside its own result, and everything is written between the steps, whole: divided
+values are put together first.
+"""
+
+import importlib
+import os
+import sys
+
+import batches
+import numpy as np
+import parts
+
+MARK = "tf_migrate_step"
+
+
+class Again(BaseException):
+    """Ends the first trace of a step that is to train on recorded batches, and was given its own."""
+
+
+def on_mesh(tf, value):
+    """Whether a value is a DTensor, or a variable of DTensor; starts no mesh where the program has none."""
+    api = sys.modules.get("tensorflow.dtensor.python.api")
+    if api is None or api._dtensor_singleton is None or not (hasattr(value, "dtype") and hasattr(value, "shape")):
+        return False
+    return bool(tf.experimental.dtensor.is_dtensor(value))
+
+
+def layout_of(tf, value):
+    """The layout of a variable or tensor on a mesh."""
+    layout = getattr(value, "layout", None)
+    return tf.experimental.dtensor.fetch_layout(tf.convert_to_tensor(value)) if layout is None else layout
+
+
+def whole(tf, value):
+    """The value of a variable or tensor as an array, put together where a mesh divides it."""
+    if not on_mesh(tf, value):
+        return tf.convert_to_tensor(value).numpy()
+    dtensor = tf.experimental.dtensor
+    tensor = tf.convert_to_tensor(value)
+    everywhere = dtensor.Layout.replicated(layout_of(tf, value).mesh, rank=tensor.shape.rank)
+    return dtensor.relayout(tensor, everywhere).numpy()
+
+
+def placed(tf, value, like):
+    """An array as a tensor that lies where another one does."""
+    if not on_mesh(tf, like):
+        return value
+    dtensor = tf.experimental.dtensor
+    layout = layout_of(tf, like)
+    tensor = tf.convert_to_tensor(value, like.dtype)
+    everywhere = dtensor.Layout.replicated(layout.mesh, rank=tensor.shape.rank)
+    return dtensor.relayout(dtensor.copy_to_mesh(tensor, everywhere), layout)
+
+
+def describe(tf, variable):
+    """How a mesh divides a variable: its layout, and the shape that every device holds. Empty for other variables."""
+    if not on_mesh(tf, variable):
+        return {}
+    shards = tf.experimental.dtensor.unpack(variable.read_value())
+    return {
+        "layout": [str(one) for one in variable.layout.sharding_specs],
+        "device_shapes": [shard.shape.as_list() for shard in shards],
+    }
+
+
+class MeshSteps(object):
+    """The steps on a mesh in the program of ``loop``, a LoopRecorder."""
+
+    def __init__(self, loop, make_step, make_trained, data_of):
+        self.loop = loop
+        self.tf = loop.tf
+        self.recorder = loop.recorder
+        self.make_step = make_step
+        self.make_trained = make_trained
+        self.data_of = data_of
+        self.wanted = None  # the function that the program calls now, until its trace begins
+        self.replayed = False  # whether the batch of the call is a recorded one
+
+    def takes(self, args, kwargs):
+        leaves = self.tf.nest.flatten((list(args), kwargs))
+        return any(on_mesh(self.tf, leaf) for leaf in leaves)
+
+    def call(self, original, function, *args, **kwargs):
+        """A call of a function with DTensors, the first one around it."""
+        loop = self.loop
+        if not getattr(function._python_function, "watched", False):
+            function._python_function = self.watched(function, function._python_function)
+        known = loop.kinds.get(id(function))
+        self.replayed = bool(self.recorder.folder.replay) and known is not None and known[1] == "train"
+        if self.replayed:
+            args, kwargs = self.recorded(args, kwargs)
+        try:
+            result = self.run(original, function, args, kwargs)
+        except Again:
+            self.replayed = True
+            args, kwargs = self.recorded(args, kwargs)
+            result = self.run(original, function, args, kwargs)
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict) and MARK in result[1]:
+            result, shown = result
+            if shown[MARK]:
+                self.write(shown[MARK], args, kwargs)
+        return result
+
+    def run(self, original, function, args, kwargs):
+        self.wanted = function
+        try:
+            return original(function, *args, **kwargs)
+        finally:
+            self.wanted = None
+
+    # -- at tracing time --
+    def watched(self, function, own):
+        converted = _converted(own) if function._autograph else own
+
+        def watched(*inputs, **named):
+            if self.wanted is not function:
+                return converted(*inputs, **named)
+            self.wanted = None
+            recorder = self.recorder
+            step = recorder.tracing.step = self.make_step()
+            recorder.tracing.model = None
+            try:
+                result = converted(*inputs, **named)
+            finally:
+                recorder.tracing.step = None
+            return result, {MARK: self.traced(step)}
+
+        watched.watched = True
+        return _artifact(watched)
+
+    def traced(self, step):
+        """What a step shows of itself; nothing where it does not train."""
+        tf = self.tf
+        self.loop.seen.add("evaluate" if step.loss is None else "train")
+        if step.loss is None or not self.loop.recordable([step]):
+            return {}
+        graph = tf.compat.v1.get_default_graph()
+        with tf.init_scope():
+            if self.loop.optimizer is None:
+                self.loop.begin(self.make_trained(step), tf.distribute.get_strategy())
+        self.recorder.note_trace(step, graph)
+        with tf.init_scope():
+            self.recorder.describe_traced()
+            if self.loop.over():
+                raise SystemExit(0)  # only the variables were asked for
+            if self.recorder.folder.replay and not self.replayed:
+                raise Again()
+        gradients = [
+            (part.name, gradient)
+            for part, gradient in self.recorder.named_gradients(step)
+            if gradient.shape.is_fully_defined()
+        ]
+        return {"loss": tf.cast(step.loss, tf.float32), "learning_rate": step.rate, "gradients": dict(gradients)}
+
+    # -- between the steps --
+    def write(self, shown, args, kwargs):
+        """Writes one step."""
+        tf = self.tf
+        recorder = self.recorder
+        loop = self.loop
+        number = int(loop.counter.assign_add(1).numpy())
+        if loop.limit is not None and number > loop.limit:
+            return
+        fields = [name for name in ("loss", "learning_rate") if shown[name] is not None]
+        tensors = [tf.constant(whole(tf, shown[name]), tf.float32) for name in fields]
+        header = {"fields": fields}
+        stamp = recorder.stamp()
+        data = self.data_of(tf, args, kwargs)
+        if recorder.plan.get("record_batches", True) and data is not None:
+            data = tf.nest.map_structure(lambda leaf: tf.constant(whole(tf, leaf)), data)
+            header["components"], described = batches.describe(tf, data)
+            tensors += described
+            recorder.keep_batch(stamp, data, tf.constant(number - 1, tf.int64))
+        tf.io.write_file(recorder.target("steps") + stamp, batches.pack(tf, header, tensors))
+        if number in recorder.state_steps:
+            by_name = {part.name: part for part in recorder.parts}
+            found = [(by_name[name], tf.constant(whole(tf, one))) for name, one in shown["gradients"].items()]
+            recorder.write_gradients(found, tf.constant(number, tf.int64))
+        if (number in recorder.state_steps or number == loop.limit) and recorder.folder.leads():
+            name = "%08d.npz" % number
+            parts.write_arrays(recorder.folder.file("states", name), recorder.current())
+            parts.write_arrays(recorder.folder.file("slots", name), recorder.slot_values(loop.optimizer))
+
+    def recorded(self, args, kwargs):
+        """The arguments of a step with the next recorded batch in the place of its own."""
+        tf = self.tf
+        data = self.data_of(tf, args, kwargs)
+        if data is None:
+            return args, kwargs
+        files = self.recorder.folder.replay
+        place = min(self.loop.steps_done(), batches.count(files) - 1)
+        spec = tf.nest.map_structure(lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), data)
+        name = sorted(one for one in os.listdir(files) if one.isdigit())[place]
+        batch = batches.replay_reader(tf, files, spec)(files + "/" + name)
+        pairs = zip(tf.nest.flatten(data), tf.nest.flatten(batch))
+        new = {id(leaf): placed(tf, np.asarray(tensor), leaf) for leaf, tensor in pairs}
+        return tf.nest.map_structure(lambda leaf: new.get(id(leaf), leaf), (tuple(args), dict(kwargs)))
+
+
+def _converted(fn):
+    """A function as a ``tf.function`` converts it."""
+    impl = importlib.import_module("tensorflow.python.autograph.impl.api")
+    context = importlib.import_module("tensorflow.python.autograph.core.ag_ctx")
+    return impl.tf_convert(fn, context.ControlStatusCtx(status=context.Status.ENABLED))
+
+
+def _artifact(function):
+    return importlib.import_module("tensorflow.python.autograph.impl.api").autograph_artifact(function)
