@@ -1,8 +1,14 @@
-"""Which tests go together when several processes share the work (`pytest -n 2 --dist loadgroup`)."""
+"""Which tests go together when several processes share the work (`pytest -n 2 --dist loadgroup`), and how properties
+are tried: with the same examples in every run, however slow the machine is.
+"""
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(tryfirst=True)
