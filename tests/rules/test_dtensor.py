@@ -203,6 +203,39 @@ def test_gradients_that_are_applied_as_they_come() -> None:
         assert modern(text) == (text, [])
 
 
+def test_a_metric_gets_the_mesh_that_it_sees() -> None:
+    packed = "x = dtensor.pack(parts, layout)\n"
+    new, findings = modern(HEAD + MESH + packed + "hits = tf.keras.metrics.Mean('hits')\nhits.update_state(x)\n")
+    assert new.endswith("hits = tf.keras.metrics.Mean('hits', mesh=mesh)\nhits.update_state(x)\n")
+    assert "TF_USE_LEGACY_KERAS" in new and findings == ["TFM778 5 review"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MESH + "mesh = dtensor.create_mesh(other)\nhits = tf.keras.metrics.Mean()\n",
+        "def make():\n    " + MESH + "    return mesh\nhits = tf.keras.metrics.Mean()\n",
+        "hits = tf.keras.metrics.Mean()\n" + MESH,
+    ],
+)
+def test_a_metric_that_sees_no_mesh_is_told_of(text: str) -> None:
+    text = HEAD + text + "x = dtensor.pack(parts, layout)\nhits.update_state(x)\n"
+    new, findings = modern(text)
+    assert new == text and [line[:6] for line in findings] == ["TFM778"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = dtensor.pack(parts, layout)\nhits = tf.keras.metrics.Mean()\nhits.update_state(loss.numpy())\n",
+        "hits = tf.keras.metrics.Mean()\nhits.update_state(x)\n",
+        "x = dtensor.pack(parts, layout)\nhits = tf.keras.metrics.Mean\n",
+    ],
+)
+def test_a_metric_of_numbers_is_left_alone(text: str) -> None:
+    assert modern(HEAD + MESH + text) == (HEAD + MESH + text, [])
+
+
 @pytest.mark.parametrize(
     "text",
     [
