@@ -78,6 +78,15 @@ def spelling(name: str) -> str | None:
     return None
 
 
+def respelled_test(node: cst.FunctionDef, imports: ImportMap) -> tuple[cst.BaseStatement, list[Blocked]]:
+    """A test that no program runs, respelled, and what there is to say about it."""
+    walk = Respelled(imports)
+    new = node.visit(walk)
+    assert isinstance(new, cst.FunctionDef)
+    message = f"the test `{node.name.value}` stays TensorFlow 1 code, which TensorFlow 2 does not run as it is"
+    return new, [Blocked("TFM118", node.name, message)]
+
+
 def respelled(
     node: cst.FunctionDef | cst.ClassDef, imports: ImportMap, used: bool = False
 ) -> tuple[cst.BaseStatement, list[Blocked]]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.emit.beside import respelled
+from migrator.emit.beside import respelled, respelled_test
 from migrator.emit.file import FileChanges, FileRewriter
 from migrator.emit.helper import emit_helper
 from migrator.migration.everything import mentions_of_functions
 from migrator.migration.state import GroupState, is_within
 from migrator.names.imports import dotted
-from migrator.program.beside import unused
+from migrator.program.beside import tests, unused
 from migrator.program.classes import find_class
 from migrator.program.helpers import Stays
 from migrator.program.parsed import Blocked, ParsedFile
@@ -24,17 +24,26 @@ from migrator.program.training import path_to
 
 def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.FunctionDef | cst.ClassDef]:
     """Functions and classes that the programs do not run stay what they are where they would be in the way."""
-    roots = [p.model_fn for p in state.group.programs]
+    roots: list[cst.CSTNode] = [p.model_fn for p in state.group.programs]
     roots += [p.place.function for p in state.group.programs if p.place.function is not None]
     files = state.group.files
+    # What drives a program runs, whoever calls it: a test runner, or an entry point that no file names.
+    own = _own_nodes(state)
+    roots += [
+        unit
+        for file in files.values()
+        for unit in file.module.body
+        if isinstance(unit, cst.FunctionDef | cst.ClassDef) and any(path_to(unit, node) for node in own)
+    ]
     blocking = {
         unit
         for path, units in unused(files.values(), [], roots, never).items()
         for unit in units
         if is_in_the_way(files[path], unit)
     }
+    left = _leave_tests(state)
     if not blocking:
-        return []
+        return left
     mentioning = state.everything.mentioning({unit.name.value for unit in blocking})
     # A file that does not import one of these, through whatever files, means another thing by the name.
     users = importing(state.everything.imported, files)
@@ -47,7 +56,28 @@ def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.F
                 state.changes[path].statements[unit] = [new]
                 state.remarks[path] += remarks
                 found.append(unit)
-    return [*found, *_leave_to_others(state, blocking - set(found), others)]
+    return [*left, *found, *_leave_to_others(state, blocking - set(found), others)]
+
+
+def _leave_tests(state: GroupState) -> list[cst.FunctionDef | cst.ClassDef]:
+    """Tests that have nothing to do with the programs stay what they are where they would be in the way."""
+    own = _own_nodes(state)
+    found: list[cst.FunctionDef | cst.ClassDef] = []
+    for path, file in state.group.files.items():
+        for test in tests(file):
+            if is_in_the_way(file, test) and not any(path_to(test, node) for node in own):
+                new, remarks = respelled_test(test, file.imports)
+                state.changes[path].statements[test] = [new]
+                state.remarks[path] += remarks
+                found.append(test)
+    return found
+
+
+def _own_nodes(state: GroupState) -> list[cst.CSTNode]:
+    """Where the programs' Estimators are made, driven and handed around."""
+    programs = state.group.programs
+    found: list[cst.CSTNode] = [node for p in programs for node in (p.place.call, *p.calls)]
+    return found + [node for p in programs if p.handed is not None for node in p.handed.flow.seen]
 
 
 def _leave_to_others(

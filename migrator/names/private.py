@@ -7,8 +7,102 @@ _CELLS = (
     *("DeviceWrapper", "RNNCell", "LSTMStateTuple"),
 )
 _REDUCTIONS = (*("NONE", "SUM", "MEAN", "SUM_OVER_BATCH_SIZE", "SUM_BY_NONZERO_WEIGHTS", "SUM_OVER_NONZERO_WEIGHTS"),)
+#: Modules of tensorflow.python, the public module of some of their symbols, and these.
+_MODULES = (
+    (
+        "ops.math_ops",
+        "tf",
+        "abs add add_n argmax argmin cast cumsum div divide equal exp floor greater greater_equal less "
+        "less_equal log logical_and logical_not logical_or matmul maximum minimum mod multiply negative "
+        "not_equal pow range round rsqrt sigmoid sign sqrt square squared_difference subtract tanh tensordot "
+        "to_float to_int32 to_int64 truediv",
+    ),
+    (
+        "ops.array_ops",
+        "tf",
+        "boolean_mask concat expand_dims fill gather gather_nd identity one_hot ones ones_like pad "
+        "placeholder rank reshape reverse sequence_mask shape size slice split squeeze stack stop_gradient "
+        "tile transpose unstack where zeros zeros_like",
+    ),
+    ("ops.state_ops", "tf", "assign assign_add assign_sub scatter_add scatter_sub scatter_update"),
+    ("ops.control_flow_ops", "tf", "cond group no_op tuple while_loop"),
+    (
+        "ops.init_ops",
+        "tf",
+        "constant_initializer glorot_normal_initializer glorot_uniform_initializer ones_initializer "
+        "orthogonal_initializer random_normal_initializer random_uniform_initializer "
+        "truncated_normal_initializer uniform_unit_scaling_initializer variance_scaling_initializer "
+        "zeros_initializer",
+    ),
+    ("ops.variable_scope", "tf", "AUTO_REUSE get_variable get_variable_scope variable_scope"),
+    ("ops.linalg_ops", "tf", "norm"),
+    ("ops.clip_ops", "tf", "clip_by_global_norm clip_by_norm clip_by_value global_norm"),
+    ("ops.random_ops", "tf", "random_normal random_uniform random_shuffle truncated_normal"),
+    (
+        "ops.variables",
+        "tf",
+        "global_variables global_variables_initializer trainable_variables local_variables local_variables_initializer",
+    ),
+    (
+        "ops.nn",
+        "tf.nn",
+        "batch_normalization bias_add conv2d dropout elu embedding_lookup fused_batch_norm l2_loss "
+        "l2_normalize leaky_relu log_softmax max_pool moments relu relu6 selu "
+        "sigmoid_cross_entropy_with_logits softmax softplus sparse_softmax_cross_entropy_with_logits tanh "
+        "sigmoid zero_fraction",
+    ),
+    ("ops.embedding_ops", "tf.nn", "embedding_lookup embedding_lookup_sparse"),
+    (
+        "ops.metrics",
+        "tf.metrics",
+        "accuracy auc mean precision recall mean_absolute_error mean_squared_error root_mean_squared_error",
+    ),
+    (
+        "ops.partitioned_variables",
+        "tf",
+        "fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner",
+    ),
+    (
+        "framework.ops",
+        "tf",
+        "GraphKeys IndexedSlices Tensor add_to_collection control_dependencies convert_to_tensor "
+        "get_collection get_default_graph name_scope",
+    ),
+    ("framework.sparse_tensor", "tf", "SparseTensor"),
+    ("framework.tensor_shape", "tf", "TensorShape"),
+    ("framework.dtypes", "tf", "as_dtype bool float16 float32 float64 int32 int64 string uint8"),
+    ("training.training_util", "tf.train", "get_global_step get_or_create_global_step"),
+    ("training.optimizer", "tf.train", "Optimizer"),
+    ("training.session_run_hook", "tf.train", "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues"),
+    (
+        "training.basic_session_run_hooks",
+        "tf.train",
+        "LoggingTensorHook ProfilerHook SecondOrStepTimer StopAtStepHook CheckpointSaverHook SummarySaverHook "
+        "StepCounterHook NanTensorHook",
+    ),
+    (
+        "training.learning_rate_decay",
+        "tf.train",
+        "exponential_decay polynomial_decay piecewise_constant cosine_decay natural_exp_decay inverse_time_decay",
+    ),
+    (
+        "platform.tf_logging",
+        "tf.logging",
+        "DEBUG ERROR FATAL INFO WARN debug error fatal info set_verbosity warn warning",
+    ),
+    (
+        "platform.gfile",
+        "tf.gfile",
+        "Copy DeleteRecursively Exists FastGFile GFile Glob IsDirectory ListDirectory MakeDirs MkDir Open "
+        "Remove Rename Stat Walk",
+    ),
+    ("summary.summary", "tf.summary", "FileWriter histogram image merge_all scalar"),
+)
 #: The public names of objects that TensorFlow 1.15 has under a private one, or one of contrib, too.
 PUBLIC = {
+    **{
+        f"tf.python.{module}.{name}": f"{public}.{name}" for module, public, names in _MODULES for name in names.split()
+    },
     **{f"tf.contrib.rnn.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
     **{f"tf.python.ops.rnn_cell.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
     **{f"tf.python.ops.rnn_cell_impl.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},

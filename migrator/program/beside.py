@@ -8,6 +8,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from migrator.names.imports import dotted
 from migrator.program.parsed import ParsedFile
 
 _DYNAMIC = frozenset(("eval", "exec", "globals", "locals", "vars", "getattr", "import_module", "__import__"))
@@ -55,6 +56,18 @@ def unused(
     return unused_units
 
 
+def tests(file: ParsedFile) -> list[cst.FunctionDef]:
+    """The tests of a file: methods `test...` of classes derived from some TestCase, which only a test runner calls."""
+    found: list[cst.FunctionDef] = []
+    for unit in file.module.body:
+        if not isinstance(unit, cst.ClassDef) or not isinstance(unit.body, cst.IndentedBlock):
+            continue
+        if any((dotted(base.value) or "").endswith("TestCase") for base in unit.bases):
+            methods = [one for one in unit.body.body if isinstance(one, cst.FunctionDef)]
+            found += [one for one in methods if one.name.value.startswith("test") and not one.decorators]
+    return found
+
+
 class _Words(cst.CSTVisitor):
     def __init__(self, without: frozenset[cst.CSTNode]) -> None:
         super().__init__()
@@ -83,4 +96,4 @@ def _words(node: cst.CSTNode, without: frozenset[cst.CSTNode] = frozenset()) -> 
     return finder.found
 
 
-__all__ = ["unused"]
+__all__ = ["tests", "unused"]

@@ -17,6 +17,17 @@ spelled so, which means the same in TensorFlow 1.15, so that those who use it go
 """,
     ),
     Rule(
+        "TFM118",
+        "a test in TensorFlow 1 code",
+        Severity.REVIEW,
+        """
+A test method (`test...` of a `TestCase`) in a file of the program has nothing to do with the Estimator, and holds
+TensorFlow 1 code that would block the program: a session that looks at what an input function gives, say. It is left as
+it is, with its symbols spelled for TensorFlow 2, and will fail there until somebody rewrites it: a dataset is iterated
+(`next(iter(dataset))`), and its tensors have `numpy()`. Tests that train or evaluate the program are migrated with it.
+""",
+    ),
+    Rule(
         "TFM171",
         "TensorFlow 1 code that the program does not run",
         Severity.REVIEW,

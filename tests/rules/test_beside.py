@@ -98,3 +98,58 @@ def test_the_same_name_in_files_that_do_not_import_this_one_says_nothing() -> No
     assert "tf.compat.v1.placeholder(x)" in run_project(files)["a/train.py"][0]
     files["a/other.py"] = "import train\n\ntrain.old(3)\n"
     assert run_project(files)["a/train.py"][0] == files["a/train.py"]
+
+
+BUILT = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features, 1))
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def build(model_dir):
+    return tf.estimator.Estimator(model_fn, model_dir=model_dir)
+
+
+if __name__ == "__main__":
+    build("m").train(input_fn)
+"""
+TEST = """\
+import tensorflow as tf
+import train
+
+
+class TrainTest(tf.test.TestCase):
+    def test_input_fn(self):
+        with self.test_session() as session:
+            features, labels = train.input_fn().make_one_shot_iterator().get_next()
+            self.assertEqual(session.run(tf.log(features)).shape, (1, 1))
+
+    def test_training(self):
+        model = train.build(self.get_temp_dir())
+        model.train(train.input_fn, steps=1)
+"""
+
+
+def test_a_test_of_something_else_is_left_alone() -> None:
+    results = run_project({"train.py": BUILT, "train_test.py": TEST})
+    assert not [f for _, found in results.values() for f in found if f.severity is Severity.MANUAL], results
+    new, findings = results["train_test.py"]
+    assert [f.line for f in findings if f.code == "TFM118"] == [6]
+    assert "features, labels = train.input_fn().make_one_shot_iterator().get_next()" in new
+    assert "session.run(tf.math.log(features))" in new and "TFM118" not in str(results["train.py"][1])
+
+
+def test_a_test_that_trains_the_program_is_no_other_test() -> None:
+    session = "\n        tf.Session().run(train.input_fn().make_one_shot_iterator().get_next())"
+    text = TEST.replace("steps=1)", f"steps=1){session}")
+    results = run_project({"train.py": BUILT, "train_test.py": text})
+    assert results["train.py"][0] == BUILT and results["train_test.py"][0] == text
+    assert "TFM203" in [f.code for f in results["train_test.py"][1] if f.severity is Severity.MANUAL]
