@@ -22,7 +22,7 @@ class FixtureCase:
     got; `args` are those of both scripts, and `tpu_cores` virtual CPUs stand in for a TPU. `script` is the file that is
     run, of the same name on both sides, where a side has several files. What `--keras 3` makes of a program is beside
     what Keras 2 gets, in keras3.py or keras3/. `loop` is what `--loop` got, and `devices` what `--devices` of verify
-    gets.
+    gets. `in_step`: the trainers of the original wait for each other although it has parameter servers.
     """
 
     name: str
@@ -37,6 +37,7 @@ class FixtureCase:
     tpu_cores: int = 1
     loop: str = "fit"
     devices: int | None = None
+    in_step: bool = False
 
     @property
     def original(self) -> Path:
@@ -79,6 +80,7 @@ def load_cases(*, dtensor: bool = False) -> list[FixtureCase]:
             tpu_cores=data.get("tpu_cores", 1),
             loop=data.get("loop", "fit"),
             devices=data.get("devices"),
+            in_step=data.get("in_step", False),
         )
         cases.append(case)
         if data.get("keras3", False):

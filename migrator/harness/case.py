@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,15 +112,18 @@ def check(case: Case) -> None:
 
 def parameter_servers(shape: ClusterShape) -> bool:
     """Whether variables live on parameter servers, so that trainers do not wait for each other."""
-    return shape.count("ps") > 0
+    return shape.count("ps") > 0 and not shape.in_step
 
 
 def counterpart(shape: ClusterShape) -> ClusterShape:
     """The migrated program's cluster for an original's.
 
     A TF1 chief trains beside its workers and a TF2 coordinator does not: with parameter servers the migrated
-    cluster has one worker for each trainer of the original.
+    cluster has one worker for each trainer of the original. Trainers that wait for each other (SyncReplicasOptimizer)
+    become mirrored workers, which need no servers.
     """
+    if shape.in_step:
+        return ClusterShape(tuple((kind, count) for kind, count in shape.counts if kind != "ps"))
     if not parameter_servers(shape):
         return shape
     counts = {"chief": 1, "worker": len(shape.trainers()), "ps": shape.count("ps")}
@@ -149,7 +152,7 @@ def training_tasks(shape: ClusterShape, program: str) -> tuple[str, ...]:
 
 def without_evaluator(shape: ClusterShape) -> ClusterShape:
     """The same cluster without the task that only watches."""
-    return ClusterShape(tuple((kind, count) for kind, count in shape.counts if kind != "evaluator"))
+    return replace(shape, counts=tuple((kind, count) for kind, count in shape.counts if kind != "evaluator"))
 
 
 def asynchronous(shape: ClusterShape) -> bool:

@@ -23,7 +23,8 @@ class OriginalEvidence:
     and `in_order` (the runs of the whole asynchronous cluster in a fixed order: the first as it is, the others
     replicates) are empty until they are needed; so is `exact`, a second run from the very same values. `step_limit`
     limits the runs that are compared, `replicate_limit` those that only measure (None: by themselves). `initial` names
-    the file of the initial weights of `main`.
+    the file of the initial weights of `main`. `in_step`: parameter servers make the trainers of this program wait for
+    each other, so that the whole cluster is compared step by step (see `known`).
     """
 
     main: Run
@@ -36,6 +37,7 @@ class OriginalEvidence:
     step_limit: int | None = None
     replicate_limit: int | None = None
     initial: str | None = None
+    in_step: bool = False
 
     @property
     def limited(self) -> bool:
@@ -56,6 +58,11 @@ class OriginalEvidence:
     def failed_run(self) -> Run | None:
         """The first run of the original that failed."""
         return next((run for run in self.runs if run.failed), None)
+
+
+def known(case: Case, in_step: bool) -> Case:
+    """The case, when its original has shown whether its trainers wait for each other although there are servers."""
+    return replace(case, shape=replace(case.shape, in_step=True)) if in_step else case
 
 
 def _replicate(session: Session, case: Case, evidence: OriginalEvidence, number: int, replay: bool) -> Run:
@@ -98,23 +105,33 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
         done += 1
         if free.recording is None:
             return OriginalEvidence(free, None, free)
-        step_limit = budget.lesser(case.steps, budget.affordable_steps(free.recording, EXTRA_RUNS, cluster=cluster))
+        if not free.recording.in_step:
+            affordable = budget.affordable_steps(free.recording, EXTRA_RUNS, cluster=cluster)
+            step_limit = budget.lesser(case.steps, affordable)
     progress(Progress("original", done, total))
-    main = run_program(
-        session,
-        case,
-        "original",
-        "original",
-        one_trainer(case.shape),
-        steps=step_limit,
-        evaluate=evaluates(case),
-    )
+    if free is not None and free.recording is not None and free.recording.in_step:
+        # Its trainers wait for each other: nothing of this run was free, and it is the one to compare.
+        main, free = replace(free, role="original"), None
+    else:
+        main = run_program(
+            session,
+            case,
+            "original",
+            "original",
+            one_trainer(case.shape),
+            steps=step_limit,
+            evaluate=evaluates(case),
+        )
     if main.recording is None:
         return OriginalEvidence(main, None, free)
+    in_step = main.recording.in_step
+    case = known(case, in_step)
     progress(Progress("original", done + 1, total))
     limit = budget.lesser(step_limit, budget.affordable_steps(main.recording, EXTRA_RUNS, cluster=cluster))
     initial = weights_file(session, main.recording.initial)
-    evidence = OriginalEvidence(main, None, free, step_limit=step_limit, replicate_limit=limit, initial=initial)
+    evidence = OriginalEvidence(
+        main, None, free, step_limit=step_limit, replicate_limit=limit, initial=initial, in_step=in_step
+    )
     repeat = _replicate(session, case, evidence, 0, replay=False)
     progress(Progress("original", total, total))
     same = l2_data.same_beginning if evidence.limited else l2_data.same_sequences
@@ -218,7 +235,9 @@ def with_order(session: Session, case: Case, evidence: OriginalEvidence, progres
 
 def collect_original(session: Session, case: Case, progress: OnProgress) -> OriginalEvidence:
     """All evidence about the original that every comparison needs, to be used for several migrated programs."""
-    evidence = with_replicates(session, case, record_original(session, case, progress), progress)
+    evidence = record_original(session, case, progress)
+    case = known(case, evidence.in_step)
+    evidence = with_replicates(session, case, evidence, progress)
     if asynchronous(case.shape) and evidence.failed_run is None:
         evidence = with_order(session, case, evidence, progress)
     return evidence

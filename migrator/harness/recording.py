@@ -162,7 +162,8 @@ class Recording:
     ``sources`` are lines of the user's files: "variable:<name>", "optimizer", "loss", "input", "train".
     ``mutation`` counts the places that a mutant changed; None without a mutant. ``replicas_of_batch``: a recorded
     batch is that of so many replicas together. ``stand_in`` says what was put in the place of a TPU, None without.
-    ``other_trainings`` counts those of other models of the script, which are not recorded.
+    ``other_trainings`` counts those of other models of the script, which are not recorded. ``in_step``: parameter
+    servers make the trainers take their steps together (SyncReplicasOptimizer).
     """
 
     program: str
@@ -192,6 +193,7 @@ class Recording:
     replicas_of_batch: int = 1
     stand_in: StandIn | None = None
     other_trainings: int = 0
+    in_step: bool = False
 
 
 # -- packed tensors --
@@ -617,6 +619,7 @@ def read(record_dir: Path) -> Recording:
         replicas_of_batch=int(program.get("replicas_of_batch", 1)),
         stand_in=_stand_in(tasks),
         other_trainings=_other_trainings(tasks),
+        in_step=bool(program.get("in_step", False)),
     )
 
 

@@ -31,6 +31,7 @@ from migrator.harness.original import (
     OriginalEvidence,
     collect_original,
     evaluates,
+    known,
     record_original,
     with_exact_repeat,
     with_order,
@@ -331,6 +332,7 @@ def compare(case: Case, progress: OnProgress, session: Session, evidence: Origin
                 later = pool.submit(probe, session, case)
                 evidence = record_original(session, case, progress)
                 first = later.result()
+    case = known(case, evidence.in_step)
     findings = Findings(case, evidence, MigratedEvidence(probe=first))
     if evidence.failed_run is not None:
         return _failed(findings, evidence.failed_run)

@@ -111,6 +111,7 @@ class _Writer:
     setter: bool = False
     synchronous: cst.Call | None = None
     hook_names: set[str] = field(default_factory=set)
+    around: set[str] = field(default_factory=set)  # names that say where operations are
 
     def write(self) -> ParsedFile:
         call = self.place.call
@@ -200,11 +201,15 @@ class _Writer:
         """Whether a `with` only says where operations are: the devices of a cluster, or a new graph."""
         if not isinstance(node, cst.Call):
             return False
+        self.around |= names_in(node)
         if isinstance(node.func, cst.Attribute) and node.func.attr.value == "as_default":
             return isinstance(node.func.value, cst.Call) and self._tf(node.func.value) == "tf.Graph"
         if self._tf(node) != "tf.device" or len(node.args) != 1:
             return False
         given = node.args[0].value
+        if isinstance(given, cst.Name):
+            made = [line for line in self.lines if given.value in line.binds]
+            given = (_value(made[0].node) if len(made) == 1 else None) or given
         if isinstance(given, cst.Call) and self._tf(given) == "tf.train.replica_device_setter":
             for arg in given.args:
                 name = arg.keyword.value if arg.keyword is not None else ""
@@ -737,12 +742,7 @@ class _Writer:
         """The lines that stay without those that only served the session and the devices."""
         served = names_in(self.place.call) | (names_in(self.synchronous) if self.synchronous is not None else set())
         served |= set().union(*(line.mentions for line in self.lines if line not in stays))
-        for node in path_to(self.scope, self.session):
-            if isinstance(node, cst.With):
-                served |= set().union(*(names_in(item.item) for item in node.items))
-        for statement in self._body():
-            if isinstance(statement, cst.With):
-                served |= set().union(*(names_in(item.item) for item in statement.items))
+        served |= self.around
         inside = {name for line in self.lines for name in line.mentions}
         elsewhere = [n.value for n in name_nodes(self.file.module)]
         while True:
@@ -923,6 +923,8 @@ class _Writer:
             pieces += self._kept(statement, stays, own)
             if path_to(statement, self.session):
                 if inner:
+                    if pieces and not pieces[-1].text.endswith("\n\n"):
+                        pieces.append(Written("\n", anchor))
                     for function in functions:
                         pieces += [
                             *(Written(_shifted(one.text, own), one.anchor) for one in function),

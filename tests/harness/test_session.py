@@ -43,6 +43,13 @@ class TestClusters:
         trainers = session.training_tasks(shape(original), "original")
         assert len(session.training_tasks(found, "migrated")) == len(trainers)
 
+    def test_trainers_in_step_are_compared_together_and_become_mirrored_workers(self) -> None:
+        asked = replace(shape("chief=1,worker=1,ps=1"), in_step=True)
+        assert not session.asynchronous(asked) and not session.parameter_servers(asked)
+        assert session.one_trainer(asked) == asked
+        assert session.counterpart(asked) == shape("chief=1,worker=1")
+        assert session.training_tasks(asked, "original") == ("chief:0", "worker:0")
+
     def test_numbers_are_compared_on_one_trainer_with_the_same_servers(self) -> None:
         asked = shape("chief=1,worker=2,ps=2,evaluator=1")
         assert str(session.one_trainer(asked)) == "chief=1,ps=2"

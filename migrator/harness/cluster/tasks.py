@@ -41,9 +41,13 @@ LOCAL = Task("local", 0)
 
 @dataclass(frozen=True)
 class ClusterShape:
-    """How many tasks of each type a cluster has. Without counts: no TF_CONFIG, one local task."""
+    """How many tasks of each type a cluster has. Without counts: no TF_CONFIG, one local task.
+
+    `in_step`: the program that runs there makes its trainers wait for each other although there are parameter servers.
+    """
 
     counts: tuple[tuple[str, int], ...] = ()
+    in_step: bool = False
 
     @staticmethod
     def parse(text: str) -> ClusterShape:

@@ -298,6 +298,7 @@ class EstimatorRecorder(object):
         self.sources = {}
         self.state_steps = set(plan.get("state_steps") or [])
         self.replicas = 1
+        self.in_step = False  # whether servers make the trainers of this cluster wait for each other
         self.last_evaluated = None
         self.model_dir = None  # of the Estimator that is recorded: the first that trains
         self.unnamed_models = 0
@@ -551,6 +552,7 @@ def make_hook(recorder, hooks=()):
                 "dropout_after": recorder.dropout_places(self.model, reached),
                 "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
+                "in_step": recorder.in_step,
                 "gradients": "local",
             }
             self.recorded_state = None

@@ -381,6 +381,7 @@ def _patch_synchronous(ours):
         # The gradients of all replicas are applied by another thread of the chief's.
         known.steppers[:] = [getattr(result, "op", result).name]
         ours.recorder.replicas = int(self._replicas_to_aggregate)
+        ours.recorder.in_step = True
         return result
 
     parts.wrap(kind, "apply_gradients", apply_gradients)
