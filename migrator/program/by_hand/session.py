@@ -1,0 +1,126 @@
+"""The way to the session of a training by hand: the statements before it, through blocks of devices and graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from migrator.names.imports import dotted
+from migrator.program.by_hand.training import Line, Training, value_of
+from migrator.program.calls import calls_in, is_none, string
+from migrator.program.parsed import Blocked, names_in
+from migrator.program.scopes import bindings, free_names, path_to
+
+
+def find_session(training: Training) -> None:
+    """Finds the `with` of the session and what stands before and after it. Raises Blocked (TFM760, TFM762)."""
+    call = training.call
+    around = path_to(training.file.module, call)
+    functions = [n for n in around if isinstance(n, cst.FunctionDef)]
+    if len(functions) > 1 or any(isinstance(n, cst.ClassDef) for n in around):
+        raise Blocked("TFM760", call, "the session is made inside a class or an inner function: train in a function")
+    training.scope = functions[0] if functions else training.file.module
+    session = next((n for n in reversed(around) if isinstance(n, cst.With)), None)
+    if session is None or session.items[0].item is not call or session.items[0].asname is None:
+        raise Blocked("TFM760", call, "the session is not made by `with ... as session:`: write it so")
+    if len(session.items) != 1 or not isinstance(session.items[0].asname.name, cst.Name):
+        raise Blocked("TFM760", call, "the `with` of the session names more than one thing: give it a line of its own")
+    training.session = session
+    training.session_name = session.items[0].asname.name.value
+    flatten(training, body_of(training))
+
+
+def body_of(training: Training) -> Sequence[cst.BaseStatement]:
+    """The statements of the function, or module, that holds the training. Raises Blocked (TFM760)."""
+    scope = training.scope
+    if isinstance(scope, cst.Module):
+        return scope.body
+    if not isinstance(scope.body, cst.IndentedBlock):
+        raise Blocked("TFM760", training.call, "the training stands on the line of its `def`")
+    return scope.body.body
+
+
+def flatten(training: Training, body: Sequence[cst.BaseStatement]) -> bool:
+    """Collects the statements before the session, those in blocks around graph and devices too; whether it came."""
+    for index, statement in enumerate(body):
+        if statement is training.session:
+            training.suffix = [*body[index + 1 :], *training.suffix]
+            return True
+        holds = bool(path_to(statement, training.session))
+        inner = _block(training, statement, holds)
+        if inner is not None:
+            if flatten(training, inner):
+                training.suffix = [*training.suffix, *body[index + 1 :]]
+                return True
+        elif holds:
+            raise Blocked("TFM760", statement, "the training stands in a block whose meaning here is not known")
+        else:
+            defines = isinstance(statement, cst.FunctionDef)
+            mentions = free_names(statement) if defines else names_in(statement)  # type: ignore[arg-type]
+            own = [] if isinstance(statement, cst.FunctionDef | cst.ClassDef) else bindings(statement)
+            binds = {name for name, _ in own}
+            if isinstance(statement, cst.FunctionDef | cst.ClassDef):
+                binds = {statement.name.value}
+            training.lines.append(Line(statement, binds, mentions))
+    return False
+
+
+def _block(training: Training, statement: cst.BaseStatement, holds: bool) -> Sequence[cst.BaseStatement] | None:
+    """What a block around devices, graphs or jobs holds; None for any other statement."""
+    if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
+        if all(_places_only(training, item.item) for item in statement.items):
+            return statement.body.body
+    if isinstance(statement, cst.If) and _is_server(training, statement.test):
+        if training.joins is not None:
+            raise Blocked("TFM760", statement, "servers are told from workers twice")
+        training.joins = statement
+        joined = [call for call in calls_in(statement.body) if (dotted(call.func) or "").endswith(".join")]
+        inside = statement.body.body if isinstance(statement.body, cst.IndentedBlock) else ()
+        if len(joined) != 1 or len(inside) != 1:
+            raise Blocked("TFM762", statement, "the branch of servers does more than `server.join()`")
+        other = statement.orelse
+        if isinstance(other, cst.If):
+            if other.orelse is not None:
+                raise Blocked("TFM760", other, "jobs beside `ps` and `worker` are not known")
+            return other.body.body if isinstance(other.body, cst.IndentedBlock) else None
+        if isinstance(other, cst.Else) and isinstance(other.body, cst.IndentedBlock):
+            return other.body.body
+        return []
+    return None
+
+
+def _places_only(training: Training, node: cst.BaseExpression) -> bool:
+    """Whether a `with` only says where operations are: the devices of a cluster, or a new graph."""
+    if not isinstance(node, cst.Call):
+        return False
+    training.around |= names_in(node)
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "as_default":
+        return isinstance(node.func.value, cst.Call) and training.tf(node.func.value) == "tf.Graph"
+    if training.tf(node) != "tf.device" or len(node.args) != 1:
+        return False
+    given = node.args[0].value
+    if isinstance(given, cst.Name):
+        made = [line for line in training.lines if given.value in line.binds]
+        given = (value_of(made[0].node) if len(made) == 1 else None) or given
+    if isinstance(given, cst.Call) and training.tf(given) == "tf.train.replica_device_setter":
+        for arg in given.args:
+            name = arg.keyword.value if arg.keyword is not None else ""
+            if name in ("ps_strategy", "ps_ops", "merge_devices") and not is_none(arg.value):
+                message = f"`{name}` chooses where variables live, which the strategy does by itself: leave it out"
+                raise Blocked("TFM762", arg, message)
+        training.setter = True
+        return True
+    text = string(given)
+    return text is not None and text.lower().rstrip("0123456789").rstrip(":").rsplit(":", 1)[-1].strip("/") in (
+        "cpu",
+        "gpu",
+    )
+
+
+def _is_server(training: Training, node: cst.BaseExpression) -> bool:
+    """Whether a condition is that this task is a parameter server."""
+    if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+        return False
+    only = node.comparisons[0]
+    return isinstance(only.operator, cst.Equal) and "ps" in (string(node.left), string(only.comparator))

@@ -1,0 +1,108 @@
+"""What is known of a training by hand while it is read: its statements, its session, its loop and its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from migrator.findings import Finding
+from migrator.program.calls import calls_in
+from migrator.program.parsed import ParsedFile
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a program makes its strategy of: expressions, as source text. `synchronous` workers train in step."""
+
+    spec: str
+    job_name: str
+    task_index: str
+    synchronous: bool
+
+
+@dataclass
+class Line:
+    """A statement before the loop: the names that it binds and mentions, and what kind of thing it does.
+
+    Kinds are `plain`, `data`, `next` (draws the batch), `graph`, `hooks`, and `removed` (only the session needs it).
+    """
+
+    node: cst.BaseStatement
+    binds: set[str]
+    mentions: set[str]
+    kind: str = "plain"
+
+
+@dataclass
+class Training:
+    """A training by hand: `call` makes its session; the rest is found out step by step, in the order of `write_out`.
+
+    `scope` is the function (or module) that holds it, `lines` what stands before the session, `suffix` what follows it.
+    `around` are names that say where operations are. `steps` is what a counted loop takes, as source text.
+    """
+
+    file: ParsedFile
+    call: cst.Call
+    others: Sequence[ParsedFile] = ()
+    lines: list[Line] = field(default_factory=list)
+    suffix: list[cst.BaseStatement] = field(default_factory=list)
+    said: list[Finding] = field(default_factory=list)
+    around: set[str] = field(default_factory=set)
+    # of the session
+    scope: cst.FunctionDef | cst.Module = field(init=False)
+    session: cst.With = field(init=False)
+    session_name: str = ""
+    given: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+    # of the loop
+    loop: cst.While | cst.For = field(init=False)
+    train_op: str = ""
+    maker: Line = field(init=False)
+    steps: str | None = None
+    # of the cluster
+    server: cst.Call | None = None
+    spec: cst.BaseExpression | None = None
+    task: tuple[cst.BaseExpression, ...] = ()
+    joins: cst.If | None = None
+    setter: bool = False
+    synchronous: cst.Call | None = None
+    hook_names: set[str] = field(default_factory=set)
+    # of the batches and the network
+    features: str = ""
+    labels: str = ""
+    input_fn: str | None = None
+    dataset: str = ""
+    next_line: cst.BaseStatement = field(init=False)
+    loss: str = ""
+    hooks: str = ""
+
+    def tf(self, call: cst.Call) -> str | None:
+        """What of TensorFlow's a call calls; None for anything else."""
+        return self.file.imports.tensorflow(call.func)
+
+
+def value_of(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a line gives to its only target."""
+    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
+    return small.value if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+
+
+class Method(cst.Call):
+    """A call of an attribute."""
+
+    func: cst.Attribute
+
+
+def methods_in(node: cst.CSTNode) -> list[Method]:
+    """The calls of attributes in a node."""
+    return [call for call in calls_in(node) if isinstance(call.func, cst.Attribute)]  # type: ignore[misc]
+
+
+def appended(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a line appends to a list."""
+    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
+    call = small.value if isinstance(small, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
+        return None
+    return call.args[0].value if call.func.attr.value == "append" else None
