@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -12,6 +13,7 @@ from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything, references_to_models
 from migrator.migration.forms import migrate_group
 from migrator.migration.reading import groups_of, places_of, read_all
+from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
 from migrator.program.canned import write_out
 from migrator.program.local_names import with_symbols_in_place
@@ -54,17 +56,24 @@ def migrate_project(
     served = [node for program in programs for _, _, node in program.servings]
     everything.serving |= {node.func for node in served if isinstance(node, cst.Call)}
     for group in groups_of(project, programs):
-        texts_of_group, group_findings = migrate_group(
+        migrate_on = partial(
+            migrate_group,
             project,
             group,
-            TARGETS[strategy],
-            Style(style),
-            blocked,
-            references,
-            everything,
-            GENERATIONS[keras],
-            LOOPS[loop],
+            style=Style(style),
+            blocked_files=blocked,
+            references=references,
+            everything=everything,
+            keras=GENERATIONS[keras],
         )
+        if (
+            strategy == "auto"
+            and loop == "fit"
+            and any(program.variable in program.file.towers for program in group.programs)
+        ):
+            texts_of_group, group_findings = migrate_towers(migrate_on, group)
+        else:
+            texts_of_group, group_findings = migrate_on(asked=TARGETS[strategy], loop=LOOPS[loop])
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)

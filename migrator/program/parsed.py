@@ -38,7 +38,7 @@ class ParsedFile:
     `spread` is set where the tree is of a text with something written out (a canned Estimator's model_fn), and says
     where its places were; `said` are remarks about that, and `refused` why something could not be written out, by its
     place in the file. `left_out` are branches for TPUs, which the tree does not have any more, `clusters` those that
-    programs make by hand, by the names of their Estimators.
+    programs make by hand, by the names of their Estimators, and `towers` the Estimators whose programs built towers.
     """
 
     path: Path
@@ -51,6 +51,7 @@ class ParsedFile:
     refused: Mapping[tuple[int, int], tuple[str, str]] = field(default_factory=dict, compare=False)
     left_out: tuple[cst.CSTNode, ...] = field(default=(), compare=False)
     clusters: Mapping[str, Cluster] = field(default_factory=dict, compare=False)
+    towers: frozenset[str] = field(default=frozenset(), compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:

@@ -41,6 +41,7 @@ TELLING_METHODS = ("format", "info", "debug", "warning", "strftime", "isoformat"
 _DRIVER = (
     *("tf.train.ClusterSpec", "tf.train.Server", "tf.train.replica_device_setter", "tf.ConfigProto", "tf.GPUOptions"),
     *("tf.gfile.", "tf.io.gfile.", "tf.logging.", "tf.app.", "tf.flags.", "tf.data.", "tf.estimator.", "tf.device"),
+    *("tf.set_random_seed", "tf.random.set_random_seed", "tf.compat.v1.set_random_seed"),
     *("tf.compat.v1.logging.", "tf.compat.v1.app.", "tf.contrib.data.", "tf.test."),
 )
 _VARIABLES = (
@@ -128,6 +129,61 @@ does: aggregate all of them. `variable_averages` have no counterpart either.
 A difference remains at the start. SyncReplicasOptimizer begins with a token for each worker, so that every worker
 computes its second gradient from the values of the first, which is thrown away as stale: one batch of each worker is
 read for nothing. Mirrored workers use every batch.
+""",
+    ),
+    Rule(
+        "TFM766",
+        "towers on several GPUs",
+        Severity.MANUAL,
+        """
+A loop that builds the same network on every GPU (`for i in range(n): with tf.device("/gpu:%d" % i):`), appends what
+`compute_gradients` gives to a list, and applies the mean once, becomes one network on the whole batch; the replicas of
+a MirroredStrategy divide that batch again, in a training loop of the program's own (`tf-migrate rules TFM736`).
+Understood are the parts of a `tf.split` into as many as there are towers, and batches that each tower draws from one
+iterator, which become one batch. All towers have to share their variables: `variable_scope(..., reuse=i > 0)`,
+`reuse=tf.AUTO_REUSE` inside the loop, or `reuse_variables()`. The named line does something else.
+""",
+    ),
+    Rule(
+        "TFM767",
+        "how the gradients of towers are averaged",
+        Severity.MANUAL,
+        """
+The function that the towers' gradients are given to has to be in this file and to return, for each variable, the mean
+of its gradients and the variable: `for pairs in zip(*towers)` with `tf.stack` or `tf.concat` and `tf.reduce_mean`
+along the first axis, or `tf.add_n` divided by their number. Sums, weights, clipping in between and gradients that are
+left out are another training: change the gradients of all towers together, behind their mean.
+""",
+    ),
+    Rule(
+        "TFM768",
+        "the loss of a tower",
+        Severity.MANUAL,
+        """
+The mean of the towers' losses is the loss of the whole batch if it is a mean over examples: a loss of `tf.losses`
+without weights and reduction, or `tf.reduce_mean` of the losses of examples, plus
+`tf.losses.get_regularization_loss()`, which is the same in every tower. A sum, a mean over weights that are not zero,
+and `get_total_loss` (which adds up the losses of the towers before) give another loss on the whole batch.
+""",
+    ),
+    Rule(
+        "TFM769",
+        "examples that meet in a tower",
+        Severity.MANUAL,
+        """
+Batch normalization and other operations over the examples of a batch see those of one tower only, and the moving
+averages of a batch normalization are those of one tower or of all in turn: the whole batch gives other numbers, and so
+does a strategy. Functions of other files are not looked into: put the network into this one.
+""",
+    ),
+    Rule(
+        "TFM730",
+        "towers on one device",
+        Severity.REVIEW,
+        """
+The program used several GPUs. Its training is the same on one device that takes the batches of all towers at once; for
+the replicas of a MirroredStrategy a loop of the program's own would be needed, and the finding says what is in its
+way.
 """,
     ),
     Rule(

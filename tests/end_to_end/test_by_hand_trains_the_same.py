@@ -11,7 +11,7 @@ from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 from migrator.harness.protocol import name_map
 from migrator.harness.recording import Recording, read
 from migrator.harness.runs import plan_for
-from tests.end_to_end.proving import Servers, prove
+from tests.end_to_end.proving import Servers, prove, prove_project
 from tests.rules.programs import run
 
 pytestmark = pytest.mark.tensorflow
@@ -84,12 +84,80 @@ if __name__ == "__main__":
     main()
 """
 
+TOWERS = """\
+import numpy as np
+import tensorflow as tf
+
+random = np.random.RandomState(7)
+x_data = random.normal(size=(40, 6)).astype(np.float32)
+y_data = x_data.sum(axis=1, keepdims=True) / 6
+
+
+def average_gradients(tower_gradients):
+    average = []
+    for pairs in zip(*tower_gradients):
+        stacked = tf.stack([gradient for gradient, _ in pairs])
+        average.append((tf.reduce_mean(stacked, axis=0), pairs[0][1]))
+    return average
+
+
+def tower_loss(x, y):
+    hidden = tf.layers.dense(x, 4, activation=tf.nn.relu, kernel_regularizer=tf.keras.regularizers.l2(0.05))
+    return tf.reduce_mean(tf.square(tf.layers.dense(hidden, 1) - y)) + tf.losses.get_regularization_loss()
+
+
+def train(towers):
+    dataset = tf.data.Dataset.from_tensor_slices((x_data, y_data)).repeat().batch({size})
+    {before}
+    step = tf.train.get_or_create_global_step()
+    optimizer = tf.train.MomentumOptimizer(tf.train.exponential_decay(0.1, step, 2, 0.5), 0.9)
+    tower_gradients = []
+    for i in range(towers):
+        with tf.device("/gpu:%d" % i), tf.variable_scope(tf.get_variable_scope(), reuse=i > 0):
+            {inside}
+            tower_gradients.append(optimizer.compute_gradients(loss))
+    gradients, weights = zip(*average_gradients(tower_gradients))
+    gradients, _ = tf.clip_by_global_norm(gradients, 0.5)
+    train_op = optimizer.apply_gradients(zip(gradients, weights), global_step=step)
+    config = tf.ConfigProto(allow_soft_placement=True)
+    hooks = [tf.train.StopAtStepHook(last_step=5)]
+    with tf.train.MonitoredTrainingSession(hooks=hooks, config=config) as session:
+        while not session.should_stop():
+            session.run(train_op)
+
+
+train(2)
+"""
+BATCHES = {
+    "parts of a batch": {
+        "size": "16",
+        "before": """\
+x, y = dataset.make_one_shot_iterator().get_next()
+    x_parts = tf.split(x, towers)
+    y_parts = tf.split(y, towers)""",
+        "inside": "loss = tower_loss(x_parts[i], y_parts[i])",
+    },
+    "batches of their own": {
+        "size": "8",
+        "before": "batches = dataset.make_one_shot_iterator()",
+        "inside": "x, y = batches.get_next()\n            loss = tower_loss(x, y)",
+    },
+}
+
 TOLD = ("{ps_hosts}", "{worker_hosts}", "{job_name}", "{task_index}")
 
 
 def test_training_on_one_device(servers: Servers, tmp_path: Path) -> None:
     new = prove(LOCAL, servers, tmp_path)
     assert "model.fit(train_input_fn().take(5))" in new
+
+
+@pytest.mark.parametrize("how", BATCHES)
+def test_two_towers_are_two_replicas(how: str, servers: Servers, tmp_path: Path) -> None:
+    """The original's towers share a CPU, each replica of the new program has one."""
+    program = TOWERS.format(**BATCHES[how])
+    new = prove_project({"train.py": program}, "train.py", servers, tmp_path, devices=2)["train.py"]
+    assert "MirroredStrategy()" in new and "TrainingLoop" in new
 
 
 def on_cluster(

@@ -190,3 +190,4 @@ def test_between_graph_training_is_recorded(kind: str, runner: Runner) -> None:
             x = np.random.RandomState(index).normal(size=(64, 5)).astype(np.float32)[:8]
             gradients.append(-2 * x.T @ x.sum(1, keepdims=True) / 8)
         np.testing.assert_allclose(first.states[1]["weights"], -0.1 * np.mean(gradients, axis=0), rtol=1e-5)
+        np.testing.assert_allclose(first.gradients[1]["weights"], np.mean(gradients, axis=0), rtol=1e-5)

@@ -175,6 +175,21 @@ def test_arrays_that_had_the_names_of_the_batch_are_no_part_of_the_model() -> No
     assert "    def model_fn(x):\n        units = 4\n" in text
 
 
+def test_a_seed_and_a_folder_before_the_training_stay() -> None:
+    before = '    tf.set_random_seed(3)\n    tf.gfile.MakeDirs("/tmp/run")\n    units = 4\n'
+    text, findings = run(LOCAL.replace("    units = 4\n", before))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert '    tf.random.set_seed(3)\n    tf.io.gfile.makedirs("/tmp/run")\n' in text
+    assert text.index("set_seed") < text.index("def train_input_fn")
+
+
+def test_a_device_setter_may_have_a_name() -> None:
+    setter = "    setter = tf.train.replica_device_setter(cluster=cluster)\n    with tf.device(setter):\n"
+    named = CLUSTER.replace("    with tf.device(tf.train.replica_device_setter(cluster=cluster)):\n", setter)
+    text, _ = run(named)
+    assert text == run(CLUSTER)[0]
+
+
 def test_what_follows_the_loop_stays() -> None:
     text, _ = run(LOCAL.replace('    print("trained")\n', '        print("all")\n    print("trained")\n'))
     assert text.endswith('.take(100))\n    print("all")\n    print("trained")\n')

@@ -374,7 +374,10 @@ def _patch_synchronous(ours):
         known = ours.building
         if known is None:
             return original(self, pairs, *args, **kwargs)
-        known.capture.local = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+        # What is applied is the mean over the replicas, each of which adds its share.
+        share = 1.0 / int(self._replicas_to_aggregate)
+        scale = ours.tf.scalar_mul
+        known.capture.local = [(scale(share, gradient), one) for gradient, one in pairs if gradient is not None]
         ours.recorder.capture = known.capture
         ours.recorder.saw_gradients(self, pairs)
         result = original(self, pairs, *args, **kwargs)

@@ -19,6 +19,7 @@ from migrator.program.by_hand.kinds import classify
 from migrator.program.by_hand.loop import read_loop
 from migrator.program.by_hand.network import read_network
 from migrator.program.by_hand.session import find_session
+from migrator.program.by_hand.towers import inline_towers
 from migrator.program.by_hand.training import Cluster, Training
 from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, ParsedFile
@@ -48,6 +49,7 @@ def write_out(files: Sequence[ParsedFile]) -> tuple[list[ParsedFile], list[Findi
 
 def _estimator_program(training: Training) -> ParsedFile:
     find_session(training)
+    inline_towers(training)
     read_loop(training)
     classify(training)
     data = read_batches(training)

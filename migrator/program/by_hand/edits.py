@@ -35,7 +35,7 @@ def edited(
         pieces += _kept(training, statement, stays, own)
         if path_to(statement, training.session):
             if inner:
-                if pieces and not pieces[-1].text.endswith("\n\n"):
+                if first and (not pieces or not pieces[-1].text.endswith("\n\n")):
                     pieces.append(Written("\n", anchor))
                 for function in functions:
                     pieces += [
@@ -60,6 +60,9 @@ def edited(
             edits = [Edit(start, end, (*pieces, blank, *edits[0].pieces))]
         else:
             edits.append(Edit(before, before, tuple(pieces)))
+    for function in training.unused:
+        begin = _start_of(training, function)
+        edits.append(Edit(begin, begin + _length(training, function), ()))
     made = spread(file.text, edits)
     try:
         module = cst.parse_module(made.text)
@@ -69,7 +72,9 @@ def edited(
     if training.server is not None and training.spec is not None:
         texts = [file.code(node) for node in (training.spec, *training.task)]
         clusters[name] = Cluster(texts[0], texts[1], texts[2], training.synchronous is not None)
-    written = replace(file, module=module, spread=made, said=(*file.said, *training.said), clusters=clusters)
+    towers = frozenset({name}) if training.towers else frozenset()
+    said = (*file.said, *training.said)
+    written = replace(file, module=module, spread=made, said=said, clusters=clusters, towers=towers)
     for key in ("imports", "_positions", "parents", "functions", "names", "names_at_top", "constants"):
         written.__dict__.pop(key, None)
     return written
@@ -82,6 +87,7 @@ def moved(training: Training, node: cst.BaseStatement, indent: str) -> Written:
         raise Blocked("TFM760", node, "a string of several lines stands in what moves to another level")
     lines = text.split("\n")
     text = "\n".join(f"{indent}{line}" if line.strip() else "" for line in lines)
+    node = training.origins.get(node, node)  # type: ignore[assignment]
     known = node in training.file.parents
     return Written(text, training.file.range(node)[0] if known else 0)
 

@@ -15,6 +15,19 @@ from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Written
 
+_JOIN = '''\
+def {name}(*batches):
+    """Returns the batches that the towers drew for one step as one."""
+    return {tf}.nest.map_structure(lambda batch: {tf}.reshape(batch, [-1, *batch.shape[2:]]), batches)
+'''
+
+
+def _of_towers(training: Training, dataset: str, join: str) -> str:
+    """A dataset whose batches are those of all towers together, where each of them draws one."""
+    if not training.towers or training.whole:
+        return dataset
+    return f"{dataset}.batch({training.towers}, drop_remainder=True).map({join})"
+
 
 def written(training: Training, data: list[Line], model: list[Line]) -> ParsedFile:
     """The file as the Estimator program that it is; `data` and `model` are the lines of its two functions."""
@@ -29,6 +42,11 @@ def written(training: Training, data: list[Line], model: list[Line]) -> ParsedFi
     functions: list[list[Written]] = []
     free: set[str] = set()
     anchor = file.range(training.call)[0]
+    join = free_name(training, "join_batches")
+    if training.towers and not training.whole:
+        text = _JOIN.format(name=join, tf=tf).replace("    ", indent)
+        functions.append([Written(text, anchor)])
+        free |= names_in(cst.parse_expression(training.towers))
     if training.input_fn is None:
         name = free_name(training, "train_input_fn")
         lines = [line for line in data if line not in stays]
@@ -43,14 +61,14 @@ def written(training: Training, data: list[Line], model: list[Line]) -> ParsedFi
             [
                 Written(f"def {name}():\n", anchor),
                 *_closed_up(body),
-                Written(f"{indent}return {returned}\n", anchor),
+                Written(f"{indent}return {_of_towers(training, returned, join)}\n", anchor),
             ]
         )
         free |= set().union(names_in(cst.parse_expression(training.dataset)), *(line.mentions for line in lines))
         input_text = name
     else:
         check_task(training, [], training.input_fn)
-        input_text = f"lambda: {training.input_fn}"
+        input_text = f"lambda: {_of_towers(training, training.input_fn, join)}"
     check_task(training, model)
     model_name = free_name(training, "model_fn")
     lines = [line for line in model if line not in stays]

@@ -42,7 +42,12 @@ def read_network(training: Training) -> list[Line]:
         line for line in training.lines if line in needed or (line.kind == "graph" and not _is_idle(training, line))
     ]
     more = set().union(*(line.mentions for line in keep)) if keep else set()
-    return [line for line in training.lines if line in keep or line in lines_behind(training, more, known, "model")]
+    found = [line for line in training.lines if line in keep or line in lines_behind(training, more, known, "model")]
+    for line in found:
+        for name in sorted(line.mentions & training.gone):
+            message = f"the training needs `{name}`, which holds something of every tower"
+            raise Blocked("TFM766", training.origins.get(line.node, line.node), message)
+    return found
 
 
 def _loss(training: Training) -> str:

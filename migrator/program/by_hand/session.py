@@ -59,17 +59,22 @@ def flatten(training: Training, body: Sequence[cst.BaseStatement]) -> bool:
             defines = isinstance(statement, cst.FunctionDef)
             mentions = free_names(statement) if defines else names_in(statement)  # type: ignore[arg-type]
             own = [] if isinstance(statement, cst.FunctionDef | cst.ClassDef) else bindings(statement)
-            binds = {name for name, _ in own}
+            # `tf.gfile.MakeDirs(...)` as a statement changes nothing of `tf`.
+            binds = {name for name, _ in own if not _is_tensorflow(training, name)}
             if isinstance(statement, cst.FunctionDef | cst.ClassDef):
                 binds = {statement.name.value}
             training.lines.append(Line(statement, binds, mentions))
     return False
 
 
+def _is_tensorflow(training: Training, name: str) -> bool:
+    return training.file.imports.names.get(name, "").partition(".")[0] == "tensorflow"
+
+
 def _block(training: Training, statement: cst.BaseStatement, holds: bool) -> Sequence[cst.BaseStatement] | None:
     """What a block around devices, graphs or jobs holds; None for any other statement."""
     if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
-        if all(_places_only(training, item.item) for item in statement.items):
+        if all(_places_only(training, item.item) or _names_only(training, item) for item in statement.items):
             return statement.body.body
     if isinstance(statement, cst.If) and _is_server(training, statement.test):
         if training.joins is not None:
@@ -116,6 +121,15 @@ def _places_only(training: Training, node: cst.BaseExpression) -> bool:
         "cpu",
         "gpu",
     )
+
+
+def _names_only(training: Training, item: cst.WithItem) -> bool:
+    """Whether an item of a `with` only goes on in the scope that there is, as around a loop over towers."""
+    call = item.item
+    if item.asname is not None or not isinstance(call, cst.Call) or training.tf(call) != "tf.variable_scope":
+        return False
+    first = call.args[0].value if len(call.args) == 1 else None
+    return isinstance(first, cst.Call) and training.tf(first) == "tf.get_variable_scope"
 
 
 def _is_server(training: Training, node: cst.BaseExpression) -> bool:

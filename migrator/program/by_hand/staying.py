@@ -12,6 +12,10 @@ from migrator.rules import sessions
 def check_names(training: Training, stays: list[Line]) -> None:
     """What stays must not need what moves, nor change what that reads."""
     moved = [line for line in training.lines if line not in stays]
+    for line in stays:
+        if line.node in training.origins:
+            message = "this belongs to a tower, but what else needs it stands outside"
+            raise Blocked("TFM766", training.origins[line.node], message)
     left = {name for line in stays for name in line.binds}
     gone = {name for line in moved for name in line.binds} - left
     for line in stays:

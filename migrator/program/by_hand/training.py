@@ -76,6 +76,12 @@ class Training:
     next_line: cst.BaseStatement = field(init=False)
     loss: str = ""
     hooks: str = ""
+    # of towers: how many there are, as source text; whether they take parts of one batch; names of what they filled
+    towers: str = ""
+    whole: bool = True
+    gone: set[str] = field(default_factory=set)
+    unused: list[cst.FunctionDef] = field(default_factory=list)  # functions that nothing calls any more
+    origins: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)  # of statements that were made
 
     def tf(self, call: cst.Call) -> str | None:
         """What of TensorFlow's a call calls; None for anything else."""

@@ -1,0 +1,31 @@
+"""Programs that built towers: on the replicas of one machine where their loop can be written, else on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from migrator.findings import Finding, Severity
+from migrator.migration.state import Group
+from migrator.targets.registry import LOOPS, ONE_DEVICE, TARGETS
+
+Migrated = tuple[dict[Path, str], dict[Path, list[Finding]]]
+
+
+def migrate_towers(migrate_on: Callable[..., Migrated], group: Group) -> Migrated:
+    """New texts of a group's files, or none of them and what stood in the way of the loop over the replicas.
+
+    `migrate_on` carries the group over to the target `asked` with `loop`.
+    """
+    texts, refused = migrate_on(asked=TARGETS["mirrored"], loop=LOOPS["custom"])
+    if texts:
+        return texts, refused
+    texts, findings = migrate_on(asked=ONE_DEVICE, loop=LOOPS["fit"])
+    if not texts:
+        return texts, findings
+    first = next(one for found in refused.values() for one in found if one.severity is Severity.MANUAL)
+    program = group.programs[0]
+    why = f"{first.code}: {first.message}"
+    message = f"one device takes the batches of all towers, since no loop over replicas is written ({why})"
+    remark = program.file.finding("TFM730", Severity.REVIEW, program.place.call, message)
+    return texts, {**findings, program.file.path: [*findings.get(program.file.path, []), remark]}

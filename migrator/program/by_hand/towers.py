@@ -1,0 +1,396 @@
+"""Towers: a loop that builds the same network on every GPU, averages the gradients of all, and applies them once.
+
+Every tower takes its part of a batch, or a batch of its own, and the mean of the towers' gradients is that of the whole
+batch where the loss is a mean over examples (measured: two towers of 16 examples, an Estimator under MirroredStrategy
+and a batch of 32 agree to 1e-7, guides.md §4). So one tower on the whole batch takes the place of the loop, and the
+replicas of a MirroredStrategy divide the batch again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from migrator.names.imports import dotted
+from migrator.program.by_hand.averages import averages_towers
+from migrator.program.by_hand.kinds import returns_next
+from migrator.program.by_hand.means import check_mean
+from migrator.program.by_hand.training import Line, Training, appended, methods_in, value_of
+from migrator.program.calls import bind, calls_in, is_none
+from migrator.program.parsed import Blocked, name_nodes, names_in
+from migrator.program.scopes import bindings
+
+_SPLIT = ("value", "num_or_size_splits", "axis", "num", "name")
+_SCOPE = ("name_or_scope", "default_name", "values", "initializer", "regularizer", "caching_device", "partitioner")
+
+
+@dataclass
+class _Tower:
+    """The loop over the towers: its index, how many there are (source text), what its names stand for."""
+
+    node: cst.For
+    index: str
+    count: str
+    before: list[Line]
+    names: set[str] = field(default_factory=set)  # of scopes, which only name things
+    reuses: bool = False
+    outside: list[cst.BaseStatement] = field(default_factory=list)  # of what shares the variables
+
+
+def inline_towers(training: Training) -> None:
+    """Puts one tower, which gets the whole batch, in the place of a loop over towers. Raises Blocked (TFM766-769)."""
+    loops = [line for line in training.lines if _is_loop(training, line.node)]
+    if not loops:
+        return
+    if len(loops) > 1:
+        raise Blocked("TFM766", loops[1].node, "a second loop over the devices: build the towers in one")
+    at = training.lines.index(loops[0])
+    assert isinstance(loops[0].node, cst.For)
+    tower = _read(training, loops[0].node, training.lines[:at])
+    body = loops[0].node.body.body if isinstance(loops[0].node.body, cst.IndentedBlock) else ()
+    statements = _opened(training, tower, [one for one in body if isinstance(one, cst.BaseStatement)], False)
+    _check_shared(training, tower)
+    splits = _splits(training, tower)
+    statements = [_replaced(one, _Parts(tower.index, splits)) for one in statements]
+    statements, lists = _without_lists(tower, statements)
+    gradients, place = _gradients(statements, lists)
+    after = training.lines[at + 1 :]
+    after, renamed = _averaged(training, place, after, {name for one in statements for name, _ in bindings(one)})
+    made = [_renamed(one, gradients, renamed) for one in statements] if renamed else statements
+    lines = [Line(one, {name for name, _ in bindings(one)}, names_in(one)) for one in made]
+    _check_draws(training, tower, lines)
+    for line in lines:
+        left = line.mentions & {tower.index, *tower.names, *splits}
+        if left:
+            message = f"`{sorted(left)[0]}` makes this differ from tower to tower: a tower may only choose its part"
+            raise Blocked("TFM766", tower.node, message)
+    check_mean(training, lines)
+    used = {name for line in (*lines, *after) for name in line.mentions}
+    gone = {*lists, *(set(splits) - used)}
+    before = [line for line in training.lines[:at] if not line.binds <= gone or not line.binds]
+    for line in lines:
+        training.origins[line.node] = tower.node
+    training.lines = [*before, *lines, *after]
+    training.towers = tower.count
+    training.gone |= set(lists)
+    training.whole = not any("get_next" in [c.func.attr.value for c in methods_in(line.node)] for line in lines)
+
+
+def _check_draws(training: Training, tower: _Tower, lines: list[Line]) -> None:
+    """A tower may draw from the iterator of all; one of its own would begin with the same batch in every tower."""
+    ready = {name for line in tower.before for name in line.binds}
+    for line in lines:
+        own = [
+            call
+            for call in calls_in(line.node)
+            if (training.tf(call) or "").startswith(("tf.data.", "tf.contrib.data."))
+        ]
+        makes = [call for call in methods_in(line.node) if call.func.attr.value.startswith("make_")]
+        if own or makes or returns_next(training, line.node):
+            raise Blocked("TFM766", tower.node, "every tower has an iterator of its own, and so the same batches")
+        for call in methods_in(line.node):
+            drawn = call.func.attr.value == "get_next"
+            if drawn and not (isinstance(call.func.value, cst.Name) and call.func.value.value in ready):
+                raise Blocked("TFM766", tower.node, "what the towers draw their batches from is made in them")
+
+
+def _is_loop(training: Training, node: cst.CSTNode) -> bool:
+    """Whether a statement is a loop that puts each turn on a device of its own."""
+    if not isinstance(node, cst.For):
+        return False
+    targets = names_in(node.target)
+    return any(training.tf(call) == "tf.device" and names_in(call) & targets for call in calls_in(node.body))
+
+
+def _read(training: Training, node: cst.For, before: list[Line]) -> _Tower:
+    count = node.iter
+    ranged = isinstance(count, cst.Call) and dotted(count.func) in ("range", "xrange") and len(count.args) == 1
+    if not ranged or not isinstance(node.target, cst.Name) or node.orelse is not None:
+        raise Blocked("TFM766", node, "a loop over towers is understood as `for i in range(number of towers):`")
+    assert isinstance(count, cst.Call)
+    if training.server is not None or training.setter or training.joins is not None:
+        raise Blocked("TFM766", node, "towers on the workers of a cluster are not carried over")
+    return _Tower(node, node.target.value, training.file.code(count.args[0].value), before)
+
+
+def _opened(training: Training, tower: _Tower, body: list[cst.BaseStatement], shared: bool) -> list[cst.BaseStatement]:
+    """The statements of a tower, without the blocks that only say where and under which names it is built."""
+    found: list[cst.BaseStatement] = []
+    for statement in body:
+        if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
+            items, inside = [], shared
+            for item in statement.items:
+                kept, reuses = _scope(training, tower, item)
+                inside = inside or reuses
+                if kept is not None:
+                    items.append(kept)
+            nested = [one for one in statement.body.body if isinstance(one, cst.BaseStatement)]
+            inner = _opened(training, tower, nested, inside)
+            if items:
+                last = items[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+                block = statement.body.with_changes(body=inner)
+                found.append(statement.with_changes(items=[*items[:-1], last], body=block))
+            else:
+                found += inner
+            continue
+        if _reuses_variables(training, statement):
+            tower.reuses = True
+            continue
+        if not isinstance(statement, cst.SimpleStatementLine):
+            raise Blocked("TFM766", statement, "a tower that branches or loops is not carried over")
+        if not shared:
+            tower.outside.append(statement)
+        found.append(statement)
+    return found
+
+
+def _scope(training: Training, tower: _Tower, item: cst.WithItem) -> tuple[cst.WithItem | None, bool]:
+    """What is left of an item of a `with` around a tower, and whether the towers share their variables in it."""
+    call = item.item
+    name = training.tf(call) if isinstance(call, cst.Call) else None
+    if item.asname is not None:
+        if not isinstance(item.asname.name, cst.Name):
+            raise Blocked("TFM766", item, "this block around a tower is not understood")
+        tower.names.add(item.asname.name.value)
+    if name in ("tf.device", "tf.name_scope"):
+        return None, False
+    if name != "tf.variable_scope" or not isinstance(call, cst.Call):
+        raise Blocked("TFM766", item, "this block around a tower is not understood")
+    given = bind(call, (*_SCOPE, "custom_getter", "reuse"), "tf.variable_scope", "TFM766")
+    if set(given) - {"name_or_scope", "reuse"} or "name_or_scope" not in given:
+        raise Blocked("TFM766", call, "a variable_scope around a tower is given more than its name and `reuse`")
+    first = given["name_or_scope"]
+    if tower.index in names_in(first):
+        raise Blocked("TFM766", first, "every tower has variables of its own here: towers share them")
+    reuse = given.get("reuse")
+    shares = not is_none(reuse)
+    if shares and not _from_second_on(training, tower, reuse):
+        message = "`reuse` is not `i > 0` of the loop nor `tf.AUTO_REUSE`: whether towers share variables is not known"
+        raise Blocked("TFM766", call, message)
+    if isinstance(first, cst.Call) and training.tf(first) == "tf.get_variable_scope":
+        return None, shares
+    new = call.with_changes(args=[cst.Arg(first)])
+    return item.with_changes(item=new, asname=None), shares
+
+
+def _from_second_on(training: Training, tower: _Tower, node: cst.BaseExpression | None) -> bool:
+    """Whether `reuse` is true for every tower but the first, or creates what is not there."""
+    assert node is not None
+    if training.file.imports.tensorflow(node) == "tf.AUTO_REUSE":
+        return True
+    text = training.file.code(node.with_changes(lpar=[], rpar=[]) if hasattr(node, "lpar") else node)
+    index = tower.index
+    tests = (f"{index} > 0", f"{index} != 0", f"{index} >= 1", f"bool({index})", f"{index}>0", f"{index}!=0")
+    if text in tests:
+        return True
+    if isinstance(node, cst.IfExp) and training.file.code(node.body) == "True":
+        return training.file.code(node.test) in tests and training.file.code(node.orelse) in ("None", "False")
+    return False
+
+
+def _reuses_variables(training: Training, statement: cst.BaseStatement) -> bool:
+    """Whether a statement is `tf.get_variable_scope().reuse_variables()`."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return False
+    small = statement.body[0]
+    call = small.value if isinstance(small, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.args:
+        return False
+    scope = call.func.value
+    of_scope = isinstance(scope, cst.Call) and training.tf(scope) == "tf.get_variable_scope"
+    return of_scope and call.func.attr.value == "reuse_variables"
+
+
+def _check_shared(training: Training, tower: _Tower) -> None:
+    """Every variable must be made where the towers share it; else each tower would train weights of its own."""
+    if tower.reuses:
+        return
+    for statement in tower.outside:
+        for call in calls_in(statement):
+            method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+            if training.tf(call) is not None or method not in ("get_next", "append", "compute_gradients"):
+                message = (
+                    "this stands outside of a `variable_scope(..., reuse=...)`, so that every tower may make variables "
+                    "of its own: put it into one"
+                )
+                raise Blocked("TFM766", call, message)
+
+
+def _splits(training: Training, tower: _Tower) -> dict[str, cst.BaseExpression]:
+    """The lists of the parts of a batch, by name, and the batch."""
+    found: dict[str, cst.BaseExpression] = {}
+    for line in tower.before:
+        value = value_of(line.node)
+        if not isinstance(value, cst.Call) or training.tf(value) != "tf.split" or len(line.binds) != 1:
+            continue
+        given = bind(value, _SPLIT, "tf.split", "TFM766")
+        count, axis = given.get("num_or_size_splits"), given.get("axis")
+        whole = given.get("value")
+        along = is_none(axis) or (axis is not None and training.file.code(axis) == "0")
+        if isinstance(whole, cst.Name) and count is not None and along:
+            if training.file.code(count) == tower.count:
+                found[next(iter(line.binds))] = whole
+    return found
+
+
+class _Parts(cst.CSTTransformer):
+    """`parts[i]` becomes the whole batch."""
+
+    def __init__(self, index: str, wholes: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.index = index
+        self.wholes = wholes
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        if not isinstance(original_node.value, cst.Name) or len(original_node.slice) != 1:
+            return updated_node
+        only = original_node.slice[0].slice
+        at = only.value if isinstance(only, cst.Index) else None
+        if original_node.value.value in self.wholes and isinstance(at, cst.Name) and at.value == self.index:
+            return self.wholes[original_node.value.value].deep_clone()
+        return updated_node
+
+
+def _replaced(node: cst.BaseStatement, transformer: cst.CSTTransformer) -> cst.BaseStatement:
+    new = node.visit(transformer)
+    assert isinstance(new, cst.BaseStatement)
+    return new
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What every tower appends to a list."""
+
+    list_name: str
+    value: cst.BaseExpression
+
+
+class _Appends(cst.CSTTransformer):
+    """Takes appends to lists out; those of a call of compute_gradients become an assignment to a name."""
+
+    def __init__(self, empty: set[str]) -> None:
+        super().__init__()
+        self.empty = empty
+        self.found: list[_Kept] = []
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
+        value = appended(original_node)
+        if value is None:
+            return updated_node
+        small = original_node.body[0]
+        assert isinstance(small, cst.Expr) and isinstance(small.value, cst.Call)
+        assert isinstance(small.value.func, cst.Attribute)
+        target = small.value.func.value
+        if not isinstance(target, cst.Name) or target.value not in self.empty:
+            return updated_node
+        self.found.append(_Kept(target.value, value))
+        if isinstance(value, cst.Name):
+            return cst.RemoveFromParent()
+        name = target.value
+        new = cst.Assign([cst.AssignTarget(cst.Name(name))], value)
+        return updated_node.with_changes(body=[new])
+
+
+def _without_lists(
+    tower: _Tower, statements: list[cst.BaseStatement]
+) -> tuple[list[cst.BaseStatement], dict[str, cst.BaseExpression]]:
+    """The statements without what they append to lists that the towers fill, and what that is, by list."""
+    empty = set()
+    for line in tower.before:
+        value = value_of(line.node)
+        if isinstance(value, cst.List) and not value.elements and len(line.binds) == 1:
+            empty |= line.binds
+    transformer = _Appends(empty)
+    module = cst.Module(statements).visit(transformer)  # type: ignore[arg-type]
+    lists = {one.list_name: one.value for one in transformer.found}
+    if len(lists) != len(transformer.found):
+        raise Blocked("TFM766", tower.node, "a tower appends to one list twice")
+    return list(module.body), lists
+
+
+def _gradients(
+    statements: list[cst.BaseStatement], lists: dict[str, cst.BaseExpression]
+) -> tuple[str, tuple[str, cst.CSTNode]]:
+    """The name of a tower's gradients; the list that all towers' are in, and what is appended to it."""
+    computed = {
+        name
+        for statement in statements
+        for inner in _lines_of(statement)
+        for name, _ in bindings(inner)
+        if isinstance(value := value_of(inner), cst.Call)
+        and isinstance(value.func, cst.Attribute)
+        and value.func.attr.value == "compute_gradients"
+    }
+    found = [
+        (name, value)
+        for name, value in lists.items()
+        if (value.value if isinstance(value, cst.Name) else name) in computed
+    ]
+    if len(found) != 1:
+        place = statements[-1] if statements else cst.Pass()
+        raise Blocked("TFM766", place, "the towers do not append what `compute_gradients` gives to one list")
+    name, value = found[0]
+    return (value.value if isinstance(value, cst.Name) else name), (name, value)
+
+
+def _lines_of(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
+    if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
+        nested = [one for one in statement.body.body if isinstance(one, cst.BaseStatement)]
+        return [line for one in nested for line in _lines_of(one)]
+    return [statement]
+
+
+def _averaged(
+    training: Training, place: tuple[str, cst.CSTNode], after: list[Line], taken: set[str]
+) -> tuple[list[Line], str]:
+    """The lines behind the loop with the tower's gradients for the mean of all, and the name that these have there."""
+    listed = place[0]
+    gradients = place[1].value if isinstance(place[1], cst.Name) else listed
+    using = [line for line in after if listed in line.mentions]
+    if len(using) != 1:
+        node = using[1].node if len(using) > 1 else training.call
+        raise Blocked("TFM767", node, "the gradients of all towers are not averaged in one place")
+    line = using[0]
+    calls = [call for call in calls_in(line.node) if any(_is_name(arg.value, listed) for arg in call.args)]
+    function = training.file.functions.get(dotted(calls[0].func) or "") if len(calls) == 1 else None
+    if function is None or len(calls[0].args) != 1 or not averages_towers(function, training.file):
+        message = (
+            "that this takes the mean of all towers' gradients is not understood: use a function that returns "
+            "`[(tf.reduce_mean(tf.stack([g for g, _ in pair]), 0), pair[0][1]) for pair in zip(*gradients)]`"
+        )
+        raise Blocked("TFM767", line.node, message)
+    mentioned = [name for name in name_nodes(training.file.module) if name.value == function.name.value]
+    if len(mentioned) == 2:  # the definition and this call
+        training.unused.append(function)
+    rest = [one for one in after if one is not line]
+    value = value_of(line.node)
+    if value is calls[0] and len(line.binds) == 1:
+        target = next(iter(line.binds))
+        if target == gradients or target not in taken:
+            return rest, target
+    new = line.node.deep_replace(calls[0], cst.Name(gradients))
+    assert isinstance(new, cst.BaseStatement)
+    training.origins[new] = line.node
+    changed = Line(new, line.binds, names_in(new))
+    return [changed if one is line else one for one in after], ""
+
+
+def _is_name(node: cst.BaseExpression, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
+
+
+class _Rename(cst.CSTTransformer):
+    def __init__(self, old: str, new: str) -> None:
+        super().__init__()
+        self.old, self.new = old, new
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        return updated_node.with_changes(value=self.new) if updated_node.value == self.old else updated_node
+
+
+def _renamed(node: cst.BaseStatement, old: str, new: str) -> cst.BaseStatement:
+    return node if old == new else _replaced(node, _Rename(old, new))
