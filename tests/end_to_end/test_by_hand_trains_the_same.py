@@ -101,9 +101,9 @@ def average_gradients(tower_gradients):
     return average
 
 
-def tower_loss(x, y):
+def network(x):
     hidden = tf.layers.dense(x, 4, activation=tf.nn.relu, kernel_regularizer=tf.keras.regularizers.l2(0.05))
-    return tf.reduce_mean(tf.square(tf.layers.dense(hidden, 1) - y)) + tf.losses.get_regularization_loss()
+    return tf.layers.dense(hidden, 1)
 
 
 def train(towers):
@@ -135,12 +135,16 @@ BATCHES = {
 x, y = dataset.make_one_shot_iterator().get_next()
     x_parts = tf.split(x, towers)
     y_parts = tf.split(y, towers)""",
-        "inside": "loss = tower_loss(x_parts[i], y_parts[i])",
+        "inside": """\
+loss = tf.losses.mean_squared_error(y_parts[i], network(x_parts[i])) + tf.losses.get_regularization_loss()""",
     },
     "batches of their own": {
         "size": "8",
         "before": "batches = dataset.make_one_shot_iterator()",
-        "inside": "x, y = batches.get_next()\n            loss = tower_loss(x, y)",
+        "inside": """\
+x, y = batches.get_next()
+            guess = network(x)
+            loss = tf.losses.mean_squared_error(y, guess) + tf.losses.get_regularization_loss()""",
     },
 }
 

@@ -74,7 +74,8 @@ def inline_towers(training: Training) -> None:
         training.origins[line.node] = tower.node
     training.lines = [*before, *lines, *after]
     training.towers = tower.count
-    training.gone |= set(lists)
+    # A list may have given its name to what one tower computes.
+    training.gone |= set(lists) - {name for line in lines for name in line.binds}
     training.whole = not any("get_next" in [c.func.attr.value for c in methods_in(line.node)] for line in lines)
 
 
