@@ -60,9 +60,9 @@ def edited(
             edits = [Edit(start, end, (*pieces, blank, *edits[0].pieces))]
         else:
             edits.append(Edit(before, before, tuple(pieces)))
-    for function in training.unused:
-        begin = _start_of(training, function)
-        edits.append(Edit(begin, begin + _length(training, function), ()))
+    for unused in training.unused:
+        begin = _start_of(training, unused)
+        edits.append(Edit(begin, begin + _length(training, unused), ()))
     made = spread(file.text, edits)
     try:
         module = cst.parse_module(made.text)
