@@ -1,7 +1,7 @@
 """DTensor programs of TensorFlow 2.9 to 2.15: what moved until 2.21, and what goes wrong in them without an error.
 
-The names of 2.9.3 and 2.11.1 are those of their wheels, the figures were measured on 2.15.1 and on 2.21 (tf_keras 2.21)
-with 8 virtual CPUs; both gave the same numbers.
+The names of 2.9.3 are those of its wheel. The figures were measured on 2.15.1 and on 2.21 (tf_keras 2.21) with 8 virtual
+CPUs, and those without Keras on 2.11.1 too; all gave the same numbers.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ takes their place.
         "the shape of a layout is that of its mesh",
         Severity.MIGRATED,
         """
-`layout.shape` was the number of shards along each axis of the tensor in TensorFlow 2.9 to 2.11. From 2.15 on (measured
-there and on 2.21) it is the shape of the mesh: `Layout(["batch", "unsharded"], mesh).shape` of a mesh
-`[("model", 2), ("batch", 4)]` is `[2, 4]`, and was `[4, 1]`. Code that splits a batch by `layout.shape[axis]` then
+`layout.shape` was the number of shards along each axis of the tensor in TensorFlow 2.9 to 2.11. It is the shape of the
+mesh now: `Layout(["batch", "unsharded"], mesh).shape` of a mesh `[("model", 2), ("batch", 4)]` is `[4, 1]` on 2.11.1,
+and `[2, 4]` on 2.15.1 and 2.21. Code that splits a batch by `layout.shape[axis]` then
 splits it by another dimension's size wherever the order of the mesh is not that of the tensor's axes: with
 `[("model", 4), ("batch", 2)]` half of every batch is left out without an error. `layout.num_shards(axis)` has the older
 meaning in all versions.
@@ -121,7 +121,7 @@ divide or `batch` has `drop_remainder=True`. Where the file gives all the number
 A value that is assigned to a variable and read again in the same step is the old one where its layout is not that of
 the variable, on a DTensor mesh. Optimizers do this with their moments: Keras' (SGD keeps one, too) and those written by
 hand. No error is raised. Two dense layers on a mesh of 4 x 2 (or of 8), the loss of the second step, the same on 2.15.1
-and 2.21:
+and 2.21 (by hand on 2.11.1, too):
 
 | optimizer | kernels | one device | mesh |
 |---|---|---|---|
