@@ -1,7 +1,7 @@
 """DTensor programs of TensorFlow 2.9 to 2.15: what moved until 2.21, and what goes wrong in them without an error.
 
-The names of 2.9.3 are those of its wheel. The figures were measured on 2.15.1 and on 2.21 (tf_keras 2.21) with 8 virtual
-CPUs, and those without Keras on 2.11.1 too; all gave the same numbers.
+The names of 2.9.3 are those of its wheel. The figures were measured on 2.15.1 and on 2.21 (tf_keras 2.21) with 8
+virtual CPUs, and those without Keras on 2.11.1 too; all gave the same numbers.
 """
 
 from __future__ import annotations
