@@ -87,14 +87,14 @@ _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Virtual CPUs of MIGRATED, each a replica of a MirroredStrategy() without arguments.",
+    help="Virtual CPUs, each a replica of a MirroredStrategy() without arguments, or in the place of one of its GPUs.",
 )
 @click.option(
     "--original-devices",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="The same for ORIGINAL, with --tensorflow2.",
+    help="The same for ORIGINAL alone, with --tensorflow2.",
 )
 @click.option(
     "--tensorflow2",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from migrator.program.calls import calls_in, is_none
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.region import reach
 from migrator.program.starts import VARIABLES, asks_global_step
 from migrator.program.tpu import TpuUse, check_input
 from migrator.program.training import (
@@ -33,11 +35,12 @@ from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import custom, setup
-from migrator.targets.choosing import strategy_arguments
-from migrator.targets.plan import TrainingPlan, as_argument, primary, restore
-from migrator.targets.registry import LOOPS, TPU
+from migrator.targets.choosing import arguments_of, own_strategy
+from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
+from migrator.targets.registry import AUTO, LOOPS, TPU
 from migrator.targets.target import Loop, Target
 
+_AVERAGES = re.compile(r"batch_?norm|moving_?(mean|average|variance)|on_read", re.IGNORECASE)
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
 _ON_TPU = "the new program trains on the TPU that it asks for: run it there before you rely on it"
 _MODES = {"train": "train", "evaluate": "eval", "predict": "infer"}
@@ -130,6 +133,7 @@ def emit_driver(
     loss_of_class: bool = True,
     measures: bool = False,
     stopper: str = "",
+    loss_of_batch: bool = False,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -139,7 +143,8 @@ def emit_driver(
     `stop` is what the model_fn ends the training after, see ModelFunction.
     `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes,
     and whether the model `measures` anything else.
-    `stopper` is the callback that ends a training where not every batch counts as a step.
+    `stopper` is the callback that ends a training where not every batch counts as a step, and `loss_of_batch` says that
+    the model computes its loss from whole batches.
     """
     return _Emitter(
         project,
@@ -161,15 +166,22 @@ def emit_driver(
         loss_of_class,
         measures,
         stopper,
+        loss_of_batch,
     ).emit()
 
 
 def session_lines(
-    made: Sequence[Setting], text: Callable[[cst.BaseExpression], str], gpu: str, file: ParsedFile
+    made: Sequence[Setting],
+    text: Callable[[cst.BaseExpression], str],
+    gpu: str,
+    file: ParsedFile,
+    replicas: bool = False,
 ) -> list[cst.BaseStatement]:
     """The statements that say what a ConfigProto said; `gpu` is a free name."""
     found: list[cst.BaseStatement] = []
     for setting in made:
+        if setting.of_replicas and not replicas:
+            continue
         value = "" if setting.value is None else text(setting.value)
         found += statements(setting.text.format(value=value, gpu=gpu) + "\n", file.module)
     return found
@@ -197,6 +209,7 @@ class _Emitter:
         loss_of_class: bool,
         measures: bool,
         stopper: str,
+        loss_of_batch: bool,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -213,8 +226,16 @@ class _Emitter:
         self.with_params = with_params
         self.takes_steps = takes_steps
         self.stopper = stopper
+        self.loss_of_batch = loss_of_batch
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
+        own = own_strategy(program) if program.config.get("train_distribute") is not None else None
+        self.own = own if own is not None and own.target is target else None
+        self.plan: TrainingPlan | None = None
+        own_evaluations = program.config.get("eval_distribute") is not None and self.own is not None
+        self.evaluates_apart = target.per_replica and own_evaluations
+        self.telling_shapes = False  # the dataset is only asked what it consists of
+        self.changed: dict[cst.CSTNode, cst.BaseExpression] = {}
         self.file_names = names
         self.helpers: list[str] = []
         self.names = {wanted: self._free(wanted) for wanted in ("resolver", "strategy", "checkpoint", "steps")}
@@ -272,11 +293,13 @@ class _Emitter:
 
     def emit(self) -> EmittedDriver:
         program = self.program
-        plan = self._plan()
+        plan = self.plan = self._plan()
         replaced: dict[cst.CSTNode, list[cst.BaseStatement]] = {line: [] for line in program.removed}
         replaced.update({line: self._settings(made) for line, made in program.session.lines.items()})
         assert program.place.statement is not None
+        self.telling_shapes = True
         first, later = ("", None) if self.late else self._first_dataset()
+        self.telling_shapes = False
         setup_lines, after = self._set_up(plan, first)
         lines = [*self._settings(program.session.first), *self._parsed("\n".join([*setup_lines, *after]) + "\n")]
         before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
@@ -285,7 +308,9 @@ class _Emitter:
         else:
             replaced[program.place.statement] = []
             before[later] = lines
-        expressions: dict[cst.CSTNode, cst.BaseExpression] = {}
+        if self.own is not None and self.own.line is not None and not plan.made:
+            replaced[self.own.line] = []
+        expressions: dict[cst.CSTNode, cst.BaseExpression] = dict(self.changed)
         both = program.train_and_evaluate
         if both is not None and any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
             message = "a hook ends the training: the new program is for one device, whatever TF_CONFIG says"
@@ -306,6 +331,20 @@ class _Emitter:
             if plan.loop.own:
                 message = "an Estimator's checkpoints in the `model_dir` are not read, and not carried over to a loop"
             self.remarks.append(Blocked("TFM850", program.place.call, message))
+        if (
+            self.target.per_replica
+            and not plan.loop.own
+            and not plan.evaluates_apart
+            and (both is not None or any(use.method == "evaluate" for use in program.all_uses))
+        ):
+            if self.mapped or self.loss_of_batch:
+                message = "the evaluation would divide batches whose loss may be a sum: give it `eval_distribute`, too"
+                raise Blocked("TFM721", program.place.call, message)
+            message = "the evaluation divides every batch between the replicas, an Estimator's ran on one device"
+            self.remarks.append(Blocked("TFM709", program.place.call, message))
+        if plan.averages:
+            message = "replicas get the mean of their moving averages; an Estimator's first one counted a batch more"
+            self.remarks.append(Blocked("TFM722", program.place.call, message))
         if both is not None and self.target.reads_cluster and plan.model_dir is None:
             self.remarks.append(
                 Blocked(
@@ -346,6 +385,8 @@ class _Emitter:
             assert plan.model_dir is not None
             expressions[node] = cst.parse_expression(plan.model_dir)
         self._keep_comments(replaced)
+        if plan.evaluates_apart:  # what the strategy of the evaluations says is carried over
+            self.remarks = [remark for remark in self.remarks if remark.code != "TFM173"]
         return EmittedDriver(
             replaced,
             expressions,
@@ -380,7 +421,7 @@ class _Emitter:
         """The statements that say what a ConfigProto said."""
         if any("{gpu}" in setting.text for setting in made) and "gpu" not in self.names:
             self.names["gpu"] = self._free("gpu")
-        return session_lines(made, self._text, self.names.get("gpu", ""), self.file)
+        return session_lines(made, self._text, self.names.get("gpu", ""), self.file, self.target.per_replica)
 
     # -- text of the user's expressions ----------------------------------------------------------------------------
 
@@ -534,6 +575,10 @@ class _Emitter:
                 continue
             if name == "config":
                 raise Blocked("TFM602", node, f"the input function takes `{name}`, which Keras does not pass")
+            context = self._context(parameter, node, mode) if name == "input_context" else None
+            if context is not None:
+                arguments.append((None if in_order else name, name, context))
+                continue
             if name not in ("params", "mode"):
                 if parameter.default is None and not (index == 0 and name == "self"):
                     raise Blocked("TFM602", node, f"the input function needs an argument `{name}`")
@@ -545,6 +590,25 @@ class _Emitter:
             text = f'"{mode}"' if name == "mode" else self._params_text(mode)
             arguments.append((None if in_order else name, name, text))
         return arguments
+
+    def _context(self, parameter: cst.Param, node: cst.BaseExpression, mode: str) -> str | None:
+        """What an Estimator with a strategy passes to the `input_context` of an input function; None for nothing."""
+        if self.target.alone or self.target in (AUTO, TPU):
+            return None
+        if mode != "train" and not (mode == "eval" and self.evaluates_apart):
+            return None
+        if self.telling_shapes:
+            return None if parameter.default is not None else "tf.distribute.InputContext()"
+        if self.target.replicas:
+            name = self.names["strategy"] if self.own is None or self.own.name is None else self.own.name
+            return f"tf.distribute.InputContext(num_replicas_in_sync={name}.num_replicas_in_sync)"
+        both = self.program.train_and_evaluate
+        if both is None or is_none(both.train.get("max_steps")):
+            message = (
+                "the input function reads its `input_context`, so that fit must be told its steps: give `max_steps`"
+            )
+            raise Blocked("TFM602", node, message)
+        return "context"
 
     def _params_text(self, mode: str) -> str:
         """The params of the Estimator, which an input function reads too; a TPUEstimator adds the batch size."""
@@ -618,13 +682,13 @@ class _Emitter:
             again=self._trains_again(),
             keras=self.keras,
             make_strategy=self.names.get("make_strategy", ""),
-            devices=self._devices(),
             tpu_flag=None if tpu is None or tpu.flag is None else self._text(tpu.flag),
             tpu_resolver=self._resolver(tpu),
             loop_name=self.names.get("loop", ""),
             loop_class=self.names.get("TrainingLoop", ""),
             stopper=self.stopper,
         )
+        plan = self._with_strategy(plan)
         if both is None:
             every = program.config.get("save_checkpoints_steps")
             if every is not None and model_dir is not None and self.loop.own:
@@ -634,15 +698,19 @@ class _Emitter:
                 plan = replace(plan, saves_every=self._saves_every(every))
             return plan
         max_steps = self._limits(both.train, both.place.call).get("max_steps")
-        evaluated = self._counted(
-            self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval"), both.evaluate.get("steps"), "100"
-        )
+        eval_dataset = self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval")
+        given_steps = both.evaluate.get("steps")
+        eval_steps = None
+        if not plan.evaluates_apart:
+            eval_dataset, eval_steps = self._counted(eval_dataset, given_steps, "100")
+        elif given_steps is None or not is_none(given_steps):
+            eval_steps = "100" if given_steps is None else self._text(given_steps)
         plan = replace(
             plan,
             batches=self._free("batches") if self.loop.own else "",
             train_dataset=self._dataset(both.train.get("input_fn"), both.place.call, "train"),
-            eval_dataset=evaluated[0],
-            eval_steps=evaluated[1],
+            eval_dataset=eval_dataset,
+            eval_steps=eval_steps,
             max_steps=None if is_none(max_steps) else self._text(max_steps),  # type: ignore[arg-type]
             callbacks=self._callbacks(both.train),
             eval_callbacks=self._callbacks(both.evaluate),
@@ -675,10 +743,42 @@ class _Emitter:
         """An argument that is given on."""
         return f"{arg.star}{self._text(arg.value)}" if arg.keyword is None else self._argument(arg)
 
-    def _devices(self) -> str:
-        """What the strategy is given, as the RunConfig gave it."""
-        given = strategy_arguments(self.program, self.target)
-        return ", ".join(f"{name}={self._text(value)}" for name, value in given.items())
+    def _with_strategy(self, plan: TrainingPlan) -> TrainingPlan:
+        """The plan with what the program's own strategy says, where that is the one of the target."""
+        if self.target.per_replica and not self.loop.own:
+            if self.stopper:
+                message = "not every batch counts as a step, which is written for one device: `--strategy one-device`"
+                raise Blocked("TFM704", self.program.place.call, message)
+            self._helper("per_replica", lambda name: setup.per_replica(name, self.indent))
+            plan = replace(plan, per_replica=self.names["per_replica"])
+            if self._has_averages():
+                self._helper("ReplicaAverages", lambda name: setup.replica_averages(name, self.indent))
+                plan = replace(plan, averages=self.names["ReplicaAverages"])
+        own = self.own
+        if own is None:
+            return plan
+        if self.late and own.call.args:
+            message = "the model gets its variables late, outside of the strategy's scope: leave OneDeviceStrategy out"
+            raise Blocked("TFM704", own.call, message)
+        apart = self.evaluates_apart
+        if apart and self.loop.own:
+            message = "an evaluation under a strategy of its own, in a loop of the program's own: leave it out"
+            raise Blocked("TFM704", self.program.config["eval_distribute"], message)
+        plan = replace(plan, devices=arguments_of(self.program, own, self._text, self.remarks), evaluates_apart=apart)
+        if own.name is not None:
+            if own.elsewhere and self.target.reads_cluster:
+                message = f"`{own.name}` is read for more than the RunConfig, where the new one does not exist yet"
+                raise Blocked("TFM704", own.call, message)
+            if own.elsewhere and any([self.program.session.first, *self.program.session.lines.values()]):
+                message = "the strategy is made before the settings of the session: make it in the RunConfig"
+                raise Blocked("TFM704", own.call, message)
+            plan = replace(plan, strategy_name=own.name, made=own.elsewhere)
+        return plan
+
+    def _has_averages(self) -> bool:
+        """Whether the model may have moving averages, which each replica keeps by itself."""
+        region = reach(self.project, self.program.model_file, self.program.model_fn)
+        return any(_AVERAGES.search(file.code(node)) for node, file in region.items())
 
     def _callbacks(self, arguments: Mapping[str, cst.BaseExpression]) -> tuple[str, ...]:
         """The elements of the list of callbacks that a call's hooks have become."""
@@ -863,7 +963,12 @@ class _Emitter:
         target = f"{self.model}, {self.names['predictor']}" if self.has_predictor and not self.mapped else self.model
         head = f"{target} = {self._text(program.model.callee)}"
         made = self.target.set_up(plan)
-        if made:
+        if self.own is not None and self.own.line is not None and made:
+            text = made[-1].partition(" = ")[2]
+            if plan.made:
+                self.changed[self.own.call] = cst.parse_expression(text)
+                made = []
+        if made or plan.made:
             scope = f"with {plan.strategy_name}.scope():"
             lines += [*made, scope, self.indent + call(head, arguments, self.indent, 1)]
         else:
@@ -1087,13 +1192,18 @@ class _Emitter:
         model = self.model if lent is None else lent.parameter
         predictor = lent.parameter if lent is not None else self.names.get("predictor", "")
         if use.method == "evaluate":
-            data, steps = self._counted(dataset, use.arguments.get("steps"), None)
+            given_steps = use.arguments.get("steps")
             callbacks = as_argument(self._callbacks(use.arguments), self.indent, 0)
-            counted = [] if steps is None else [f"steps={steps}"]
-            head, arguments = f"{model}.evaluate", [data, *counted, *callbacks, "return_dict=True"]
+            if self.plan is not None and self.plan.evaluates_apart:
+                count = None if given_steps is None or is_none(given_steps) else self._text(given_steps)
+                fed = evaluated(replace(self.plan, eval_dataset=dataset, eval_steps=count), 1)
+            else:
+                data, steps = self._counted(dataset, given_steps, None)
+                fed = [data, *([] if steps is None else [f"steps={steps}"])]
+            head, arguments = f"{model}.evaluate", [*fed, *callbacks, "return_dict=True"]
             if self.loop.own:
                 loop = self.names["loop"]
-                head, arguments = f"{loop}.evaluate", [f"{loop}.batches({data})"]
+                head, arguments = f"{loop}.evaluate", [f"{loop}.batches({fed[0]})"]
             if self.program.reads_global_step:
                 arguments = [
                     f"{head}({', '.join(arguments)})",

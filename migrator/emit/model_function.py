@@ -33,7 +33,8 @@ class EmittedModel:
     """The new function, what stood in its way, its partitioners, and remarks (as Blocked: code, node, message).
 
     `late` says that the driver makes the model's variables, `with_params` that the function takes the params,
-    `loss_of_class` that the loss is one of Keras' classes, and `measures` that the model has metrics.
+    `loss_of_class` that the loss is one of Keras' classes, `loss_of_batch` that the model computes it from whole
+    batches, and `measures` that the model has metrics.
     `counts_by_condition` that not every batch of a training counts as a step. `unsplit` are layers outside of the
     scopes of the partitioners.
     """
@@ -49,6 +50,7 @@ class EmittedModel:
     late: bool = False
     with_params: bool = True
     loss_of_class: bool = True
+    loss_of_batch: bool = False
     measures: bool = False
     counts_by_condition: bool = False
     unsplit: tuple[cst.CSTNode, ...] = ()
@@ -263,6 +265,7 @@ class _Emitter:
             dict(self.rewriter.classes),
             function.hooks,
             loss_of_class=not loss.lines,
+            loss_of_batch=loss.model is not None,
             measures=bool(metrics.metrics),
             unsplit=tuple(self.rewriter.unsplit) if not self.rewriter.splits_all else (),
         )

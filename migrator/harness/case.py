@@ -30,10 +30,10 @@ class Case:
     creation order does not do. Times are seconds for one run of one program. `report_dir` and `options` (further
     words) are only named in the report's command line; writing the report is the caller's. The logs of runs that
     failed are copied to `log_dir`. `keras` is the generation of Keras that the migrated program runs on. `devices` is
-    the number of virtual CPUs that it sees, one for each replica of a MirroredStrategy without arguments.
-    `original_devices` is the same for the original, where `both_migrated` says that it is a TensorFlow 2 program too,
-    and run by the migrated program's interpreter. `tpu_cores` virtual CPUs stand in for a TPU, where the migrated
-    program asks for one.
+    the number of virtual CPUs that the programs see, one for each replica of a MirroredStrategy without arguments, or
+    for each of its GPUs. `original_devices` is that of the original alone, where `both_migrated` says that it is a
+    TensorFlow 2 program too, and run by the migrated program's interpreter. `tpu_cores` virtual CPUs stand in for a
+    TPU, where the migrated program asks for one.
     """
 
     original: Path
@@ -94,9 +94,11 @@ def check(case: Case) -> None:
     if min(case.devices, case.original_devices) < 1:
         raise CaseError("a program needs at least one device")
     if case.original_devices > 1 and not case.both_migrated:
-        raise CaseError("an Estimator says itself which devices it has: devices are given to TensorFlow 2 programs")
+        raise CaseError("an Estimator has the devices of the migrated program: leave --original-devices out")
     if case.both_migrated and case.shape.counts:
         raise CaseError("two TensorFlow 2 programs are compared in one process each: leave --cluster out")
+    if case.devices > 1 and case.shape.counts:
+        raise CaseError("the tasks of a cluster have one device each: leave --devices out, or --cluster")
     if case.keras == 3 and case.shape.counts:
         raise CaseError("Keras 3 fits on no cluster: leave --cluster out, or verify with --keras 2")
     if case.keras == 3 and case.all_mutants:

@@ -171,20 +171,16 @@ def recording_of(run: Run | None) -> Recording | None:
 def run_program(session: Session, case: Case, program: str, role: str, shape: ClusterShape, **plan: Any) -> Run:
     """One run; `plan` overrides keys of the plan that inside/ obeys."""
     kind = original_kind(case) if program == "original" else migrated_kind(case)
-    devices = case.original_devices if program == "original" else case.devices
+    devices = case.original_devices if program == "original" and case.both_migrated else case.devices
     run_dir = session.new_folder(role)
+    asked = {"steps": case.steps, "tpu_cores": case.tpu_cores, "devices": devices}
     launch = Launch(
         kind,
         (case.original if program == "original" else case.migrated).absolute(),
         case.args,
         shape,
         run_dir,
-        plan=plan_for(
-            kind,
-            run_dir,
-            shape,
-            **{"steps": case.steps, "tpu_cores": case.tpu_cores, "devices": devices, **plan},
-        ),
+        plan=plan_for(kind, run_dir, shape, **{**asked, **plan}),
         ready_timeout=case.ready_timeout,
         stall_timeout=case.stall_timeout,
         total_timeout=case.total_timeout,

@@ -125,6 +125,7 @@ class MappedMigration(NativeMigration):
         if program.model_fn in functions:
             return
         file, node, parameters = program.model_file, program.model_fn, program.model.parameters
+        self._check_replicas(p for p in self.group.programs if p.model_fn is node)
         if self._only_predicts(node):
             functions[node] = read_mapped_function(self.project, file, node, parameters, only_predicts=True)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from migrator.program.layer_names import check_layer_names
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.region import reach
 from migrator.program.shared import runs_in_both
 from migrator.program.training import TrainingProgram, path_to
 from migrator.program.variable_order import check_order
@@ -33,9 +34,10 @@ from migrator.rules import flags, hparams, keras3
 from migrator.rules.early_stopping import STOP_AT_STEP
 from migrator.rules.initializers import shared_initializers
 from migrator.rules.layers import runs_updates
+from migrator.rules.replicas import check_replicas
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
-from migrator.targets.choosing import choose, for_fit, for_own_loop
+from migrator.targets.choosing import choose, for_own_loop
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.target import Target
 
@@ -187,6 +189,7 @@ class NativeMigration(GroupState):
             self.plan.add(self.project, scope, function.body.names, calls)
             check_layer_names(self.project, scope, calls)
             replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
+            self._check_replicas(sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
@@ -230,6 +233,14 @@ class NativeMigration(GroupState):
         predicts = self.mapped and (uses_of(program, "predict") or bool(program.servings))
         return self._strategy(program) is TPU and not predicts
 
+    def _check_replicas(self, programs: Iterable[TrainingProgram]) -> None:
+        """Refuses what replicas in step compute in another way in Keras, where the Estimator had some."""
+        for program in programs:
+            strategy = self._strategy(program)
+            several = strategy.per_replica or strategy.mirrored_workers
+            if program.config.get("train_distribute") is not None and several and strategy is not AUTO:
+                check_replicas(reach(self.project, program.model_file, program.model_fn), strategy.per_replica)
+
     def _strategy(self, program: TrainingProgram) -> Target:
         """The strategy of a program. Raises Blocked (TFM704, TFM872)."""
         if program.model.ready and self.keras.number == 3:
@@ -241,8 +252,6 @@ class NativeMigration(GroupState):
             if self.asked is AUTO and any("TF_CONFIG" in file.text for file in self.group.files.values()):
                 message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"
                 raise Blocked("TFM737", program.place.call, message)
-        else:
-            strategy = for_fit(program, strategy, (file.text for file in self.group.files.values()))
         if self.keras.fits_on_clusters or strategy.fits_on_keras3:
             return strategy
         if strategy is not AUTO:
@@ -329,6 +338,7 @@ class NativeMigration(GroupState):
             emitted.loss_of_class,
             emitted.measures,
             self._stopper(program) if emitted.counts_by_condition else "",
+            emitted.loss_of_batch,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]

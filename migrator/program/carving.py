@@ -15,7 +15,7 @@ import libcst as cst
 
 from migrator.names.imports import ImportMap, dotted
 from migrator.program.body import Body, names_given
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, string
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, names_in
 
@@ -233,9 +233,21 @@ def check_pure(node: cst.CSTNode, body: Body) -> None:
     _check_pure(node, body, set())
 
 
+def _is_keras_loss(node: cst.BaseExpression, imports: ImportMap) -> bool:
+    """`tf.keras.losses.X(..., reduction=...NONE)`, which gives the loss of every example wherever it is called."""
+    if not isinstance(node, cst.Call) or not (imports.tensorflow(node.func) or "").startswith("tf.keras.losses."):
+        return False
+    given = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "reduction"]
+    return (
+        len(given) == 1 and (string(given[0]) or imports.resolve(given[0]) or "").rpartition(".")[2].lower() == "none"
+    )
+
+
 def _check_pure(node: cst.CSTNode, body: Body, seen: set[str]) -> None:
     imports = body.file.imports
     for call in calls_in(node):
+        if _is_keras_loss(call.func, imports):
+            continue
         name = imports.tensorflow(call.func)
         if name is not None:
             if name.startswith(_NETWORK) and not name.startswith(_OF_MODEL):

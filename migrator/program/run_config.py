@@ -88,6 +88,9 @@ def read_run_config(
             continue
         dropped.append(value)
     arguments = _agreed(file, cases, dropped, remarks)
+    evaluated = [value for key, value in _settings(cases) if key == "eval_distribute" and not is_none(value)]
+    if evaluated:
+        arguments["eval_distribute"] = evaluated[0]
     sessions = [value for key, value in _settings(cases) if key == "session_config" and not is_none(value)]
     same = {file.code(value) for value in sessions}
     remarks = [r for i, r in enumerate(remarks) if not any(r.node is other.node for other in remarks[:i])]

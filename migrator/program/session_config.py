@@ -225,6 +225,8 @@ _QUIET = (
     *("tf.app.", "tf.flags.", "tf.logging.", "tf.gfile.", "tf.io.gfile.", "tf.feature_column.", "tf.estimator."),
     *("tf.contrib.training.HParams", "tf.contrib.tpu.", "tf.train.latest_checkpoint", "tf.set_random_seed"),
     *("tf.random.set_random_seed", "tf.random.set_seed", "tf.config.", "tf.debugging.set_log", CONFIG, *PARTS),
+    # The strategy of a RunConfig is made where the Estimator was.
+    *("tf.distribute.", "tf.contrib.distribute."),
     *("tf.compat.as_", "tf.test.is_built_with", "tf.summary.", "tf.train.LoggingTensorHook", "tf.DType", "tf.dtypes."),
 )
 _DRIVES = ("train", "evaluate", "predict", "train_and_evaluate", "fit", "export_savedmodel", "export_saved_model")

@@ -214,13 +214,11 @@ split. The partitioner is left out; the numbers do not change.
         "a distribution strategy that is not carried over",
         Severity.MANUAL,
         """
-`RunConfig(train_distribute=...)` may be one of TensorFlow's strategies for clusters, made in the RunConfig without
-arguments; not with an input function that takes an `input_context`, nor with `tf.gradients`, which an Estimator does
-not scale by its replicas. MirroredStrategy and CentralStorageStrategy are refused: there an Estimator drops the last
-round of batches where not every replica gets one, and divides the regularizers of layers by the replicas (measured on
-TensorFlow 1.15.5 and 2.15.1), and `fit` does neither. A program that trained on one device can divide its batches
-among replicas: `--strategy mirrored --loop custom`. On a cluster only `train_and_evaluate` is carried over: plain
-`train`, `evaluate` and `predict` run on one device.
+`RunConfig(train_distribute=...)` may be one of TensorFlow's strategies, also of tf.contrib, made in the RunConfig or
+behind a name that the program gives one value. `eval_distribute` needs a `train_distribute` beside it. A dataset that
+is split between replicas (`auto_shard_dataset`), and a model_fn whose batches do not each count as a step, are for one
+device. A program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`.
+On a cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device.
 """,
     ),
     Rule(

@@ -76,7 +76,8 @@ RULES = (
         Severity.REVIEW,
         """
 An Estimator could evaluate under another strategy than it trained under. A Keras model trains and evaluates under the
-strategy that it was made in; the results of an evaluation do not depend on it, other than by the size of the batches.
+strategy that it was made in. With `eval_distribute`, every replica of one machine evaluates whole batches, as an
+Estimator's does.
 """,
     ),
     Rule(

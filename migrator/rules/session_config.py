@@ -19,6 +19,11 @@ PARTS = {
     "tf.OptimizerOptions": "optimizer_options",
 }
 _GPUS = 'tf.config.list_physical_devices("GPU")'
+_CPUS = """\
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * {value},
+)"""
 _DEFAULT = "default"
 _REWRITES = (
     *("layout_optimizer", "constant_folding", "shape_optimization", "remapping", "arithmetic_optimization"),
@@ -29,10 +34,14 @@ _REWRITES = (
 
 @dataclass(frozen=True)
 class Setting:
-    """A statement of the new program: text in which `{value}` is the user's expression and `{gpu}` a free name."""
+    """A statement of the new program: text in which `{value}` is the user's expression and `{gpu}` a free name.
+
+    `of_replicas` says that it is for programs whose strategy takes several devices of one machine.
+    """
 
     text: str
     value: cst.BaseExpression | None = None
+    of_replicas: bool = False
 
 
 Answer = list[Setting] | None
@@ -101,7 +110,7 @@ def _visible(value: cst.BaseExpression) -> Answer:
 
 
 def _counted(value: cst.BaseExpression) -> Answer:
-    """`{"GPU": n}`: so many are used at most. More or fewer CPU devices change nothing in a program without them."""
+    """`{"GPU": n}`: so many are used at most. More or fewer CPU devices change nothing without several replicas."""
     if not isinstance(value, cst.Dict):
         return None
     found: list[Setting] = []
@@ -114,6 +123,8 @@ def _counted(value: cst.BaseExpression) -> Answer:
                 found.append(Setting('tf.config.set_visible_devices([], "GPU")'))
             else:
                 found.append(Setting(f'tf.config.set_visible_devices({_GPUS}[:{{value}}], "GPU")', element.value))
+        elif number(element.value) not in (0, 1):
+            found.append(Setting(_CPUS, element.value, of_replicas=True))
     return found
 
 
@@ -133,6 +144,7 @@ and is told the same by functions, in the place of the lines that made the Confi
 | `log_device_placement` | `tf.debugging.set_log_device_placement` |
 | `gpu_options.allow_growth` | `tf.config.experimental.set_memory_growth` for every GPU |
 | `gpu_options.visible_device_list`, `device_count` of GPUs | `tf.config.set_visible_devices` |
+| `device_count` of CPUs, for several replicas | `tf.config.set_logical_device_configuration` |
 | `optimizer_options.global_jit_level` | `tf.config.optimizer.set_jit` |
 | switches of `graph_options.rewrite_options` | `tf.config.optimizer.set_experimental_options` |
 

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
 from migrator.program.by_hand import Cluster
-from migrator.program.calls import bind, is_none
-from migrator.program.parsed import Blocked
+from migrator.program.calls import bind, is_false, is_none, number
+from migrator.program.parsed import Blocked, name_nodes
+from migrator.program.scopes import path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
 from migrator.targets import between_graph
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
 from migrator.targets.target import Target
 
-_GRADIENTS = re.compile(r"\.gradients\(")
+_WORKERS = ("num_gpus_per_worker", "communication", "communication_options", "cluster_resolver")
+# The parameters of the classes in their order; those of tf.contrib have other ones.
+_PARAMETERS = {
+    "one-device": ("device",),
+    "mirrored": ("devices", "cross_device_ops"),
+    "central-storage": ("compute_devices", "parameter_device"),
+    "multi-worker-mirrored": ("communication", "cluster_resolver", "communication_options"),
+    "parameter-server": ("cluster_resolver",),
+}
+_CONTRIB = {
+    "mirrored": (
+        *("devices", "num_gpus", "num_gpus_per_worker", "cross_device_ops"),
+        *("auto_shard_dataset", "cross_tower_ops"),
+    ),
+    "multi-worker-mirrored": ("num_gpus_per_worker", "communication"),
+    "parameter-server": ("num_gpus_per_worker",),
+}
 
-# What the classes are given, by the words of the targets; of the rest, nothing has a counterpart yet.
-_ARGUMENTS = {"mirrored": ("devices",), "central-storage": ("compute_devices", "parameter_device")}
+
+@dataclass(frozen=True)
+class OwnStrategy:
+    """The strategy that a program makes for its RunConfig.
+
+    `name` and `line` are those of a variable that holds it; `elsewhere` says that the program reads it for more.
+    """
+
+    target: Target
+    call: cst.Call
+    name: str | None = None
+    line: cst.SimpleStatementLine | None = None
+    elsewhere: bool = False
 
 
 def choose(program: TrainingProgram, asked: Target) -> Target:
@@ -27,7 +55,13 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
     cluster = program.file.clusters.get(program.variable)
     if cluster is not None:
         return _of_cluster(program, cluster, asked)
-    wanted = (TPU if program.tpu is not None else _of_run_config(program) or AUTO) if asked is AUTO else asked
+    own = None if asked is not AUTO or program.tpu is not None else own_strategy(program)
+    wanted = asked if own is None else own.target
+    if asked is AUTO and program.tpu is not None:
+        wanted = TPU
+    elif asked is AUTO and own is None and program.config.get("eval_distribute") is not None:
+        message = "an evaluation under a strategy that the training does not have: give both, or none"
+        raise Blocked("TFM704", program.config["eval_distribute"], message)
     if program.uses and wanted.reads_cluster and wanted is not AUTO:
         use = program.uses[0]
         message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"
@@ -75,35 +109,6 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped:
     return target
 
 
-def for_fit(program: TrainingProgram, target: Target, texts: Iterable[str]) -> Target:
-    """The target of a program that `fit` trains; `texts` are those of its files. Raises Blocked (TFM704).
-
-    Measured on TensorFlow 1.15.5 and 2.15.1 under a MirroredStrategy of two replicas: an Estimator drops the last round
-    of batches where not every replica gets one, divides the regularizers of layers by the replicas, which `fit` does
-    not, and does not scale what `tf.gradients` gives. Cuts of the data by an `input_context` are not carried over.
-    """
-    distribute = program.config.get("train_distribute")
-    place = program.place.call if distribute is None else distribute
-    if target.word in ("mirrored", "central-storage"):
-        message = (
-            f"under the {target.word} strategy `fit` does not train as an Estimator does on several devices: train on "
-            "one (`--strategy one-device`), or divide its batches with `--strategy mirrored --loop custom`"
-        )
-        raise Blocked("TFM704", place, message)
-    if distribute is None or target is ONE_DEVICE:
-        return target
-    for text in texts:
-        if "input_context" in text:
-            message = (
-                "an input function takes an `input_context`, which is not carried over: shard its data by TF_CONFIG"
-            )
-            raise Blocked("TFM704", distribute, message)
-        if _GRADIENTS.search(text):
-            message = "an Estimator does not scale the gradients of `tf.gradients` by its replicas: use `minimize`"
-            raise Blocked("TFM704", distribute, message)
-    return target
-
-
 def _of_cluster(program: TrainingProgram, cluster: Cluster, asked: Target) -> Target:
     """The target of a program that makes its cluster by hand."""
     target = between_graph.target(cluster)
@@ -123,26 +128,110 @@ def _of_cluster(program: TrainingProgram, cluster: Cluster, asked: Target) -> Ta
     return target
 
 
-def strategy_arguments(program: TrainingProgram, target: Target) -> Mapping[str, cst.BaseExpression]:
-    """What the program's own strategy is given, where that is one of the target. Raises Blocked (TFM704)."""
-    distribute = program.config.get("train_distribute")
-    if not isinstance(distribute, cst.Call) or _of_run_config(program) is not target or not distribute.args:
-        return {}
-    known = _ARGUMENTS.get(target.word)
-    if known is None:
-        raise Blocked("TFM704", distribute, "the arguments of this strategy are not carried over: leave them out")
-    given = bind(distribute, known, target.classes[0], "TFM704")
-    return {name: value for name, value in given.items() if not is_none(value)}
-
-
-def _of_run_config(program: TrainingProgram) -> Target | None:
-    """The target that `train_distribute` asks for."""
+def own_strategy(program: TrainingProgram) -> OwnStrategy | None:
+    """The strategy that `train_distribute` names; None where there is none. Raises Blocked (TFM704)."""
     distribute = program.config.get("train_distribute")
     if distribute is None:
         return None
-    name = program.file.imports.resolve(distribute.func) if isinstance(distribute, cst.Call) else None
+    if isinstance(distribute, cst.Call):
+        return OwnStrategy(_target(program, distribute, distribute), distribute)
+    if isinstance(distribute, cst.Name):
+        lines = _Lines(distribute.value)
+        program.file.module.visit(lines)
+        at = program.file.position
+        before = [found for found in lines.found if at(found[0]) < at(program.place.call)]
+        after = [found for found in lines.found if found not in before]
+        over = all(at(found[0]) > at(use) for found in after for use in program.calls)
+        if len(before) == 1 and lines.plain and over:
+            line, call = before[0]
+            gone = [line, program.place.statement, *program.removed]
+            uses = [node for node in name_nodes(program.file.module) if node.value == distribute.value]
+            if after:
+                uses = [node for node in uses if at(node) < min(at(found[0]) for found in after)]
+            elsewhere = any(not any(g is not None and path_to(g, use) for g in gone) for use in uses)
+            return OwnStrategy(_target(program, distribute, call), call, distribute.value, line, elsewhere)
+    message = "this train_distribute is not one strategy that the program makes: give it `Strategy(...)` by name"
+    raise Blocked("TFM704", distribute, message)
+
+
+def _target(program: TrainingProgram, place: cst.BaseExpression, call: cst.Call) -> Target:
+    name = program.file.imports.resolve(call.func)
     target = None if name is None else target_of(name)
     if target is None:
-        message = "this train_distribute is not a strategy that is made in the RunConfig: make it there"
-        raise Blocked("TFM704", distribute, message)
+        raise Blocked("TFM704", place, "this is no strategy that is carried over: choose one with `--strategy`")
     return target
+
+
+def arguments_of(
+    program: TrainingProgram, own: OwnStrategy, text: Callable[[cst.BaseExpression], str], remarks: list[Blocked]
+) -> str:
+    """What the new strategy is given, as source text. Raises Blocked (TFM704)."""
+    name = program.file.imports.resolve(own.call.func) or ""
+    contrib = name.startswith("tf.contrib.")
+    word = own.target.word
+    known = _CONTRIB.get(word, _PARAMETERS[word]) if contrib else _PARAMETERS[word]
+    given = {k: v for k, v in bind(own.call, known, name.rpartition(".")[2], "TFM704").items() if not is_none(v)}
+    made: list[str] = []
+    for key, value in given.items():
+        if key in ("num_gpus", "num_gpus_per_worker") and word == "mirrored":
+            made.append(f"devices={_gpus(value, text)}")
+        elif key in ("cross_device_ops", "cross_tower_ops", *_WORKERS):
+            resolved = program.file.imports.resolve(value.func) if isinstance(value, cst.Call) else None
+            if key == "cross_device_ops" and (resolved or "").startswith("tf.distribute."):
+                made.append(f"{key}={text(value)}")
+            else:
+                remarks.append(Blocked("TFM720", value, f"the strategy's `{key}` is left out"))
+        elif key == "auto_shard_dataset":
+            if not is_false(value):
+                raise Blocked("TFM704", value, "a dataset that is split between replicas: leave auto_shard_dataset out")
+        else:
+            made.append(f"{key}={text(value)}")
+    return ", ".join(made)
+
+
+def _gpus(value: cst.BaseExpression, text: Callable[[cst.BaseExpression], str]) -> str:
+    """The devices that `num_gpus` stood for: none is the CPU."""
+    count = number(value)
+    if count is None:
+        return f'[f"/gpu:{{i}}" for i in range({text(value)})] or ["/cpu:0"]'
+    names = [f'"/gpu:{i}"' for i in range(int(count))] or ['"/cpu:0"']
+    return f"[{', '.join(names)}]"
+
+
+class _Lines(cst.CSTVisitor):
+    """The lines `name = call(...)` of a file; `plain` says that nothing else gives the name a value."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[tuple[cst.SimpleStatementLine, cst.Call]] = []
+        self.plain = True
+        self._around: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.If | cst.For | cst.While | cst.Try):
+            self._around.append(node)
+        return super().on_visit(node)
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        super().on_leave(original_node)
+        if self._around and self._around[-1] is original_node:
+            self._around.pop()
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        for small in node.body:
+            targets: Sequence[cst.CSTNode] = ()
+            if isinstance(small, cst.Assign):
+                targets = [t.target for t in small.targets]
+                own = any(isinstance(t, cst.Name) and t.value == self.name for t in targets)
+                if own and len(targets) == len(node.body) == 1 and isinstance(small.value, cst.Call):
+                    self.found.append((node, small.value))
+                    self.plain = self.plain and not self._around
+                    continue
+            elif isinstance(small, cst.AugAssign | cst.AnnAssign):
+                targets = [small.target]
+            if any(n.value == self.name for t in targets for n in name_nodes(t)):
+                self.plain = False
+
+    def visit_Param(self, node: cst.Param) -> None:
+        self.plain = self.plain and node.name.value != self.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrator.emit.layout import call
 from migrator.targets import fit_on_cluster
-from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluation, primary, restore
+from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluated, evaluation, primary, restore
 from migrator.targets.target import Loop
 
 
@@ -27,8 +27,7 @@ def _periods(plan: TrainingPlan, depth: int = 0) -> list[str]:
     if plan.resumes:
         arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
     arguments += callbacks_argument(plan, "ckpt-{epoch}", depth, plan.eval_callbacks)
-    arguments.append(f"validation_data={plan.eval_dataset}")
-    arguments += [] if plan.eval_steps is None else [f"validation_steps={plan.eval_steps}"]
+    arguments += evaluated(plan, depth, validation=True)
     return arguments
 
 
@@ -39,9 +38,13 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
     guarded = steps is not None and absolute and plan.resumes
     depth = 1 if guarded else 0
     limit = plan.steps if guarded else steps
+    counted: list[str] = []
     if plan.target.creates:
-        # -1 is all of them; the steps of fit are those of all replicas together, as an Estimator's are.
-        arguments = [plan.target.feed(plan, dataset, depth), f"steps_per_epoch={-1 if limit is None else limit}"]
+        if limit is None:
+            # An iterator that finds its end by itself lets the optimizer count one step too many (measured on 2.21).
+            limit = plan.steps
+            counted = [f"{limit} = sum(1 for _ in {dataset}) // {plan.strategy_name}.num_replicas_in_sync"]
+        arguments = [plan.target.feed(plan, dataset, depth), f"steps_per_epoch={limit}"]
     elif plan.target.counts:
         arguments = [plan.target.feed(plan, dataset, depth)]
         arguments += [] if limit is None else [f"steps_per_epoch={limit}"]
@@ -50,7 +53,7 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
     arguments += callbacks_argument(plan, "ckpt", depth)
     fit = call(f"{plan.model}.fit", arguments, plan.indent, depth)
     if not guarded:
-        return [fit]
+        return [*counted, fit]
     assert steps is not None
     return [
         f"{plan.steps} = {primary(steps)} - {plan.model}.optimizer.iterations.numpy()",

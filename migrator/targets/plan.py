@@ -23,11 +23,13 @@ class TrainingPlan:
     `eval_callbacks` those of the evaluation's. `checkpoint` is
     the name of the newest checkpoint, or on Keras 3 (whose own checkpoints of weights cannot be found by their number)
     that of the manager of checkpoints. `make_strategy` is the name of the target's helper, and `devices` what the
-    strategy is given for its devices ("": it finds them). `eval_steps` are the batches of an evaluation, where that is
-    told them. `tpu_flag` is the condition for a TPU (None: always), `tpu_resolver` the arguments of its
-    resolver (None: it is there). `loop_name`, `loop_class` and `batches` are names of a loop of the program's own.
-    resolver (None: it is there). `stopper` is the name of the callback that ends a training
-    after a step, where not every batch counts as one.
+    strategy is given for its devices ("": it finds them), where it is not `made` by the program already. `per_replica`
+    is the name of the function (setup.per_replica) that datasets for replicas go through, and `averages` that of the
+    callback that makes their moving averages equal ("": there are none). `eval_steps` are the batches of an evaluation,
+    where that is told them; with `evaluates_apart` each is one batch for every replica. `tpu_flag` is
+    the condition for a TPU (None: always), `tpu_resolver` the arguments of its resolver (None: it is there).
+    `loop_name`, `loop_class` and `batches` are names of a loop of the program's own. `stopper` is the name of the
+    callback that ends a training after a step, where not every batch counts as one.
     """
 
     target: Target
@@ -50,6 +52,10 @@ class TrainingPlan:
     keras: Keras = KERAS_2
     make_strategy: str = ""
     devices: str = ""
+    made: bool = False
+    per_replica: str = ""
+    averages: str = ""
+    evaluates_apart: bool = False
     eval_steps: str | None = None
     tpu_flag: str | None = None
     tpu_resolver: tuple[str, ...] | None = ()
@@ -80,6 +86,8 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
     training finds the step saved.
     """
     found = without_servers(plan, [*plan.callbacks, *more])
+    if plan.averages:
+        found.append(f"{plan.averages}()")
     if plan.model_dir is not None:
         found = [*_savers(plan, name, depth), *found]
     return as_argument(found, plan.indent, depth)
@@ -123,8 +131,17 @@ def as_argument(callbacks: Sequence[str], indent: str, depth: int) -> list[str]:
 def evaluation(plan: TrainingPlan, depth: int) -> str:
     """The call that evaluates after the training."""
     callbacks = as_argument(plan.eval_callbacks, plan.indent, depth)
-    steps = [] if plan.eval_steps is None else [f"steps={plan.eval_steps}"]
-    return call(f"{plan.model}.evaluate", [plan.eval_dataset, *steps, *callbacks], plan.indent, depth)
+    return call(f"{plan.model}.evaluate", [*evaluated(plan, depth), *callbacks], plan.indent, depth)
+
+
+def evaluated(plan: TrainingPlan, depth: int, validation: bool = False) -> list[str]:
+    """The arguments for the data of an evaluation, or of the `validation` of a training."""
+    names = ("validation_data=", "validation_steps=") if validation else ("", "steps=")
+    if not plan.evaluates_apart:
+        steps = [] if plan.eval_steps is None else [f"{names[1]}{plan.eval_steps}"]
+        return [f"{names[0]}{plan.eval_dataset}", *steps]
+    fed = plan.target.feed(plan, plan.eval_dataset, depth)
+    return [f"{names[0]}{fed}", f"{names[1]}{plan.eval_steps or -1}"]
 
 
 def of_tensorflow1(plan: TrainingPlan) -> str:

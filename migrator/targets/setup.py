@@ -45,6 +45,45 @@ def make_inputs(name: str, indent: str, labelled: bool = True, named: bool = Fal
     )
 
 
+def per_replica(name: str, indent: str) -> str:
+    """The function that gives every replica of one process batches of its own, as source text.
+
+    So an Estimator does (measured: two replicas with batches of 16 train as one device does with batches of 32); a
+    dataset that fit is given is split instead. Measured on TensorFlow 1.15.5 and 2.15.1: of five batches, an Estimator
+    with two replicas trains on four, where Keras would train on the fifth too, with nothing for the second replica.
+    """
+    text = f'''\
+def {name}(make_dataset):
+    """Gives every replica batches of its own, as an Estimator does, until there is not one for each of them."""
+
+    def whole_rounds(context):
+        rounds = make_dataset().window(context.num_replicas_in_sync, drop_remainder=True)
+        return rounds.flat_map(lambda *parts: tf.data.Dataset.zip(parts))
+
+    return tf.keras.utils.experimental.DatasetCreator(whole_rounds)
+'''
+    return text.replace("    ", indent)
+
+
+def replica_averages(name: str, indent: str) -> str:
+    """The callback that makes the moving averages of all replicas of one process equal, as source text.
+
+    Each replica moves its own. An Estimator evaluates, predicts and goes on with what a checkpoint holds, which
+    is their mean; Keras would go on with each replica's own. The mean moves on as it would have: it is linear.
+    """
+    text = f'''\
+class {name}(tf.keras.callbacks.Callback):
+    """Gives every replica the mean of their moving averages, with which an Estimator evaluated."""
+
+    def on_train_end(self, logs=None):
+        for weight in self.model.non_trainable_weights:
+            weight.assign(weight.read_value())
+
+    on_test_begin = on_train_end
+'''
+    return text.replace("    ", indent)
+
+
 def predict(name: str, of_dicts: bool, indent: str, callbacks: bool = False, stops: bool = False) -> str:
     """The generator that answers example by example, as Estimator.predict does, as source text.
 

@@ -56,6 +56,11 @@ class Target:
         return self.mirrored_workers or self.replicas
 
     @property
+    def per_replica(self) -> bool:
+        """Whether one process may train several replicas, each with batches of its own."""
+        return self.replicas and self.creates
+
+    @property
     def alone(self) -> bool:
         """Whether this is one device: there is no strategy to make, and no scope."""
         return not self.reads_cluster and not self.replicas

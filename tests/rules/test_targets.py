@@ -12,6 +12,12 @@ from migrator.findings import Finding, Severity
 from migrator.targets import LOOPS, STRATEGIES, registry
 from tests.rules.programs import program, run
 
+FED = "model.fit(per_replica(lambda: input_fn()), steps_per_epoch="
+BOTH = (
+    "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=5), "
+    "tf.estimator.EvalSpec(input_fn, steps=2))"
+)
+
 
 def manual(findings: list[Finding]) -> list[str]:
     return [f.code for f in findings if f.severity is Severity.MANUAL]
@@ -42,41 +48,24 @@ def test_a_class_asks_for_one_target(target: registry.Target) -> None:
     assert [registry.target_of(f"tf.distribute.{name}") for name in target.classes] == [target] * len(target.classes)
 
 
-@pytest.mark.parametrize("made", ["MirroredStrategy(['/gpu:0'])", "experimental.CentralStorageStrategy()"])
-def test_replicas_that_draw_whole_batches_are_refused(made: str) -> None:
-    text = configured(f"tf.distribute.{made}")
-    new, findings = run(text)
-    assert new == text and "TFM704" in manual(findings)
-
-
-@pytest.mark.parametrize("word", ["mirrored", "central-storage"])
-def test_fit_on_replicas_is_refused(word: str) -> None:
-    text = program(driver="estimator.train(input_fn)")
-    new, findings = run(text, word)
-    assert new == text and manual(findings) == ["TFM704"]
+def test_devices_of_the_run_config_are_kept_and_each_gets_batches_of_its_own() -> None:
+    new = migrated(configured('tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])'))
+    assert 'strategy = tf.distribute.MirroredStrategy(devices=["/gpu:0", "/gpu:1"])\nwith strategy.scope():\n' in new
+    assert FED + "3)" in new
 
 
 @pytest.mark.parametrize(
-    "old, new",
+    "word, made",
     [
-        ("def input_fn():", "def input_fn(input_context=None):"),
-        (
-            "optimizer.minimize(loss, global_step=tf.train.get_global_step())",
-            "optimizer.apply_gradients(\n"
-            "        zip(tf.gradients(loss, tf.trainable_variables()), tf.trainable_variables()),\n"
-            "        tf.train.get_global_step())",
-        ),
+        ("mirrored", "tf.distribute.MirroredStrategy()"),
+        ("central-storage", "tf.distribute.experimental.CentralStorageStrategy()"),
     ],
 )
-def test_what_estimators_do_not_scale_or_share_is_refused_on_workers(old: str, new: str) -> None:
-    driver = (
-        "tf.estimator.train_and_evaluate(\n"
-        "    estimator, tf.estimator.TrainSpec(input_fn, max_steps=3), tf.estimator.EvalSpec(input_fn))"
-    )
-    text = configured("tf.distribute.experimental.MultiWorkerMirroredStrategy()", driver)
-    assert manual(run(text)[1]) == []
-    changed = text.replace(old, new)
-    assert changed != text and "TFM704" in manual(run(changed)[1])
+def test_a_strategy_may_be_asked_for(word: str, made: str) -> None:
+    new, findings = run(program(driver="estimator.train(input_fn)"), word)
+    assert manual(findings) == []
+    assert f"strategy = {made}\n" in new and FED + "steps)" in new
+    assert "steps = sum(1 for _ in input_fn()) // strategy.num_replicas_in_sync\n" in new
 
 
 def test_one_device_that_is_asked_for_counts_more_than_the_run_config() -> None:
@@ -95,3 +84,142 @@ def test_a_strategy_from_elsewhere_is_blocked() -> None:
     text = configured("pick()").replace("def model_fn", "def pick():\n    return None\n\n\ndef model_fn")
     new, findings = run(text)
     assert new == text and "TFM704" in manual(findings)
+
+
+def named(value: str, driver: str = BOTH, given: str = "own") -> str:
+    """The program with a strategy behind a name."""
+    return configured(given, driver).replace("estimator = ", f"own = {value}\nestimator = ")
+
+
+MADE = {
+    "tf.contrib.distribute.MirroredStrategy(num_gpus=2)": 'MirroredStrategy(devices=["/gpu:0", "/gpu:1"])',
+    "tf.contrib.distribute.MirroredStrategy(num_gpus=0)": 'MirroredStrategy(devices=["/cpu:0"])',
+    "tf.contrib.distribute.MirroredStrategy(num_gpus=count)": (
+        'MirroredStrategy(devices=[f"/gpu:{i}" for i in range(count)] or ["/cpu:0"])'
+    ),
+    "tf.distribute.MirroredStrategy(None, tf.distribute.ReductionToOneDevice())": (
+        "MirroredStrategy(cross_device_ops=tf.distribute.ReductionToOneDevice())"
+    ),
+    'tf.distribute.experimental.CentralStorageStrategy(["/gpu:0"])': (
+        'experimental.CentralStorageStrategy(compute_devices=["/gpu:0"])'
+    ),
+    'tf.contrib.distribute.OneDeviceStrategy("/gpu:1")': 'OneDeviceStrategy(device="/gpu:1")',
+}
+
+
+@pytest.mark.parametrize("given", MADE)
+def test_a_strategy_behind_a_name_is_made_where_the_estimator_was(given: str) -> None:
+    text = named(given).replace("def model_fn", "count = 3\n\n\ndef model_fn")
+    new = migrated(text)
+    assert f"own = tf.distribute.{MADE[given]}\nwith own.scope():\n" in new and new.count("own = ") == 1
+
+
+def test_a_strategy_that_is_read_elsewhere_stays_where_it_is() -> None:
+    driver = "print(1)\n" + BOTH + "\nprint(own.num_replicas_in_sync)"
+    new = migrated(named("tf.contrib.distribute.MirroredStrategy(num_gpus=1)", driver))
+    assert 'own = tf.distribute.MirroredStrategy(devices=["/gpu:0"])\nwith own.scope():' in new
+    text = named("tf.distribute.experimental.MultiWorkerMirroredStrategy()", driver)
+    assert run(text)[0] == text and "TFM704" in manual(run(text)[1])
+
+
+@pytest.mark.parametrize("name", ["CollectiveAllReduceStrategy", "ParameterServerStrategy"])
+def test_strategies_of_a_cluster_come_from_tf_config(name: str) -> None:
+    new, findings = run(named(f"tf.contrib.distribute.{name}(num_gpus_per_worker=2)"))
+    assert manual(findings) == [] and "TFM720" in [f.code for f in findings]
+    assert "own = make_strategy(resolver)\nwith own.scope():" in new
+
+
+def test_an_evaluation_of_its_own_strategy_gets_whole_batches_too() -> None:
+    new = migrated(named("tf.distribute.MirroredStrategy()", given="own, eval_distribute=own"))
+    assert "model.evaluate(per_replica(lambda: input_fn()), steps=2)" in new
+    new, findings = run(named("tf.distribute.MirroredStrategy()"))
+    assert "model.evaluate(input_fn().take(2))" in new and "TFM709" in [f.code for f in findings]
+    text = program().replace(
+        ', params={"rate": 0.1})',
+        ", config=tf.estimator.RunConfig(eval_distribute=tf.distribute.MirroredStrategy()), params=dict(rate=0.1))",
+    )
+    assert run(text)[0] == text and "TFM704" in manual(run(text)[1])
+
+
+REFUSED = {
+    "TFM707": (
+        "logits = tf.layers.dense(net, 1, kernel_regularizer=tf.keras.regularizers.l2(0.1))",
+        "loss = tf.losses.mean_squared_error(labels, logits) + tf.losses.get_regularization_loss()",
+    ),
+    "TFM708": (
+        "net = tf.nn.relu(net)",
+        "loss = tf.losses.mean_squared_error(labels, logits)\ngradients = tf.gradients(loss, tf.trainable_variables())",
+    ),
+}
+
+
+@pytest.mark.parametrize("style", ["native", "mapped"])
+@pytest.mark.parametrize("code", REFUSED)
+def test_what_replicas_compute_in_another_way_is_refused(code: str, style: str) -> None:
+    network, loss = REFUSED[code]
+    plain = program(network=network, loss=loss)
+    given = "config=tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy())"
+    text = plain.replace(', params={"rate": 0.1})', f", {given}, params=dict(rate=0.1))")
+    new, findings = run(text, style=style)
+    assert new == text and code in manual(findings), findings
+    assert code not in manual(run(plain, "mirrored", style=style)[1])
+
+
+def test_virtual_cpus_of_a_session_are_those_of_the_replicas() -> None:
+    settings = 'session_config=tf.ConfigProto(device_count={"CPU": 2})'
+    given = f'tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]), {settings}'
+    assert "[tf.config.LogicalDeviceConfiguration()] * 2,\n" in migrated(configured(given))
+    assert "tf.config" not in run(configured(given), "one-device")[0]
+
+
+def sharded(value: str, driver: str = BOTH) -> str:
+    """A program whose input function takes a share of its data by the `input_context`."""
+    shard = "    if input_context:\n        data = data.shard(input_context.num_input_pipelines, 0)\n    return data\n"
+    text = named(value, driver).replace(
+        "def input_fn():\n    return ", "def input_fn(input_context=None):\n    data = "
+    )
+    return text.replace(".batch(1)\n", ".batch(1)\n" + shard, 1)
+
+
+def test_input_functions_get_the_context_of_the_strategy() -> None:
+    new = migrated(sharded("tf.distribute.MirroredStrategy()"))
+    context = "tf.distribute.InputContext(num_replicas_in_sync=own.num_replicas_in_sync)"
+    assert f"per_replica(lambda: input_fn({context}))" in new and "make_inputs(input_fn())" in new
+    new = migrated(sharded("tf.distribute.experimental.MultiWorkerMirroredStrategy()"))
+    assert "DatasetCreator(lambda context: input_fn(context))" in new
+    text = sharded("tf.distribute.experimental.MultiWorkerMirroredStrategy()", BOTH.replace(", max_steps=5", ""))
+    assert run(text)[0] == text and "TFM602" in manual(run(text)[1])
+
+
+def test_keras_losses_of_every_example_may_be_added_up() -> None:
+    loss = (
+        "loss = tf.keras.losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.NONE)(labels, logits)\n"
+        "loss = tf.reduce_sum(loss) * (1.0 / 4)"
+    )
+    new, findings = run(program(loss=loss), "mirrored")
+    assert manual(findings) == []
+    assert "return loss / self.distribute_strategy.num_replicas_in_sync" in new
+    text = program(loss=loss.replace("NONE", "SUM"))
+    assert run(text)[0] == text and "TFM311" in manual(run(text)[1])
+
+
+def test_moving_averages_of_replicas_become_their_mean_after_a_training() -> None:
+    network = "net = tf.layers.batch_normalization(features, training=mode == tf.estimator.ModeKeys.TRAIN)"
+    given = "config=tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy())"
+    text = program(network=network).replace(', params={"rate": 0.1})', f", {given}, params=dict(rate=0.1))")
+    new = migrated(text)
+    assert "class ReplicaAverages(tf.keras.callbacks.Callback):" in new and "callbacks=[ReplicaAverages()]" in new
+    assert "ReplicaAverages" not in run(text, "one-device")[0]
+    assert "ReplicaAverages" not in migrated(configured("tf.distribute.MirroredStrategy()"))
+
+
+def test_an_evaluation_that_would_divide_a_sum_is_refused() -> None:
+    driver = "estimator.train(input_fn)\nestimator.evaluate(input_fn)"
+    given = "config=tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy())"
+    text = program(driver=driver, loss="loss = tf.reduce_sum(tf.square(labels - logits))")
+    text = text.replace(', params={"rate": 0.1})', f", {given}, params=dict(rate=0.1))")
+    new, findings = run(text)
+    assert new == text and "TFM721" in manual(findings)
+    apart = text.replace("MirroredStrategy())", "MirroredStrategy(), eval_distribute=tf.distribute.MirroredStrategy())")
+    assert manual(run(apart)[1]) == []
+    assert manual(run(text.replace("estimator.evaluate(input_fn)", ""))[1]) == []

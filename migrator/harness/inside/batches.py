@@ -55,11 +55,11 @@ def pack_serialized(tf, header, strings):
     return tf.io.serialize_tensor(tf.stack([text, *strings]))
 
 
-def pack_batch(tf, data):
-    """A batch as one string tensor."""
+def pack_batch(tf, data, sizes=None):
+    """A batch as one string tensor; ``sizes`` says how many of the examples each of several replicas has."""
     pairs = [(path, tf.convert_to_tensor(leaf)) for path, leaf in leaves(tf, data)]
     header = {"paths": [path for path, _ in pairs], "dtypes": [leaf.dtype.name for _, leaf in pairs]}
-    return pack(tf, header, [leaf for _, leaf in pairs])
+    return pack(tf, header, [leaf for _, leaf in pairs] + ([] if sizes is None else [sizes]))
 
 
 def describe(tf, data):
@@ -112,6 +112,33 @@ def match(header, wanted):
     return places
 
 
+def _apart(tf, files, folder, spec, replicas):
+    """The batch of each replica on its own, from files that hold those of all of them."""
+    wanted = leaves(tf, spec)
+    places = match(_read(os.path.join(folder, min(name for name in os.listdir(folder) if name.isdigit())))[0], wanted)
+    if len(wanted) != len(tf.nest.flatten(spec)):
+        raise RuntimeError("cannot replay: sparse batches of several replicas are recorded as one")
+
+    def parse(name):
+        vector = tf.io.parse_tensor(tf.io.read_file(name), tf.string)
+        sizes = tf.io.parse_tensor(vector[1 + len(wanted)], tf.int64)
+        columns = []
+        for (_, leaf), place in zip(wanted, places):
+            tensor = tf.io.parse_tensor(vector[1 + place], leaf.dtype.base_dtype)
+            shape = tf.TensorShape(leaf.shape)
+            pieces = [tensor] * replicas if shape.ndims == 0 else tf.split(tensor, sizes, num=replicas)
+            for piece in pieces:
+                piece.set_shape(shape)
+            columns.append(pieces)
+        own = [tf.nest.pack_sequence_as(spec, list(row)) for row in zip(*columns)]
+        dataset = tf.data.Dataset.from_tensors(own[0])
+        for element in own[1:]:
+            dataset = dataset.concatenate(tf.data.Dataset.from_tensors(element))
+        return dataset
+
+    return files.flat_map(parse)
+
+
 def replay_reader(tf, folder, spec):
     """A function that reads a recorded batch of one task from a file, with the element structure ``spec``.
 
@@ -151,11 +178,12 @@ def replay_reader(tf, folder, spec):
     return parse
 
 
-def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=False):
+def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=False, replicas=1):
     """A dataset of the recorded batches of one task, in order, with the element structure ``spec``.
 
     ``folder`` is looked at now, ``read_from`` (default the same) is read when the pipeline runs, perhaps in
-    another process; ``skip`` may be a tensor, also evaluated there.
+    another process; ``skip`` may be a tensor, also evaluated there. With several ``replicas`` each element is the
+    batch of one of them.
     """
     parse = replay_reader(tf, folder, spec)
     files = tf.data.Dataset.list_files((read_from or folder) + "/*[0-9]", shuffle=False)
@@ -164,4 +192,6 @@ def replay_dataset(tf, folder, spec, read_from=None, skip=0, take=None, repeat=F
     if take is not None:
         files = files.take(take)
     dataset = files.map(parse)
+    if replicas > 1:
+        dataset = _apart(tf, files, folder, spec, replicas)
     return dataset.repeat() if repeat else dataset

@@ -35,16 +35,24 @@ def write_arrays(path, arrays):
     atomic_write(path, buffer.getvalue())
 
 
+def of_replicas(values):
+    """What a checkpoint holds of a variable that every replica has: the mean where they differ (moving averages)."""
+    if all(np.array_equal(value, values[0]) for value in values[1:]):
+        return values[0]
+    return np.mean(np.asarray(values, np.float64), axis=0).astype(values[0].dtype)
+
+
 class Part(object):
     """One stored piece of a model variable; an unpartitioned variable is one part at offset zero.
 
     ``name`` is that of the whole variable, ``offset`` the first element along every axis, ``whole`` the
-    whole shape.
+    whole shape. ``copies`` are the variables of all replicas of this process.
     """
 
     def __init__(self, name, variable, offset, shape, whole, dtype, trainable):
         self.name = name
         self.variable = variable
+        self.copies = [variable]
         self.offset = tuple(int(n) for n in offset)
         self.shape = tuple(int(n) for n in shape)
         self.whole = tuple(int(n) for n in whole)

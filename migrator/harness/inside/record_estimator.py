@@ -7,10 +7,13 @@ import importlib
 import os
 import time
 
+import threading
+
 import batches
 import numpy as np
 import own_optimizers
 import parts
+import replicas
 import sources
 from folder import call_boundaries
 from redirect import Redirect, patch_argument, patch_checkpoint_functions
@@ -126,21 +129,30 @@ OF_KERAS = ("epsilon", "amsgrad", "centered", "nesterov", "_initial_accumulator_
 RATE_TENSORS = ("_learning_rate_tensor", "_lr_t")
 
 
-def component(variable):
-    """The variable of this replica, for a variable that a strategy mirrors."""
+def components(variable):
+    """The variables of this process's replicas, for a variable that a strategy mirrors."""
     values = getattr(variable, "values", None)
-    return values[0] if isinstance(values, (tuple, list)) and values else variable
+    return list(values) if isinstance(values, (tuple, list)) and values else [variable]
+
+
+def component(variable):
+    """The variable of the first replica."""
+    return components(variable)[0]
 
 
 def make_part(variable, trainable):
     """The Part of a graph variable; partitions know their place by ``_save_slice_info``."""
-    variable = component(variable)
+    copies = components(variable)
+    variable = copies[0]
     shape = variable.shape.as_list()
     dtype = variable.dtype.base_dtype.name
     piece = getattr(variable, "_save_slice_info", None)
     if piece is None:
-        return parts.Part(variable.op.name, variable, [0] * len(shape), shape, shape, dtype, trainable)
-    return parts.Part(piece.full_name, variable, piece.var_offset, shape, piece.full_shape, dtype, trainable)
+        part = parts.Part(variable.op.name, variable, [0] * len(shape), shape, shape, dtype, trainable)
+    else:
+        part = parts.Part(piece.full_name, variable, piece.var_offset, shape, piece.full_shape, dtype, trainable)
+    part.copies = copies
+    return part
 
 
 def stored(variable):
@@ -166,9 +178,13 @@ def counts(term, reached):
 
 
 class Capture(object):
-    """What one call of model_fn for training showed: tensors of this worker's replica."""
+    """What one call of model_fn for training showed: tensors of one replica of this worker. The first one keeps the
+    captures of all of them in ``replicas``, and ``reduced``, the loss of all together.
+    """
 
     def __init__(self, graph, features, labels):
+        self.replicas = [self]
+        self.reduced = None
         self.graph = graph
         self.features = features
         self.labels = labels
@@ -289,9 +305,7 @@ class EstimatorRecorder(object):
         self.redirect = Redirect(plan["model_dir"])
         self.factor = float(plan.get("learning_rate_factor") or 1.0)
         self.capture = None
-        self.tracing = None  # the capture whose model_fn is being called
-        self.calling_model = False
-        self.estimating = False  # whether a model_fn is being called, in whatever mode
+        self.threads = threading.local()  # replicas have threads of their own, which take turns
         self.sessions = None  # what sees programs that train by hand
         self.steps_done = 0
         self.loaded = False
@@ -299,6 +313,7 @@ class EstimatorRecorder(object):
         self.state_steps = set(plan.get("state_steps") or [])
         self.replicas = 1
         self.in_step = False  # whether servers make the trainers of this cluster wait for each other
+        self.local_replicas = 1
         self.last_evaluated = None
         self.model_dir = None  # of the Estimator that is recorded: the first that trains
         self.unnamed_models = 0
@@ -306,30 +321,48 @@ class EstimatorRecorder(object):
         self.turns = Turnstile(folder) if in_turns else None
 
     # -- capture --
+    @property
+    def tracing(self):
+        """The capture of the call of model_fn that this thread is in."""
+        return getattr(self.threads, "tracing", None)
+
+    @property
+    def estimating(self):
+        """Whether a model_fn is being called, in whatever mode."""
+        return getattr(self.threads, "estimating", False)
+
+    @property
+    def calling_model(self):
+        return getattr(self.threads, "calling_model", False)
+
     def call_model_fn(self, original, estimator, features, labels, mode, config):
-        self.estimating = True
+        self.threads.estimating = True
         try:
             if mode != self.tf.estimator.ModeKeys.TRAIN:
                 return original(estimator, features, labels, mode, config)
             return self.train_model_fn(original, estimator, features, labels, mode, config)
         finally:
-            self.estimating = False
+            self.threads.estimating = False
 
     def train_model_fn(self, original, estimator, features, labels, mode, config):
         graph = self.tf.get_default_graph()
         capture = Capture(graph, features, labels)
+        known = capture
         if self.capture is None or self.capture.graph is not graph:
             self.capture = capture
-        # Of several local replicas the first shows what all of them do.
-        self.tracing = capture if self.capture is capture else None
-        self.calling_model = True
+        elif replicas.local(self.tf.distribute.get_strategy()) > 1:
+            self.capture.replicas.append(capture)
+        else:
+            known = self.capture
+        self.threads.tracing = capture if known is capture else None
+        self.threads.calling_model = True
         try:
             spec = original(estimator, features, labels, mode, config)
         finally:
-            self.calling_model = False
-            self.tracing = None
-        self.capture.loss = spec.loss if self.capture.loss is None else self.capture.loss
-        self.capture.train_op = spec.train_op
+            self.threads.calling_model = False
+            self.threads.tracing = None
+        known.loss = spec.loss if known.loss is None else known.loss
+        known.train_op = spec.train_op
         return spec
 
     def apply_gradients(self, original, optimizer, grads_and_vars, *args, **kwargs):
@@ -340,22 +373,23 @@ class EstimatorRecorder(object):
                 return self.sessions.apply_gradients(original, optimizer, pairs, scaled, *args, **kwargs)
             self.folder.note_unrecorded("an optimizer outside of a graph", sources.user_line())
             return original(optimizer, pairs, *args, **kwargs)
+        capture = self.tracing or self.capture
         self.saw_gradients(optimizer, pairs)
         if hasattr(optimizer, "_hyper"):
-            self.capture.of_keras[id(optimizer)] = keras_settings(optimizer)
+            capture.of_keras[id(optimizer)] = keras_settings(optimizer)
             scale_keras(optimizer, self.factor)
-        depth = len(self.capture.applied)
+        depth = len(capture.applied)
         with own_optimizers.scaled_rate(optimizer, self.factor):
             result = original(optimizer, pairs, *args, **kwargs)
         # A wrapping optimizer calls an inner one, which is the one that holds rates and slots.
-        if len(self.capture.applied) == depth:
+        if len(capture.applied) == depth:
             kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
-            self.capture.applied.append((optimizer, kept))
+            capture.applied.append((optimizer, kept))
         return result
 
     def saw_gradients(self, optimizer, pairs):
         """What any optimizer is given, also one that hands it on to another."""
-        capture = self.capture
+        capture = self.tracing or self.capture
         capture.offered.extend(gradient for gradient, _ in pairs if gradient is not None)
         if capture.optimizer_line is None:
             capture.optimizer_line = sources.marked(sources.outermost(("apply_gradients", "minimize"), optimizer))
@@ -428,7 +462,8 @@ class EstimatorRecorder(object):
         done = self.steps_done
         later = [steps for steps in call_boundaries(self.folder.replay) if steps > done]
         take = min(later) - done if later else None
-        return batches.replay_dataset(self.tf, self.folder.replay, spec, skip=done, take=take)
+        apart = replicas.local(self.tf.distribute.get_strategy())
+        return batches.replay_dataset(self.tf, self.folder.replay, spec, skip=done, take=take, replicas=apart)
 
     # -- sessions --
     def start_values(self, session):
@@ -447,9 +482,9 @@ class EstimatorRecorder(object):
             feed = {}
             initializers = []
             for part, piece in zip(model, parts.cut(model, values)):
-                initializer = part.variable.initializer
-                initializers.append(initializer)
-                feed[initializer.inputs[1]] = piece
+                for variable in part.copies:
+                    initializers.append(variable.initializer)
+                    feed[variable.initializer.inputs[1]] = piece
             session.run(initializers, feed)
         parts.write_arrays(self.folder.file("initial.npz"), current())
 
@@ -486,12 +521,37 @@ class EstimatorRecorder(object):
         return not over or latest != self.last_evaluated
 
 
+def together(tf, captures):
+    """The batch of all local replicas, and how many of its examples each of them has (None: there is one)."""
+    data = (captures[0].features, captures[0].labels)
+    if len(captures) == 1:
+        return data, None
+    leaves = list(zip(*[tf.nest.flatten((one.features, one.labels)) for one in captures]))
+    whole = [values[0] if values[0] is None else replicas.joined(tf, list(values)) for values in leaves]
+    return tf.nest.pack_sequence_as(data, whole), replicas.sizes_of(tf, leaves)
+
+
+def activations_of(tf, captures):
+    """The outputs of the layers with weights, of all local replicas one after the other."""
+    found = [one.layers.activations(tf, one.graph, whole_name, ancestors([one.loss])) for one in captures]
+    if len(found) == 1:
+        return found[0]
+    return [(same[0][0], replicas.joined(tf, [tensor for _, tensor in same])) for same in zip(*found)]
+
+
 def make_hook(recorder, hooks=()):
     """The session hook that writes one record per training step of this task. ``hooks`` is the list of all
     hooks of the call, which may still grow.
     """
     tf = recorder.tf
     folder = recorder.folder
+
+    def dense(gradient, variable):
+        if not isinstance(gradient, tf.IndexedSlices):
+            return gradient
+        rows = component(variable).shape.as_list()[0]
+        return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, rows)
+
     # Synchronous replicas wait for each other within a step.
     turns = recorder.turns if recorder.replicas == 1 else None
 
@@ -503,15 +563,13 @@ def make_hook(recorder, hooks=()):
             by_name = {part.variable.op.name: part for part in self.model}
             self.gradient_parts = []
             gradients = []
-            for _, pairs in capture.applied if capture.local is None else [(None, capture.local)]:
-                for gradient, variable in pairs:
-                    if isinstance(gradient, tf.IndexedSlices):
-                        gradient = tf.math.unsorted_segment_sum(
-                            gradient.values, gradient.indices, component(variable).shape.as_list()[0]
-                        )
+            pairings = [one.applied if one.local is None else [(None, one.local)] for one in capture.replicas]
+            for place, (_, pairs) in enumerate(pairings[0]):
+                for number, (_, variable) in enumerate(pairs):
+                    every = [dense(*one[place][1][number]) for one in pairings]
                     self.gradient_parts.append(by_name[component(variable).op.name])
-                    gradients.append(gradient)
-            loss = tf.cast(tf.reshape(capture.loss, []), tf.float32)
+                    gradients.append(every[0] if len(every) == 1 else tf.add_n(every))
+            loss = tf.cast(tf.reshape(capture.loss if capture.reduced is None else capture.reduced, []), tf.float32)
             rate = recorder.rate_tensor()
             fields = [("loss", loss)]
             if rate is not None:
@@ -520,16 +578,16 @@ def make_hook(recorder, hooks=()):
             tensors = [tensor for _, tensor in fields]
             self.kept, self.kept_bytes = {}, 0
             if recorder.plan.get("record_batches", True):
-                data = (capture.features, capture.labels)
+                data, sizes = together(tf, capture.replicas)
                 header["components"], described = batches.describe(tf, data)
                 tensors += described
-                self.kept["batch"] = batches.pack_batch(tf, data)
+                self.kept["batch"] = batches.pack_batch(tf, data, sizes)
             self.every = {"step": batches.pack(tf, header, tensors)}
             self.some = {"gradients": gradients}
             self.first = {}
             regular = capture.graph.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
             reached = ancestors([capture.loss])
-            activations = capture.layers.activations(tf, capture.graph, whole_name, reached)
+            activations = activations_of(tf, capture.replicas)
             if activations:
                 self.first["activations"] = pack_activations(tf, activations)
             self.regular = [getattr(term, "_master_tensor", term) for term in regular if counts(term, reached)]
@@ -553,6 +611,7 @@ def make_hook(recorder, hooks=()):
                 "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
                 "in_step": recorder.in_step,
+                "replicas_of_batch": recorder.local_replicas,
                 "gradients": "local",
             }
             self.recorded_state = None
@@ -626,8 +685,9 @@ def make_hook(recorder, hooks=()):
                 return
             self.recorded_state = number
             slots = {name: values for name, (_, values) in self.slots.items()}
-            values, slots = session.run([[part.variable for part in self.model], slots])
-            parts.write_arrays(place("states", "%08d.npz" % number), parts.join(self.model, values))
+            values, slots = session.run([[part.copies for part in self.model], slots])
+            whole = parts.join(self.model, [parts.of_replicas(copies) for copies in values])
+            parts.write_arrays(place("states", "%08d.npz" % number), whole)
             whole = {}
             for name, (owners, _) in self.slots.items():
                 for variable, value in parts.join(owners, slots[name]).items():
@@ -685,6 +745,9 @@ def install(plan, folder):
         recorder.model_dir = self.model_dir
         strategy = getattr(self, "_train_distribution", None)
         recorder.replicas = int(strategy.num_replicas_in_sync) if strategy is not None else 1
+        recorder.local_replicas = 1 if strategy is None else replicas.local(strategy)
+        if recorder.local_replicas > 1 and recorder.capture is not None:
+            recorder.capture.reduced = spec.loss
         worker_hooks.insert(0, make_hook(recorder, worker_hooks))
         try:
             return original(self, spec, worker_hooks, *args, **kwargs)
@@ -695,6 +758,17 @@ def install(plan, folder):
 
     parts.wrap(Estimator, "_train_with_estimator_spec", train_with_spec)
 
+    def close(original, self):
+        # TensorFlow 2.15 may wait for ever for the iterator that feeds several local replicas (seen once in ten runs).
+        if recorder.local_replicas == 1:
+            return original(self)
+        closing = threading.Thread(target=original, args=(self,))
+        closing.daemon = True
+        closing.start()
+        closing.join(5.0)
+        return None
+
+    parts.wrap(importlib.import_module("tensorflow.python.client.session").BaseSession, "close", close)
     manager = importlib.import_module("tensorflow.python.training.session_manager").SessionManager
 
     def prepare_session(original, self, *args, **kwargs):

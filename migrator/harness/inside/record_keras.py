@@ -91,7 +91,7 @@ def copies(variable):
 
 def read(tf, variable):
     """The value of a variable as an array, wherever it lives."""
-    return record_mesh.whole(tf, copies(variable)[0])
+    return parts.of_replicas([record_mesh.whole(tf, one) for one in copies(variable)])
 
 
 def assign(tf, variable, value):
@@ -309,7 +309,7 @@ class KerasRecorder(object):
         if self.plan.get("record_batches", True):
             header["components"], described = batches.describe(tf, shown.data)
             tensors += described
-            self.keep_batch(stamp, shown.data, shown.iteration)
+            self.keep_batch(stamp, shown.data, shown.iteration, shown.sizes)
         tf.io.write_file(self.target("steps") + stamp, batches.pack(tf, header, tensors))
         if self.state_steps and shown.gradients:
             number = shown.iteration + 1
@@ -338,7 +338,7 @@ class KerasRecorder(object):
         tf = self.tf
         return tf.strings.as_string(tf.cast(tf.timestamp() * 1e6, tf.int64), width=18, fill="0")
 
-    def keep_batch(self, stamp, data, iteration):
+    def keep_batch(self, stamp, data, iteration, sizes=None):
         """Writes the batch itself, as long as all batches up to this one are no more than is to be kept."""
         tf = self.tf
 
@@ -346,7 +346,7 @@ class KerasRecorder(object):
             tf.io.write_file(self.target("batches") + stamp, packed)
             return tf.constant(True)
 
-        packed = batches.pack_batch(tf, data)
+        packed = batches.pack_batch(tf, data, sizes)
         if iteration is None:
             write()
             return
@@ -709,7 +709,9 @@ class KerasRecorder(object):
                 skip = tf.size(own, out_type=tf.int64)
             else:
                 skip = 0 if several else self.steps_done
-            return batches.replay_dataset(tf, source, spec, elsewhere, skip, repeat=several and not in_turns)
+            apart = replicas.local(strategy) if self.is_creator(x) and not self.coordinated else 1
+            repeat = several and not in_turns
+            return batches.replay_dataset(tf, source, spec, elsewhere, skip, repeat=repeat, replicas=apart)
 
         workers = self.coordinated or strategy.extended._in_multi_worker_mode()
         if self.is_creator(x) or self.coordinated:

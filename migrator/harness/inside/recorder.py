@@ -27,6 +27,7 @@ SIBLINGS = (
     "tpu_stand_in",
     "tracing",
     "turns",
+    "virtual_devices",
 )
 
 
@@ -91,7 +92,7 @@ def install(plan):
     - ``turns``: the trainers of parameter servers step one after another, and the numbers of states and
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None
-    - ``devices``: how many virtual CPUs a TensorFlow 2 program sees, if more than one
+    - ``devices``: how many virtual CPUs a program sees, if more than one
     - ``mutant``: a known mistake to make in a Keras program while it runs, or None
 
     The program kind is ``plan["program"]`` ("original" or "migrated") when given; else a process that was
@@ -109,6 +110,7 @@ def install(plan):
     program = plan.get("program") or ("migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original")
     folder = modules["folder"].TaskFolder(plan, program)
     modules["tpu_stand_in"].install(plan, folder, program)
+    modules["virtual_devices"].install(plan, program)
     kind = "record_estimator"
     if program != "original":
         kind = "record_keras3" if is_keras3(importlib.import_module("tensorflow")) else "record_keras"
@@ -119,10 +121,6 @@ def install(plan):
             seed_graphs(int(plan["seed"]))
     else:
         modules["record_loop"].install(recorder)
-        if int(plan.get("devices") or 1) > 1:
-            config = importlib.import_module("tensorflow").config
-            each = [config.LogicalDeviceConfiguration() for _ in range(int(plan["devices"]))]
-            config.set_logical_device_configuration(config.list_physical_devices("CPU")[0], each)
     if plan.get("mutant"):
         if program == "original":
             raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")

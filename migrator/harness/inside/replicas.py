@@ -21,16 +21,35 @@ class Shown(object):
     """What a step of training shows, at tracing time.
 
     ``loss`` is what is minimised here, ``gradients`` are [(part, tensor)], summed over all replicas already, and
-    ``activations`` are [(name, tensor)].
+    ``activations`` are [(name, tensor)]. ``sizes`` says how many of the examples each of several replicas has.
     """
 
-    def __init__(self, loss, rate, iteration, data, gradients, activations):
+    def __init__(self, loss, rate, iteration, data, gradients, activations, sizes=None):
         self.loss = loss
         self.rate = rate
         self.iteration = iteration
         self.data = data
         self.gradients = gradients
         self.activations = activations
+        self.sizes = sizes
+
+
+def joined(tf, values):
+    """What replicas have of one tensor as one: examples one after the other."""
+    if len(values) == 1 or getattr(values[0], "shape", None) is None or values[0].shape.ndims == 0:
+        return values[0]
+    if isinstance(values[0], tf.SparseTensor):
+        return tf.sparse.concat(0, values)
+    return tf.concat(values, 0)
+
+
+def sizes_of(tf, leaves):
+    """How many examples each replica has, from what they have of every tensor of a batch; None where none has any."""
+    for values in leaves:
+        dense = all(isinstance(value, tf.Tensor) and value.shape.ndims != 0 for value in values)
+        if len(values) > 1 and dense:
+            return tf.stack([tf.shape(value, out_type=tf.int64)[0] for value in values])
+    return None
 
 
 def together(tf, shown, write):
@@ -41,22 +60,17 @@ def together(tf, shown, write):
         def every(value):
             return strategy.experimental_local_results(value)
 
-        def joined(value):
-            values = every(value)
-            if len(values) == 1 or getattr(values[0], "shape", None) is None or values[0].shape.rank == 0:
-                return values[0]
-            if isinstance(values[0], tf.SparseTensor):
-                return tf.sparse.concat(0, values)
-            return tf.concat(values, 0)
-
         write(
             Shown(
                 loss=None if shown.loss is None else tf.add_n(list(every(given["loss"]))),
                 rate=None if shown.rate is None else every(given["rate"])[0],
                 iteration=None if shown.iteration is None else every(given["iteration"])[0],
-                data=tf.nest.pack_sequence_as(shown.data, [joined(leaf) for leaf in given["data"]]),
+                data=tf.nest.pack_sequence_as(shown.data, [joined(tf, every(leaf)) for leaf in given["data"]]),
                 gradients=[(part, every(g)[0]) for (part, _), g in zip(shown.gradients, given["gradients"])],
-                activations=[(name, joined(a)) for (name, _), a in zip(shown.activations, given["activations"])],
+                activations=[
+                    (name, joined(tf, every(a))) for (name, _), a in zip(shown.activations, given["activations"])
+                ],
+                sizes=sizes_of(tf, [every(leaf) for leaf in given["data"]]),
             )
         )
 

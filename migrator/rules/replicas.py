@@ -1,0 +1,106 @@
+"""Several replicas on one machine: what an Estimator's strategy computes, and what has no Keras form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.program.calls import calls_in, is_none
+from migrator.program.parsed import Blocked, ParsedFile
+from migrator.rules.rule import Rule
+
+_COLLECTED = ("get_regularization_loss", "get_total_loss", "REGULARIZATION_LOSSES", "optimize_loss")
+
+RULES = (
+    Rule(
+        "TFM707",
+        "regularizers of layers under several replicas",
+        Severity.MANUAL,
+        """
+Under a MirroredStrategy an Estimator counts the terms of regularizers once, not once per replica, and then divides them
+by the number of replicas with the rest of the loss: on two devices they weigh half of what the program says (measured
+on TensorFlow 1.15.5 and 2.15.1, with two replicas and a weight of 0.1: two steps move a kernel by 2.0e-4, not 4.0e-4;
+on 2.15.1 those of get_variable count in full). Keras counts them in full. Choose what you mean: add the terms to the
+loss yourself, `0.1 * tf.nn.l2_loss(v)` for the variables in `tf.trainable_variables()`, which counts in full in both,
+or migrate for `--strategy one-device`.
+""",
+    ),
+    Rule(
+        "TFM708",
+        "tf.gradients under several replicas",
+        Severity.MANUAL,
+        """
+An optimizer's `minimize` and `compute_gradients` divide the loss by the number of replicas when the Estimator has a
+strategy; `tf.gradients` does not, so the sum of the replicas' gradients is applied (measured with two replicas: steps
+twice as long). Keras divides. Take `optimizer.compute_gradients(loss)`, and multiply the learning rate by the number of
+replicas if that is how it was tuned.
+""",
+    ),
+    Rule(
+        "TFM720",
+        "settings of a strategy that are left out",
+        Severity.REVIEW,
+        """
+How a strategy sums up gradients (`cross_device_ops` of tf.contrib, `cross_tower_ops`, `communication`) changes the
+order of the sums, not what they mean; TensorFlow 2 chooses for itself. `num_gpus_per_worker` is left out because a
+worker takes all the GPUs that it sees: hide others with `tf.config.set_visible_devices`. A `cluster_resolver` is left
+out because the new program reads TF_CONFIG with one of its own.
+""",
+    ),
+    Rule(
+        "TFM709",
+        "an evaluation is divided between replicas",
+        Severity.REVIEW,
+        """
+An Estimator with `train_distribute` alone evaluates on one device. The new program evaluates under the strategy of its
+training, where Keras divides every batch between the replicas. Metrics and losses that are means over examples are the
+same. With `eval_distribute` each replica evaluates whole batches, in both.
+""",
+    ),
+    Rule(
+        "TFM721",
+        "an evaluation that would divide a sum between replicas",
+        Severity.MANUAL,
+        """
+An Estimator with `train_distribute` alone evaluates on one device; Keras divides every batch between the replicas, and
+reports the mean of their losses. That is the loss of the batch where it is a mean over examples (a loss of Keras), and
+half of it for two replicas where the program sums (measured: 1.061 for 2.122). Give the RunConfig `eval_distribute`,
+too: then each replica evaluates whole batches in both programs. Or migrate for `--strategy one-device`.
+""",
+    ),
+    Rule(
+        "TFM722",
+        "moving averages of replicas",
+        Severity.REVIEW,
+        """
+Every replica moves averages of its own (batch normalization). An Estimator saves their mean, and evaluates, predicts
+and goes on training with that; a callback of the new program gives all replicas that mean at the end of a training and
+before an evaluation (measured with two replicas: moving averages and evaluations agree within 0.8 noise floors). One
+thing is left out: where the data end in a round that has a batch for the first replica only, an Estimator drops that
+batch, but its first replica has moved its averages by it (measured on TensorFlow 2.15.1: six of six runs; with a
+momentum of 0.8 and two replicas, a tenth of the distance between the average and that batch). The new program drops the
+batch whole.
+""",
+    ),
+)
+
+
+def check_replicas(region: Mapping[cst.CSTNode, ParsedFile], local: bool) -> None:
+    """Refuses what several replicas in step compute in another way in Keras; `local`: they are in one process.
+
+    `region` are the functions of a program's model, with their files. Raises Blocked (TFM707, TFM708).
+    """
+    text = "".join(file.code(node) for node, file in region.items())
+    collected = any(name in text for name in _COLLECTED)
+    for node, file in region.items():
+        for call in calls_in(node):
+            if file.imports.resolve(call.func) == "tf.gradients":
+                message = "`tf.gradients` of a loss is not divided by the number of replicas: take compute_gradients"
+                raise Blocked("TFM708", call, message)
+            for arg in call.args:
+                name = arg.keyword.value if arg.keyword is not None else ""
+                if local and collected and name.endswith("regularizer") and not is_none(arg.value):
+                    message = "an Estimator divides what regularizers add by the number of replicas, Keras does not"
+                    raise Blocked("TFM707", arg.value, message)

@@ -1,0 +1,93 @@
+"""Programs whose RunConfig has a strategy for several devices of one machine train and evaluate the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.proving import Servers, prove
+
+pytestmark = pytest.mark.tensorflow
+
+PROGRAM = """
+import numpy as np
+import tensorflow as tf
+
+
+def input_fn(count={count}, input_context=None):
+    random = np.random.RandomState(3)
+    x = random.normal(size=(count, 4)).astype(np.float32)
+    y = np.maximum(x[:, :1], 0.0) - 0.5 * x[:, 1:2]
+    if input_context:
+        y = y * input_context.num_replicas_in_sync
+    return tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+
+
+def model_fn(features, labels, mode):
+    net = tf.layers.dense(features, 8, kernel_initializer=tf.truncated_normal_initializer(stddev=0.5))
+    {network}
+    output = tf.layers.dense(tf.nn.tanh(net), 1)
+    {loss}
+    if mode == tf.estimator.ModeKeys.EVAL:
+        error = tf.metrics.mean_absolute_error(labels, output)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={{"error": error}})
+    optimizer = {optimizer}
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def main():
+    session = tf.ConfigProto(device_count={{"CPU": 2}})
+    config = tf.estimator.RunConfig(train_distribute={strategy}, {evaluation}session_config=session)
+    estimator = tf.estimator.Estimator(model_fn, config=config)
+    {driver}
+
+
+main()
+"""
+NORMALIZED = "net = tf.layers.batch_normalization(net, momentum=0.8, training=mode == tf.estimator.ModeKeys.TRAIN)"
+MEAN = "loss = tf.losses.mean_squared_error(labels, output)"
+DECAYED = f"{MEAN}\n    loss = loss + 0.01 * tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])"
+SUM = "loss = tf.reduce_sum(tf.square(labels - output))"
+MIRRORED = 'tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])'
+CENTRAL = 'tf.distribute.experimental.CentralStorageStrategy(["/cpu:0", "/cpu:1"], "/cpu:0")'
+# Eleven batches are five rounds. Each of four batches is divided between the two devices that evaluate.
+ALL = "estimator.train(input_fn)\n    print(estimator.evaluate(lambda: input_fn(32)))"
+BOTH = """\
+tf.estimator.train_and_evaluate(
+        estimator,
+        tf.estimator.TrainSpec(lambda: input_fn().repeat(), max_steps=5),
+        tf.estimator.EvalSpec(lambda: input_fn(32), steps=2),
+    )"""
+MOMENTUM = "tf.train.MomentumOptimizer(0.1, 0.9)"
+DESCENT = "tf.train.GradientDescentOptimizer(0.01)"
+PLAIN = "net = net * 0.5"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "network", "loss", "optimizer", "driver", "count", "apart", "style"),
+    [
+        (MIRRORED, NORMALIZED, MEAN, MOMENTUM, ALL, 80, False, "native"),
+        (MIRRORED, NORMALIZED, DECAYED, MOMENTUM, ALL, 80, True, "mapped"),
+        (CENTRAL, PLAIN, SUM, DESCENT, BOTH, 87, True, "native"),
+        (CENTRAL, NORMALIZED, DECAYED, MOMENTUM, ALL, 80, True, "native"),
+        (MIRRORED, PLAIN, MEAN, MOMENTUM, ALL, 87, False, "native"),
+    ],
+)
+def test_replicas_train_the_same(
+    strategy: str,
+    network: str,
+    loss: str,
+    optimizer: str,
+    driver: str,
+    count: int,
+    apart: bool,
+    style: str,
+    servers: Servers,
+    tmp_path: Path,
+) -> None:
+    evaluation = f"eval_distribute={strategy}, " if apart else ""
+    given = {"strategy": strategy, "network": network, "loss": loss, "optimizer": optimizer, "driver": driver}
+    prove(PROGRAM.format(**given, count=count, evaluation=evaluation), servers, tmp_path, style=style)
