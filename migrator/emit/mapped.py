@@ -87,6 +87,11 @@ def {name}(initial_value, name="Variable", trainable=True, dtype=None):
     with tf.compat.v1.variable_scope(None, default_name=name) as scope:
         own_name = scope.name.rpartition("/")[2]
     outer = tf.compat.v1.get_variable_scope()
+    if not tf.executing_eagerly():
+        # A scope that is entered again counts anew, but TensorFlow 1 made a new variable then, too.
+        made = tf.compat.v1.get_collection_ref((threading.get_ident(), outer.name, name))
+        made.append(name)
+        own_name = name if len(made) == 1 else f"{{name}}_{{len(made) - 1}}"
     with tf.compat.v1.variable_scope(outer, reuse=tf.compat.v1.AUTO_REUSE, auxiliary_name_scope=False) as scope:
         scope.set_regularizer(None)
         return tf.compat.v1.get_variable(
@@ -332,6 +337,7 @@ class MappedRewriter(FileRewriter):
         parts = [given, *(f"{key}={self.code(bound[key])}" for key in ("name", "trainable", "dtype") if key in bound)]
         title = "variable" if "variable" not in self.file.names else "tf1_variable"
         self.classes[title] = variable_function(title, self.file.module.default_indent)
+        self.needs.add("threading")
         return cst.parse_expression(f"{title}({', '.join(parts)})")
 
     def _layer(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
@@ -342,6 +348,7 @@ class MappedRewriter(FileRewriter):
         text = layer_function(title, self.file.module.default_indent, collects)
         if self.classes.setdefault(title, text) != text:
             raise Blocked("TFM151", original, "Keras layers of programs that train in two ways: make two files")
+        self.needs.add("threading")
         self.remarks.append(Blocked("TFM428", original, "the Keras layer is made once, and found again in later calls"))
         made = updated.with_changes(func=self._spelled(name, original.func))
         return cst.parse_expression(f'{title}("{LAYERS[name]}", lambda: {self.code(made)})')

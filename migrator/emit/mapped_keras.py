@@ -26,6 +26,12 @@ def {name}(scope_name, make):
     """A Keras layer of TensorFlow 1 code in a Keras model: made by the first call, found again by the next ones."""
     with tf.compat.v1.variable_scope(None, default_name=scope_name) as scope:
         own_name = scope.name.rpartition("/")[2]
+    if not tf.executing_eagerly():
+        # A scope that is entered again counts anew, but TensorFlow 1 made a new layer then, too.
+        scope = tf.compat.v1.get_variable_scope()
+        made = tf.compat.v1.get_collection_ref((threading.get_ident(), scope.name, scope_name))
+        made.append(scope_name)
+        own_name = scope_name if len(made) == 1 else f"{{scope_name}}_{{len(made) - 1}}"
     return tf.compat.v1.keras.utils.get_or_create_layer(own_name, make)
 '''
 # Keras tells no collection of its weights; the train_op asks one.
@@ -37,6 +43,12 @@ def {name}(scope_name, make):
     """
     with tf.compat.v1.variable_scope(None, default_name=scope_name) as scope:
         own_name = scope.name.rpartition("/")[2]
+    if not tf.executing_eagerly():
+        # A scope that is entered again counts anew, but TensorFlow 1 made a new layer then, too.
+        scope = tf.compat.v1.get_variable_scope()
+        made = tf.compat.v1.get_collection_ref((threading.get_ident(), scope.name, scope_name))
+        made.append(scope_name)
+        own_name = scope_name if len(made) == 1 else f"{{scope_name}}_{{len(made) - 1}}"
     layer = tf.compat.v1.keras.utils.get_or_create_layer(own_name, make)
 
     def call(inputs):

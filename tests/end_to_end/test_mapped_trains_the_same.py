@@ -116,6 +116,18 @@ PROGRAMS = {
         "metrics['curve'] = tf.metrics.auc(labels, tf.sigmoid(logits), curve='PR')",
         optimizer="tf.train.MomentumOptimizer(0.1, 0.9)",
     ),
+    "variables and layers of a scope that is entered twice": program(
+        "net = tf.layers.dense(tf.reduce_mean(features['values'], 1), 4)\n"
+        "with tf.variable_scope('block'):\n"
+        "    net = norm(norm(net))\n"
+        "logits = tf.layers.dense(net, 1)",
+        top="def norm(x):\n"
+        "    with tf.variable_scope('ln', reuse=tf.AUTO_REUSE):\n"
+        "        gain = tf.Variable(tf.ones([4]))\n"
+        "        x = x * gain + tf.Variable(tf.zeros([4]))\n"
+        "        return tf.keras.layers.Dense(4, activation=tf.nn.tanh)(x)\n\n",
+        optimizer="tf.train.MomentumOptimizer(0.1, 0.9)",
+    ),
     "feature columns, shared embeddings": program(
         "net = tf.feature_column.input_layer({'a': features['words'][:, :1], 'b': features['words'][:, 1:2],\n"
         "                                     'weights': features['weights']}, columns)\n"
