@@ -369,6 +369,9 @@ def _is_layout(file: ModernFile, node: cst.BaseExpression) -> bool:
     made = file.made_by(node)
     if made is not None:
         return made.startswith(f"{_CORE}.Layout") or made == f"{_CORE}.fetch_layout"
+    value = file.value_of(node)
+    if isinstance(value, cst.Call) and (file.parsed.imports.resolve(value.func) or "tf").partition(".")[0] != "tf":
+        return False  # another library's
     name = dotted(node) or ""
     last = name.rpartition(".")[2]
     if last == "layout" or last.endswith("_layout"):

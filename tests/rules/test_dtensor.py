@@ -29,6 +29,7 @@ def modern(text: str) -> tuple[str, list[str]]:
         HEAD + MESH + "layout = dtensor.Layout.replicated(mesh, rank=2)\nw = dtensor.DVariable(tf.zeros([2, 2]))\n",
         # The shape of a tensor, of a mesh, of a variable with a layout.
         HEAD + MESH + "n = x.shape[0] + mesh.shape()[0] + variable.shape[1]\n",
+        "import numpy as np\n" + HEAD + MESH + "layout = np.zeros([3, 4])\nn = layout.shape[0]\n",
         # A counter that is a variable; one in a method that updates nothing; one in a file without tf.function.
         HEAD + "class A(tf.Module):\n    def __init__(self):\n        self.t = dtensor.DVariable(1.0)\n"
         "    def step(self):\n        self.t += 1.0\n        self.w.assign_sub(1.0)\nrun = tf.function(A().step)\n",
