@@ -342,6 +342,12 @@ class _Emitter:
                 raise Blocked("TFM721", program.place.call, message)
             message = "the evaluation divides every batch between the replicas, an Estimator's ran on one device"
             self.remarks.append(Blocked("TFM709", program.place.call, message))
+        if self.target.per_replica and not plan.loop.own and self.own is None:
+            message = "a step takes a whole batch for every replica, where the Estimator took one"
+            self.remarks.append(Blocked("TFM724", program.place.call, message))
+        if self.target.per_replica and not plan.loop.own and self._has_limits() and "repeat" not in self.file.text:
+            message = "where the data end before the steps that are asked for, the optimizer counts one step too many"
+            self.remarks.append(Blocked("TFM723", program.place.call, message))
         if plan.averages:
             message = "replicas get the mean of their moving averages; an Estimator's first one counted a batch more"
             self.remarks.append(Blocked("TFM722", program.place.call, message))
@@ -774,6 +780,13 @@ class _Emitter:
                 raise Blocked("TFM704", own.call, message)
             plan = replace(plan, strategy_name=own.name, made=own.elsewhere)
         return plan
+
+    def _has_limits(self) -> bool:
+        """Whether a training is told its steps."""
+        both = self.program.train_and_evaluate
+        trainings = [use.arguments for use in self.program.all_uses if use.method == "train"]
+        given = [*trainings, *([] if both is None else [both.train])]
+        return any(not is_none(arguments.get(name)) for arguments in given for name in ("steps", "max_steps"))
 
     def _has_averages(self) -> bool:
         """Whether the model may have moving averages, which each replica keeps by itself."""

@@ -71,6 +71,27 @@ too: then each replica evaluates whole batches in both programs. Or migrate for 
 """,
     ),
     Rule(
+        "TFM723",
+        "data of replicas that end before the steps do",
+        Severity.REVIEW,
+        """
+An Estimator whose data end before its `max_steps` stops there, and so does `fit`. Under several replicas the optimizer
+of Keras has then counted one step more than it made (measured on TensorFlow 2.21: 5 for 4; the weights are those of 4
+steps), which a later training goes on from. Repeat the data (`dataset.repeat()`), or ask for the steps that there are.
+""",
+    ),
+    Rule(
+        "TFM724",
+        "a strategy for several devices that the Estimator did not have",
+        Severity.REVIEW,
+        """
+`--strategy mirrored` and `--strategy central-storage` write what the Estimator would have done with this strategy in
+its RunConfig: every replica draws whole batches, so that a step takes as many times the examples as there are replicas,
+and the training is another one than on one device. Divide the batch size of the input function by the number of
+replicas, or take `--loop custom`, whose replicas divide the batches.
+""",
+    ),
+    Rule(
         "TFM722",
         "moving averages of replicas",
         Severity.REVIEW,

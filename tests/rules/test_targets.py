@@ -64,6 +64,7 @@ def test_devices_of_the_run_config_are_kept_and_each_gets_batches_of_its_own() -
 def test_a_strategy_may_be_asked_for(word: str, made: str) -> None:
     new, findings = run(program(driver="estimator.train(input_fn)"), word)
     assert manual(findings) == []
+    assert "TFM724" in [f.code for f in findings]
     assert f"strategy = {made}\n" in new and FED + "steps)" in new
     assert "steps = sum(1 for _ in input_fn()) // strategy.num_replicas_in_sync\n" in new
 
@@ -223,3 +224,9 @@ def test_an_evaluation_that_would_divide_a_sum_is_refused() -> None:
     apart = text.replace("MirroredStrategy())", "MirroredStrategy(), eval_distribute=tf.distribute.MirroredStrategy())")
     assert manual(run(apart)[1]) == []
     assert manual(run(text.replace("estimator.evaluate(input_fn)", ""))[1]) == []
+
+
+def test_data_that_may_end_before_the_steps_are_told_of() -> None:
+    text = configured("tf.distribute.MirroredStrategy()")
+    assert "TFM723" in [f.code for f in run(text)[1]]
+    assert "TFM723" not in [f.code for f in run(text.replace(".batch(1)", ".batch(1).repeat()"))[1]]
