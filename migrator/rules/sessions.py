@@ -6,6 +6,14 @@ from migrator.findings import Severity
 from migrator.rules.rule import Rule
 
 SESSION = "tf.train.MonitoredTrainingSession"
+PLAIN = "tf.Session"
+SUPERVISOR = "tf.train.Supervisor"
+PLAIN_PARAMETERS = ("target", "graph", "config")
+#: What initializes variables, which Keras does by itself.
+INITIALIZERS = (
+    *("tf.global_variables_initializer", "tf.local_variables_initializer", "tf.tables_initializer"),
+    *("tf.initialize_all_variables", "tf.initialize_local_variables"),
+)
 PARAMETERS = (
     *("master", "is_chief", "checkpoint_dir", "scaffold", "hooks", "chief_only_hooks", "save_checkpoint_secs"),
     *("save_summaries_steps", "save_summaries_secs", "config", "stop_grace_period_secs", "log_step_count_steps"),
@@ -20,10 +28,7 @@ SYNCHRONOUS = (
     *("use_locking", "name"),
 )
 #: What a program makes for its session only.
-LEFT_OUT = (
-    *("tf.global_variables_initializer", "tf.local_variables_initializer", "tf.tables_initializer"),
-    *("tf.initialize_all_variables", "tf.train.Saver", "tf.summary.merge_all", "tf.reset_default_graph"),
-)
+LEFT_OUT = (*INITIALIZERS, "tf.train.Saver", "tf.summary.merge_all", "tf.reset_default_graph")
 #: What a loop may call between its steps without an effect on the training.
 TELLING = (
     "print",
@@ -58,8 +63,9 @@ _VARIABLES = (
 
 
 def may_train(text: str) -> bool:
-    """Whether a file may train in a MonitoredTrainingSession."""
-    return "MonitoredTrainingSession(" in text and ("minimize(" in text or "apply_gradients(" in text)
+    """Whether a file may train in a session of its own."""
+    made = ("MonitoredTrainingSession(", ".Session(", ".Supervisor(")
+    return any(word in text for word in made) and ("minimize(" in text or "apply_gradients(" in text)
 
 
 def is_graph(name: str) -> bool:
@@ -174,6 +180,29 @@ and `get_total_loss` (which adds up the losses of the towers before) give anothe
 Batch normalization and other operations over the examples of a batch see those of one tower only, and the moving
 averages of a batch normalization are those of one tower or of all in turn: the whole batch gives other numbers, and so
 does a strategy. Functions of other files are not looked into: put the network into this one.
+""",
+    ),
+    Rule(
+        "TFM732",
+        "batches that are fed",
+        Severity.MANUAL,
+        """
+A loop that feeds its batches to placeholders becomes a generator of them: what makes a batch stays Python code, in its
+order, and `yield` takes the place of `session.run(train_op, feed_dict={x: ..., y: ...})`. Understood are two
+placeholders whose shapes are written out, features and labels, and numbers that are the same in every step, in a dict
+at the call; loops over ranges and other sequences, and lines that only print what was fetched. The named line does
+something else.
+""",
+    ),
+    Rule(
+        "TFM733",
+        "sessions that are not carried over",
+        Severity.MANUAL,
+        """
+A plain `with tf.Session() as session:` that initializes all variables and trains in one loop is understood. What the
+session is asked after the training (an accuracy, say), a graph or a target of its own, and a `tf.train.Supervisor` are
+not: train in a `tf.train.MonitoredTrainingSession`, which initializes, restores and saves as a Supervisor does, and
+evaluate in a program of its own.
 """,
     ),
     Rule(

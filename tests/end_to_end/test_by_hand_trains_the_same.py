@@ -148,12 +148,50 @@ x, y = batches.get_next()
     },
 }
 
+FED = """\
+import numpy as np
+import tensorflow as tf
+
+
+def main():
+    random = np.random.RandomState(7)
+    x_data = random.normal(size=(40, 6))
+    y_data = x_data.sum(axis=1, keepdims=True) / 6
+    x = tf.placeholder(tf.float32, [None, 6])
+    y = tf.placeholder(tf.float32, shape=(None, 1))
+    keep = tf.placeholder(tf.float32)
+    hidden = tf.nn.dropout(tf.layers.dense(x, 4, activation=tf.nn.relu), keep_prob=keep)
+    loss = tf.losses.mean_squared_error(y, tf.layers.dense(hidden, 1))
+    step = tf.Variable(0, trainable=False)
+    optimizer = tf.train.MomentumOptimizer(tf.train.exponential_decay(0.1, step, 2, 0.5), 0.9)
+    train_op = optimizer.minimize(loss, global_step=step)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        begin = 0
+        for epoch in range(3):
+            chosen = random.permutation(40)
+            for _ in range(2):
+                part = chosen[begin : begin + 8]
+                _, shown = session.run([train_op, loss], feed_dict={x: x_data[part], y: y_data[part], keep: 0.75})
+                begin = (begin + 8) % 40
+            print(epoch, shown, session.run(loss, feed_dict={x: x_data, y: y_data, keep: 1.0}))
+
+
+main()
+"""
+
 TOLD = ("{ps_hosts}", "{worker_hosts}", "{job_name}", "{task_index}")
 
 
 def test_training_on_one_device(servers: Servers, tmp_path: Path) -> None:
     new = prove(LOCAL, servers, tmp_path)
     assert "model.fit(train_input_fn().take(5))" in new
+
+
+def test_batches_that_are_fed_come_from_a_generator(servers: Servers, tmp_path: Path) -> None:
+    """In their order: the program draws from its own random numbers between the steps."""
+    new = prove(FED, servers, tmp_path, steps=6)
+    assert "yield x_data[part], y_data[part]" in new and "placeholder" not in new
 
 
 @pytest.mark.parametrize("how", BATCHES)

@@ -112,7 +112,7 @@ def test_synchronous_replicas_become_mirrored_workers() -> None:
 
 
 REFUSED = {
-    "fed batches": (LOCAL, "session.run([train_op, error])", "session.run([train_op, error], {x: []})", "TFM761"),
+    "fed batches": (LOCAL, "session.run([train_op, error])", "session.run([train_op, error], {x: []})", "TFM732"),
     "another iterator": (LOCAL, "make_one_shot", "make_initializable", "TFM761"),
     "one name for a batch": (LOCAL, "x, y = dataset", "x = dataset", "TFM761"),
     "another end": (LOCAL, 'print("error", shown)', "break", "TFM760"),

@@ -14,15 +14,17 @@ import libcst as cst
 
 from migrator.findings import Finding, Severity
 from migrator.program.by_hand.batches import read_batches
+from migrator.program.by_hand.fed import feeds, read_fed_loop
 from migrator.program.by_hand.functions import written
 from migrator.program.by_hand.kinds import classify
 from migrator.program.by_hand.loop import read_loop
-from migrator.program.by_hand.network import read_network
+from migrator.program.by_hand.network import count_steps, read_network
 from migrator.program.by_hand.session import find_session
 from migrator.program.by_hand.towers import inline_towers
-from migrator.program.by_hand.training import Cluster, Training
+from migrator.program.by_hand.training import Cluster, Training, methods_in
 from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.scopes import path_to
 from migrator.rules import sessions
 
 __all__ = ["Cluster", "write_out"]
@@ -37,7 +39,7 @@ def write_out(files: Sequence[ParsedFile]) -> tuple[list[ParsedFile], list[Findi
         places = _sessions_of(file) if is_as_written and sessions.may_train(file.text) else []
         try:
             if len(places) > 1:
-                message = "a second MonitoredTrainingSession in this file: put the trainings into files of their own"
+                message = "a second session in this file: put the trainings into files of their own"
                 raise Blocked("TFM760", places[1], message)
             found.append(_estimator_program(Training(file, places[0], files)) if places else file)
         except Blocked as problem:
@@ -48,9 +50,16 @@ def write_out(files: Sequence[ParsedFile]) -> tuple[list[ParsedFile], list[Findi
 
 
 def _estimator_program(training: Training) -> ParsedFile:
+    if training.tf(training.call) == sessions.SUPERVISOR:
+        message = "the training of a Supervisor is not carried over: train in a MonitoredTrainingSession"
+        raise Blocked("TFM733", training.call, message)
     find_session(training)
     inline_towers(training)
-    read_loop(training)
+    if feeds(training):
+        read_fed_loop(training)
+    else:
+        read_loop(training)
+    count_steps(training)
     classify(training)
     data = read_batches(training)
     model = read_network(training)
@@ -58,5 +67,23 @@ def _estimator_program(training: Training) -> ParsedFile:
 
 
 def _sessions_of(file: ParsedFile) -> list[cst.Call]:
-    """The calls that make sessions to train in."""
-    return [call for call in calls_in(file.module) if file.imports.tensorflow(call.func) == sessions.SESSION]
+    """The calls that make sessions to train in: plain ones where the same function, or module, makes the train_op."""
+    found = []
+    for call in calls_in(file.module):
+        name = file.imports.tensorflow(call.func)
+        plain = name in (sessions.PLAIN, sessions.SUPERVISOR) and "stimator" not in file.text
+        if name == sessions.SESSION or (plain and _makes_train_op(file, call)):
+            found.append(call)
+    return found
+
+
+def _makes_train_op(file: ParsedFile, call: cst.Call) -> bool:
+    around = path_to(file.module, call)
+    if any(isinstance(node, cst.ClassDef) for node in around):
+        return False
+    functions = [node for node in around if isinstance(node, cst.FunctionDef)]
+    scopes: Sequence[cst.CSTNode] = functions[:1] or [
+        one for one in file.module.body if not isinstance(one, cst.FunctionDef | cst.ClassDef)
+    ]
+    methods = [method.func.attr.value for scope in scopes for method in methods_in(scope)]
+    return "minimize" in methods or "apply_gradients" in methods

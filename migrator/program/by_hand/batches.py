@@ -15,6 +15,8 @@ from migrator.program.parsed import Blocked, names_in
 def read_batches(training: Training) -> list[Line]:
     """Reads what the batches are: names of features and labels, and an input function's call, or the lines (returned)
     that make the dataset. Raises Blocked (TFM761)."""
+    if training.generator:
+        return []
     nexts = [line for line in training.lines if line.kind == "next"]
     if len(nexts) != 1:
         place = nexts[1].node if nexts else training.call

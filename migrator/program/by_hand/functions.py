@@ -47,6 +47,13 @@ def written(training: Training, data: list[Line], model: list[Line]) -> ParsedFi
         text = _JOIN.format(name=join, tf=tf).replace("    ", indent)
         functions.append([Written(text, anchor)])
         free |= names_in(cst.parse_expression(training.towers))
+    if training.generator:
+        name = free_name(training, "train_batches")
+        kept = [moved(training, one, indent) for one in training.generator]
+        functions.append([Written(f"def {name}():\n", anchor), *_closed_up(kept)])
+        free |= {name for one in training.generator for name in names_in(one)}
+        specs = ", ".join(f"{tf}.{spec}" for spec in training.specs)
+        training.dataset = f"{tf}.data.Dataset.from_generator({name}, output_signature=({specs}))"
     if training.input_fn is None:
         name = free_name(training, "train_input_fn")
         lines = [line for line in data if line not in stays]
@@ -110,6 +117,7 @@ def _closed_up(pieces: list[Written]) -> list[Written]:
 
 def _tensorflow(training: Training) -> str:
     text = training.file.code(training.call.func)
-    if not text.endswith(".train.MonitoredTrainingSession"):
-        raise Blocked("TFM760", training.call, "TensorFlow is not imported as a module here: import it as `tf`")
-    return text[: -len(".train.MonitoredTrainingSession")]
+    for made in (".train.MonitoredTrainingSession", ".Session"):
+        if text.endswith(made):
+            return text[: -len(made)]
+    raise Blocked("TFM760", training.call, "TensorFlow is not imported as a module here: import it as `tf`")

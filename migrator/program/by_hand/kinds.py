@@ -7,7 +7,7 @@ import libcst as cst
 from migrator.names.imports import dotted
 from migrator.program.by_hand.cluster import adds_sync_hook, check_cluster, is_sync_hook
 from migrator.program.by_hand.training import Training, methods_in, value_of
-from migrator.program.calls import bind, calls_in
+from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import sessions
 
@@ -15,13 +15,21 @@ from migrator.rules import sessions
 def classify(training: Training) -> None:
     """Says of each line before the session what kind it is, and what the session is given. Raises Blocked."""
     tensors: set[str] = set()
-    given = bind(training.call, sessions.PARAMETERS, "MonitoredTrainingSession", "TFM760")
+    if training.tf(training.call) == sessions.SESSION:
+        given = bind(training.call, sessions.PARAMETERS, "MonitoredTrainingSession", "TFM760")
+    else:
+        given = bind(training.call, sessions.PLAIN_PARAMETERS, "tf.Session", "TFM733")
+        for key in ("target", "graph"):
+            if not is_none(given.get(key)):
+                raise Blocked("TFM733", given[key], f"`{key}` of the session is not carried over")
     hooks = set()
     for key in ("hooks", "chief_only_hooks"):
         if key in given:
             hooks |= names_in(given[key])
     training.given = given
     for line in training.lines:
+        if line.kind == "removed":
+            continue
         names = [name for name in (training.tf(call) for call in calls_in(line.node)) if name is not None]
         methods = [call.func.attr.value for call in methods_in(line.node)]
         if is_sync_hook(training, value_of(line.node)) or adds_sync_hook(training, line.node):

@@ -8,7 +8,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import dotted
-from migrator.program.by_hand.training import Training, methods_in, value_of
+from migrator.program.by_hand.training import Line, Training, methods_in, value_of
 from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to
@@ -23,7 +23,7 @@ _ACTING = (
 
 def read_loop(training: Training) -> None:
     """Reads the loop that runs the train_op, and how many steps it takes by itself. Raises Blocked."""
-    body = training.session.body.body if isinstance(training.session.body, cst.IndentedBlock) else ()
+    body = training.inside
     loops = [s for s in body if isinstance(s, cst.While | cst.For)]
     if len(loops) != 1:
         raise Blocked("TFM760", training.session, "the session holds no single loop that runs the training")
@@ -41,7 +41,7 @@ def read_loop(training: Training) -> None:
         if statement is not loop and _uses_session(training, statement):
             message = "what else the session is asked beside the training is not carried over: do it after it"
             raise Blocked("TFM760", statement, message)
-    runs = [c for c in calls_in(loop.body) if _of_session(training, c) == "run"]
+    runs = [c for c in calls_in(loop.body) if method_of_session(training, c) == "run"]
     if len(runs) != 1 or _count_session(training, loop.body) != 1:
         place = runs[1] if len(runs) > 1 else loop
         raise Blocked("TFM760", place, "the loop asks the session for more than one training step each time")
@@ -66,23 +66,33 @@ def read_loop(training: Training) -> None:
         if not isinstance(count, cst.Call) or dotted(count.func) not in ("range", "xrange") or len(count.args) != 1:
             raise Blocked("TFM760", loop, "how many steps this loop takes is not known: `for ... in range(n)`")
         training.steps = training.file.code(count.args[0].value)
-    fetched = _fetched(training, run["fetches"])
-    makers = {
-        name: line
-        for line in training.lines
-        for name in line.binds
-        if any(c.func.attr.value in ("minimize", "apply_gradients") for c in methods_in(line.node))
-    }
-    trained = [name for name in fetched if name in makers]
-    if len(trained) != 1:
+    fetched = fetched_names(run["fetches"])
+    trained = [name for name in fetched if maker_of(training, name) is not None]
+    maker = maker_of(training, trained[0]) if len(trained) == 1 else None
+    if maker is None:
         message = "the loop does not run one train_op of `minimize` or `apply_gradients` that is made here"
         raise Blocked("TFM760", runs[0], message)
-    training.maker = makers[trained[0]]
-    _only_reads(training, [name for name in fetched if name != trained[0]])
+    training.maker = maker
+    only_reads(training, [name for name in fetched if name != trained[0]])
     training.train_op, training.loop = trained[0], loop
 
 
-def _only_reads(training: Training, names: Sequence[str]) -> None:
+def maker_of(training: Training, name: str) -> Line | None:
+    """The line that makes a train_op of this name."""
+    for line in training.lines:
+        applies = any(c.func.attr.value in ("minimize", "apply_gradients") for c in methods_in(line.node))
+        if name in line.binds and applies:
+            return line
+    return None
+
+
+def tells(call: cst.Call) -> bool:
+    """Whether a call only tells of the training, or of the time."""
+    name = dotted(call.func) or ""
+    return name in sessions.TELLING or name.split(".")[-1] in sessions.TELLING_METHODS
+
+
+def only_reads(training: Training, names: Sequence[str]) -> None:
     """What is fetched beside the train_op may change nothing: it is not fetched any more."""
     seen: set[int] = set()
     queue = list(names)
@@ -92,12 +102,27 @@ def _only_reads(training: Training, names: Sequence[str]) -> None:
             if name not in line.binds or id(line) in seen or line is training.maker:
                 continue
             seen.add(id(line))
-            for call in calls_in(line.node):
+            for call in _calls_behind(training, line.node):
                 word = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted(call.func) or ""
                 if word.startswith(_ACTING):
+                    place = call if call in training.file.parents else training.call
                     message = f"`{names[0]}` is run beside the train_op, and may change something: put it into a hook"
-                    raise Blocked("TFM760", call, message)
+                    raise Blocked("TFM760", place, message)
             queue += line.mentions
+
+
+def _calls_behind(training: Training, node: cst.CSTNode) -> list[cst.Call]:
+    """The calls in a node, and in the functions of the file that it calls."""
+    found: list[cst.Call] = []
+    nodes, seen = [node], set()
+    while nodes:
+        for call in calls_in(nodes.pop()):
+            found.append(call)
+            function = training.file.functions.get(dotted(call.func) or "")
+            if function is not None and function not in seen:
+                seen.add(function)
+                nodes.append(function)
+    return found
 
 
 def _uses_session(training: Training, node: cst.CSTNode) -> bool:
@@ -108,7 +133,8 @@ def _count_session(training: Training, node: cst.CSTNode) -> int:
     return sum(1 for name in name_nodes(node) if name.value == training.session_name)
 
 
-def _of_session(training: Training, call: cst.Call) -> str | None:
+def method_of_session(training: Training, call: cst.Call) -> str | None:
+    """The method of the session that is called; None for any other call."""
     func = call.func
     if (
         isinstance(func, cst.Attribute)
@@ -122,10 +148,11 @@ def _of_session(training: Training, call: cst.Call) -> str | None:
 def _asks_to_stop(training: Training, node: cst.BaseExpression) -> bool:
     if not isinstance(node, cst.UnaryOperation) or not isinstance(node.operator, cst.Not):
         return False
-    return isinstance(node.expression, cst.Call) and _of_session(training, node.expression) == "should_stop"
+    return isinstance(node.expression, cst.Call) and method_of_session(training, node.expression) == "should_stop"
 
 
-def _fetched(training: Training, node: cst.BaseExpression) -> list[str]:
+def fetched_names(node: cst.BaseExpression) -> list[str]:
+    """The names that a session is asked for. Raises Blocked (TFM760) where it is asked for something else."""
     if isinstance(node, cst.Name):
         return [node.value]
     if isinstance(node, cst.List | cst.Tuple) and all(isinstance(e.value, cst.Name) for e in node.elements):
@@ -135,12 +162,11 @@ def _fetched(training: Training, node: cst.BaseExpression) -> list[str]:
 
 def _only_tells(training: Training, loop: cst.While | cst.For) -> None:
     """The rest of the loop may print what was fetched, and count; anything else is not known."""
-    finder = _Deeds()
+    finder = Deeds()
     loop.body.visit(finder)
     for call in finder.calls:
         name = dotted(call.func) or ""
-        tells = name in sessions.TELLING or name.split(".")[-1] in sessions.TELLING_METHODS
-        if _of_session(training, call) != "run" and not tells:
+        if method_of_session(training, call) != "run" and not tells(call):
             message = f"`{name or training.file.code(call.func)}` is called between the steps, which `fit` does not do"
             raise Blocked("TFM760", call, message)
     if finder.ends:
@@ -158,7 +184,7 @@ def _only_tells(training: Training, loop: cst.While | cst.For) -> None:
         training.said.append(training.file.finding("TFM763", Severity.REVIEW, loop, message))
 
 
-class _Deeds(cst.CSTVisitor):
+class Deeds(cst.CSTVisitor):
     """The calls of a loop, and what ends it."""
 
     def __init__(self) -> None:

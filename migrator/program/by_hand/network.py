@@ -5,9 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.program.by_hand.batches import lines_behind
-from migrator.program.by_hand.training import Line, Training, methods_in
+from migrator.program.by_hand.training import Line, Training, methods_in, value_of
 from migrator.program.calls import calls_in
-from migrator.program.parsed import Blocked
+from migrator.program.parsed import Blocked, names_in
 from migrator.rules import sessions
 
 # Methods that only compute, of tensors and arrays.
@@ -80,3 +80,33 @@ def _is_idle(training: Training, line: Line) -> bool:
     called = [c.func for c in calls_in(line.node) if training.tf(c) is None]
     own = [one for one in called if not isinstance(one, cst.Attribute) or one.attr.value not in _PURE]
     return not own and not any(sessions.makes_variables(name) for name in names if name is not None)
+
+
+def count_steps(training: Training) -> None:
+    """Has the train_op count the steps, which Estimators need and programs with a plain session may leave out."""
+    if training.tf(training.call) == sessions.SESSION:
+        return
+    line = training.maker
+    call = next(c for c in methods_in(line.node) if c.func.attr.value in ("minimize", "apply_gradients"))
+    counted = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "global_step"]
+    tf = training.file.code(training.call.func).removesuffix(".Session")
+    step = cst.parse_expression(f"{tf}.train.get_or_create_global_step()")
+    if not counted and len(call.args) == 1:
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        given = cst.Arg(step, keyword=cst.Name("global_step"), equal=equal)
+        wanted = cst.Call(call.func, [call.args[0].with_changes(comma=comma), given])
+        new = line.node.deep_replace(call, wanted)
+        assert isinstance(new, cst.BaseStatement)
+        training.origins[new] = line.node
+        line.node, line.mentions = new, names_in(new)
+        return
+    name = counted[0].value if counted else None
+    made = [one for one in training.lines if isinstance(name, cst.Name) and name.value in one.binds]
+    value = value_of(made[0].node) if len(made) == 1 else None
+    if isinstance(value, cst.Call) and training.tf(value) == "tf.Variable" and value.args:
+        if training.file.code(value.args[0].value) == "0":
+            new = made[0].node.deep_replace(value, step)  # type: ignore[arg-type]
+            assert isinstance(new, cst.BaseStatement)
+            training.origins[new] = made[0].node
+            made[0].node = new

@@ -22,6 +22,10 @@ def check_names(training: Training, stays: list[Line]) -> None:
         for name in sorted((line.mentions - line.binds) & gone):
             message = f"`{name}` belongs to the graph or the cluster, but is used for something else here"
             raise Blocked("TFM760", line.node, message)
+    for statement in training.generator:
+        for name in sorted(names_in(statement) & gone):
+            message = f"`{name}` belongs to the graph, but the batches are made with it"
+            raise Blocked("TFM732", training.loop, message)
     for statement in training.suffix:
         for name in sorted(names_in(statement) & gone):
             message = f"`{name}` belongs to the graph or the cluster, but is used after the training"
@@ -40,7 +44,7 @@ def lines_that_stay(training: Training, data: list[Line], model: list[Line]) -> 
     rest = [line for line in training.lines if line not in moved and line.kind in ("plain", "data", "hooks")]
     left = set().union(*(line.mentions for line in rest), names_in(training.call)) if rest else set()
     left |= names_in(training.call)
-    left |= set().union(*(names_in(s) for s in training.suffix)) if training.suffix else set()
+    left |= training.used_later()
     if training.spec is not None:
         left |= names_in(training.spec) | names_in(training.task[0]) | names_in(training.task[1])
     stay: list[Line] = list(rest)
@@ -67,7 +71,7 @@ def _without_dead(training: Training, stays: list[Line], data: list[Line], model
         left = set().union(*(names_in(cst.parse_expression(text)) for text in read)) if read else set()
         left |= set().union(*(line.mentions - line.binds for line in stays)) if stays else set()
         left |= set().union(*(line.mentions for line in (*data, *model))) if data or model else set()
-        left |= set().union(*(names_in(s) for s in training.suffix)) if training.suffix else set()
+        left |= training.used_later()
         left |= names_in(cst.parse_expression(training.hooks)) if training.hooks else set()
         for key in ("checkpoint_dir", *sessions.CONFIG):
             left |= names_in(training.given[key]) if key in training.given else set()

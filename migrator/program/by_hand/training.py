@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrator.findings import Finding
 from migrator.program.calls import calls_in
-from migrator.program.parsed import ParsedFile
+from migrator.program.parsed import ParsedFile, names_in
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Training:
     scope: cst.FunctionDef | cst.Module = field(init=False)
     session: cst.With = field(init=False)
     session_name: str = ""
+    inside: Sequence[cst.BaseStatement] = ()
     given: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
     # of the loop
     loop: cst.While | cst.For = field(init=False)
@@ -76,12 +77,20 @@ class Training:
     next_line: cst.BaseStatement = field(init=False)
     loss: str = ""
     hooks: str = ""
+    # of batches that are fed: the statements of their generator, and the specs of its features and labels
+    generator: list[cst.BaseStatement] = field(default_factory=list)
+    specs: tuple[str, str] = ("", "")
     # of towers: how many there are, as source text; whether they take parts of one batch; names of what they filled
     towers: str = ""
     whole: bool = True
     gone: set[str] = field(default_factory=set)
     unused: list[cst.FunctionDef] = field(default_factory=list)  # functions that nothing calls any more
     origins: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)  # of statements that were made
+
+    def used_later(self) -> set[str]:
+        """Names that what follows the session mentions, and the generator of its batches."""
+        specs = {name for spec in self.specs if spec for name in names_in(cst.parse_expression(spec))}
+        return specs | {name for one in (*self.suffix, *self.generator) for name in names_in(one)}
 
     def tf(self, call: cst.Call) -> str | None:
         """What of TensorFlow's a call calls; None for anything else."""
