@@ -12,7 +12,8 @@ def is_stand_in(strategy):
 def local(strategy):
     """How many of a strategy's replicas this process has."""
     count = int(strategy.num_replicas_in_sync)
-    if not strategy.extended._in_multi_worker_mode():
+    several = getattr(strategy.extended, "_in_multi_worker_mode", None)  # TensorFlow 1.15 does not say
+    if several is not None and not several():
         return count
     return max(1, count // max(1, int(getattr(strategy.extended, "_num_workers", 1))))
 
