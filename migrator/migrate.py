@@ -11,6 +11,7 @@ from migrator.findings import Finding
 
 if TYPE_CHECKING:
     from migrator.source.reading import Source
+    from migrator.targets.dtensor import Layouts
 
 _WORD = "tensorflow"
 
@@ -21,12 +22,15 @@ class Options:
 
     The style is native, mapped (the model_fn stays TensorFlow 1 code) or auto: native, or mapped where that is blocked.
     `keras` is the generation of Keras that is written for, "2" or "3", and `loop` what trains: fit, or custom.
+    `mesh` and `layouts` say how variables are divided under the strategy dtensor, see `targets.dtensor.parse`.
     """
 
     strategy: str = "auto"
     style: str = "auto"
     keras: str = "2"
     loop: str = "fit"
+    mesh: str = ""
+    layouts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,14 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     if any("stimator" in source.text or may_train(source.text) for source in relevant):
         from migrator.migration.project import migrate_project
 
-        texts, findings = migrate_project(everything, options.strategy, options.style, options.keras, options.loop)
+        texts, findings = migrate_project(
+            everything, options.strategy, options.style, options.keras, options.loop, _layouts(options)
+        )
         estimators = set(around_programs(everything))
     # A program that is one of TensorFlow 2 now is looked at as such, so that a second run finds nothing new.
     everything = {**everything, **texts}
-    left = estimators if options.keras == "3" else estimators - texts.keys()
+    # New code for Keras 3, or for a mesh of devices, is not to be judged by what other programs do wrong there.
+    left = estimators if options.keras == "3" or options.strategy == "dtensor" else estimators - texts.keys()
     if any(may_be_modern(everything[source.path]) for source in relevant if source.path not in left):
         from migrator.modern import modernize
 
@@ -71,3 +78,12 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
         Result(source, texts.get(source.path, source.text), tuple(sorted(findings.get(source.path, ()))))
         for source in sources
     ]
+
+
+def _layouts(options: Options) -> Layouts | None:
+    """How variables are divided. Raises LayoutError."""
+    if options.strategy != "dtensor":
+        return None
+    from migrator.targets.dtensor import parse
+
+    return parse(options.mesh, options.layouts)

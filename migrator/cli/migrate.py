@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 STYLES = ("auto", "native", "mapped")
 KERAS = ("2", "3")
+_ASKED = ("strategy", "style", "keras", "loop", "mesh", "layouts")  # what the engine is told
 STDIN = Path("<stdin>")
 
 
@@ -35,6 +36,8 @@ class Settings:
     loop: str = "fit"
     diff: bool = False
     check: bool = False
+    mesh: str = ""
+    layouts: tuple[str, ...] = ()
 
     @property
     def dry(self) -> bool:
@@ -92,6 +95,20 @@ class _Rewritten:
     help="What trains: Model.fit, or a custom loop of strategy.run on one device or the replicas of one machine.",
 )
 @click.option(
+    "--mesh",
+    default="",
+    metavar="NAME=SIZE",
+    help="With --strategy dtensor: a dimension of the mesh beside `batch`, as in model=2; more with commas.",
+)
+@click.option(
+    "--layout",
+    "layouts",
+    multiple=True,
+    metavar="PATTERN=DIMENSIONS",
+    help="With --strategy dtensor: what the axes of variables are divided over, as in dense.*kernel=unsharded,model; "
+    "may be given several times.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -109,6 +126,8 @@ def command(
     style: str,
     keras: str,
     loop: str,
+    mesh: str,
+    layouts: tuple[str, ...],
     form: str,
     quiet: bool,
     verbose: bool,
@@ -120,7 +139,8 @@ def command(
     for PATH the program is read from stdin and written to stdout, and the report goes to stderr, as it does
     with --diff.
     """
-    settings = Settings(strategy, style, keras, loop, diff, check)
+    settings = Settings(strategy, style, keras, loop, diff, check, mesh, layouts)
+    _check_layouts(settings)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
     if Path("-") in paths:
@@ -132,6 +152,20 @@ def command(
     stdout_taken = diff or (Path("-") in paths and not check)
     _report(outcome, form, "stderr" if stdout_taken else "stdout", quiet, verbose)
     raise SystemExit(int(outcome.exit_code))
+
+
+def _check_layouts(settings: Settings) -> None:
+    """Wrong usage where the mesh or the layouts make no sense."""
+    if settings.strategy != "dtensor":
+        if settings.mesh or settings.layouts:
+            raise click.UsageError("--mesh and --layout are for --strategy dtensor")
+        return
+    from migrator.targets.dtensor import LayoutError, parse
+
+    try:
+        parse(settings.mesh, settings.layouts)
+    except LayoutError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
@@ -201,7 +235,7 @@ def _migrated(inputs: Sequence[Source | Finding], settings: Settings) -> list[_R
     # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
     unix = [replace(source, text=unified(source.text)) for source in sources]
     try:
-        results = migrate(unix, Options(settings.strategy, settings.style, settings.keras, settings.loop))
+        results = migrate(unix, Options(**{name: getattr(settings, name) for name in _ASKED}))
     except Exception as error:
         if os.environ.get("TF_MIGRATE_TRACEBACK"):
             traceback.print_exc()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from migrator.emit.layout import call, statements
+from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
 from migrator.names.imports import dotted
@@ -34,7 +35,7 @@ from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
-from migrator.targets import custom, setup
+from migrator.targets import setup
 from migrator.targets.choosing import arguments_of, own_strategy
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
 from migrator.targets.registry import AUTO, LOOPS, TPU
@@ -238,12 +239,15 @@ class _Emitter:
         self.changed: dict[cst.CSTNode, cst.BaseExpression] = {}
         self.file_names = names
         self.helpers: list[str] = []
-        self.names = {wanted: self._free(wanted) for wanted in ("resolver", "strategy", "checkpoint", "steps")}
+        self.names = {wanted: self._free(wanted) for wanted in ("resolver", "checkpoint", "steps")}
+        self.names["strategy"] = self._free(target.scope)
+        if target.mesh:
+            self.names["mesh"] = self._free("mesh")
         if program.tpu is not None and target is TPU and program.tpu.name is not None:
             self.names["resolver"] = program.tpu.name
         make_strategy = target.helper
         if make_strategy is not None:
-            self._helper("make_strategy", lambda name: make_strategy(name, partitioner, self.indent))
+            self._helper(target.helper_name, lambda name: make_strategy(name, partitioner, self.indent))
         labelled = program.train_and_evaluate is not None or any(
             use.method in ("train", "evaluate") for use in program.all_uses
         )
@@ -257,14 +261,18 @@ class _Emitter:
             self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
         trains = program.train_and_evaluate is not None or uses_of(program, "train") or uses_of(program, "evaluate")
         self.loop = loop if trains else LOOPS["fit"]
-        if self.loop.own:
+        make_loop = self.loop.make
+        if make_loop is not None:
             if target.replicas:
                 message = "the replicas divide each batch of the input function: a step is what it was on one device"
                 self.remarks.append(Blocked("TFM736", program.place.call, message))
+            if target.mesh:
+                message = "all devices compute each step together, each on its share of the batch"
+                self.remarks.append(Blocked("TFM794", program.place.call, message))
             saves = program.model_dir is not None
 
             def build(name: str) -> str:
-                return custom.training_loop(name, self.indent, of_class=loss_of_class, saves=saves, measures=measures)
+                return make_loop(name, self.indent, of_class=loss_of_class, saves=saves, measures=measures)
 
             self._helper("TrainingLoop", build)
             self.names["loop"] = self._free("loop")
@@ -687,7 +695,8 @@ class _Emitter:
             model_dir=model_dir,
             again=self._trains_again(),
             keras=self.keras,
-            make_strategy=self.names.get("make_strategy", ""),
+            make_strategy=self.names.get(self.target.helper_name, ""),
+            mesh=self.names.get("mesh", ""),
             tpu_flag=None if tpu is None or tpu.flag is None else self._text(tpu.flag),
             tpu_resolver=self._resolver(tpu),
             loop_name=self.names.get("loop", ""),
@@ -798,6 +807,8 @@ class _Emitter:
         node = arguments.get("callbacks")
         if node is None:
             return ()
+        if self.target.mesh:
+            raise Blocked("TFM790", node, "hooks become callbacks, which no loop on a mesh calls: leave them out")
         if self.loop.own:
             raise Blocked("TFM735", node, "hooks become callbacks, which only `fit` calls: leave `--loop custom` out")
         new = node.visit(self.rewriter)
@@ -1089,7 +1100,7 @@ class _Emitter:
                 if (value == "features" and self.late) or (value == "params" and not self.with_params):
                     continue
                 arguments.append(text if keyword is None else f"{keyword}={text}")
-            return arguments + self._steps_per_execution()
+            return arguments + self._further()
         arguments = [] if self.late else [inputs]
         roles = model.parameters
         if roles.params is not None and self.with_params:
@@ -1098,7 +1109,11 @@ class _Emitter:
             second = left[left.index(roles.features) + 1 :][:1]
             plain = second == [roles.params] and not model.lambdas
             arguments.append(params if plain else f"params={params}")
-        return arguments + [self._argument(arg) for arg in model.more] + self._steps_per_execution()
+        return arguments + [self._argument(arg) for arg in model.more] + self._further()
+
+    def _further(self) -> list[str]:
+        """What the function that makes the model is told of the target."""
+        return [f"{MESH}={self.names['mesh']}"] if self.target.mesh else self._steps_per_execution()
 
     def _steps_per_execution(self) -> list[str]:
         """The argument that says how many steps a TPU makes in one go."""

@@ -12,6 +12,7 @@ import libcst as cst
 from migrator.emit.driver import emit_driver, uses_of
 from migrator.emit.file import FileRewriter, finish_imports, insert_classes
 from migrator.emit.layout import statements
+from migrator.emit.mesh import on_mesh
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
 from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
@@ -37,7 +38,7 @@ from migrator.rules.layers import runs_updates
 from migrator.rules.replicas import check_replicas
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
-from migrator.targets.choosing import choose, for_own_loop
+from migrator.targets.choosing import choose, for_mesh, for_own_loop
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.target import Target
 
@@ -194,6 +195,8 @@ class NativeMigration(GroupState):
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
+        if any(self._strategy(p).mesh for p in sharing):
+            emitted = replace(emitted, node=on_mesh(emitted.node, program.model_fn.name))
         for made in function.inlined:
             own = [id(name) for node in (made, program.model_fn) for name in name_nodes(node)]
             left = [n for n in name_nodes(file.module) if n.value == made.name.value and id(n) not in own]
@@ -247,7 +250,9 @@ class NativeMigration(GroupState):
             message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
             raise Blocked("TFM870", program.place.call, message)
         strategy = choose(program, self.asked)
-        if self.loop.own:
+        if strategy.mesh:
+            strategy = for_mesh(program, strategy, self.keras, self.mapped)
+        elif self.loop.own:
             strategy = for_own_loop(program, strategy, self.keras, self.mapped)
             if self.asked is AUTO and any("TF_CONFIG" in file.text for file in self.group.files.values()):
                 message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"

@@ -21,6 +21,11 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
     found = [*((program.model_file, *given) for given in own), *state.partitioners]
     if not found:
         return None
+    if strategy.mesh:
+        file, node, _ = found[0]
+        message = "the partitioner is left out: `--mesh` and `--layout` say which variables the devices divide"
+        state.remarks[file.path].append(Blocked("TFM795", node, message))
+        return None
     if not strategy.parameter_servers:
         file, node, _ = found[0]
         message = "the partitioner is left out: without parameter servers variables are not split"

@@ -22,11 +22,17 @@ from migrator.program.relevant import around_programs
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.rules.generation import GENERATIONS
 from migrator.rules.mlperf import without_deferred_logs
+from migrator.targets.dtensor import Layouts, with_layouts
 from migrator.targets.registry import LOOPS, TARGETS
 
 
 def migrate_project(
-    texts: Mapping[Path, str], strategy: str, style: str = "auto", keras: str = "2", loop: str = "fit"
+    texts: Mapping[Path, str],
+    strategy: str,
+    style: str = "auto",
+    keras: str = "2",
+    loop: str = "fit",
+    layouts: Layouts | None = None,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """Returns the new texts of the files that change, and all findings by file."""
     findings: dict[Path, list[Finding]] = {}
@@ -49,6 +55,9 @@ def migrate_project(
     project = Project.of(files)
     places = {file.path: places_of(file) for file in files if "stimator" in file.text or file.spread}
     new_texts: dict[Path, str] = {}
+    target = TARGETS[strategy]
+    if layouts is not None:
+        target = with_layouts(target, layouts)
     wants_tpus = strategy in ("auto", "tpu")
     everything = Everything(project, texts, on_tpus, wants_tpus, GENERATIONS[keras])
     programs, blocked = read_all(project, everything, places, findings)
@@ -73,7 +82,7 @@ def migrate_project(
         ):
             texts_of_group, group_findings = migrate_towers(migrate_on, group)
         else:
-            texts_of_group, group_findings = migrate_on(asked=TARGETS[strategy], loop=LOOPS[loop])
+            texts_of_group, group_findings = migrate_on(asked=target, loop=target.loop or LOOPS[loop])
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)

@@ -12,5 +12,6 @@ STRATEGIES = (
     "parameter-server",
     "central-storage",
     "tpu",
+    "dtensor",
 )
 LOOPS = ("fit", "custom")

@@ -109,6 +109,32 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped:
     return target
 
 
+def for_mesh(program: TrainingProgram, target: Target, keras: Keras, mapped: bool) -> Target:
+    """The target of a program whose devices are a mesh. Raises Blocked (TFM790)."""
+    place = program.place.call
+    other = "choose another `--strategy`"
+    if mapped:
+        raise Blocked("TFM790", place, f"on a mesh (DTensor) native models train only: {other}")
+    if keras.number == 3:
+        raise Blocked("TFM790", place, "Keras 3 has no DTensor: leave `--keras 3` out")
+    if program.handed is not None or program.lent:
+        raise Blocked("TFM790", place, f"the Estimator is handed around, where no mesh goes: {other}")
+    if program.model.ready:
+        raise Blocked("TFM790", place, f"a Keras model of the program's own was made without a mesh: {other}")
+    if program.tpu is not None:
+        raise Blocked("TFM790", place, f"a program for TPUs is not written for a mesh: {other}")
+    distribute = program.config.get("train_distribute") or program.config.get("eval_distribute")
+    if distribute is not None:
+        message = f"each replica of this Estimator draws whole batches, which the devices of a mesh do not: {other}"
+        raise Blocked("TFM790", distribute, message)
+    for use in program.all_uses:
+        if use.method not in ("train", "evaluate"):
+            raise Blocked("TFM790", use.place.call, f"`{use.method}` is not written for a mesh (DTensor): {other}")
+    if program.servings:
+        raise Blocked("TFM790", place, f"exports are not written for a mesh (DTensor): {other}")
+    return target
+
+
 def _of_cluster(program: TrainingProgram, cluster: Cluster, asked: Target) -> Target:
     """The target of a program that makes its cluster by hand."""
     target = between_graph.target(cluster)

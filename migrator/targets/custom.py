@@ -102,10 +102,15 @@ def training_loop(name: str, indent: str, *, of_class: bool, saves: bool, measur
     `of_class`: the model's loss is one of Keras' classes, else a function of the program's own. `saves`: the program
     has a model_dir, `measures`: it has metrics.
     """
-    text = _CLASS.format(
+    return filled(_CLASS, _RESTORE, name, indent, of_class=of_class, saves=saves, measures=measures)
+
+
+def filled(text: str, restore: str, name: str, indent: str, *, of_class: bool, saves: bool, measures: bool) -> str:
+    """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir."""
+    text = text.format(
         name=name,
         model_dir=", model_dir" if saves else "",
-        restore=_RESTORE if saves else "",
+        restore=restore if saves else "",
         save=_SAVE if saves else "",
         labels=_OF_CLASS if of_class else _OF_FUNCTION,
         update="\n        self.model.compiled_metrics.update_state(labels, predictions)" if measures else "",
@@ -159,4 +164,11 @@ def evaluate(plan: TrainingPlan, depth: int) -> str:
     return f"{plan.loop_name}.evaluate({_batches(plan, plan.eval_dataset)})"
 
 
-LOOP = Loop("custom", train_and_evaluate=train_and_evaluate, train=train, evaluate=evaluate, set_up=set_up, own=True)
+LOOP = Loop(
+    "custom",
+    train_and_evaluate=train_and_evaluate,
+    train=train,
+    evaluate=evaluate,
+    set_up=set_up,
+    make=training_loop,
+)

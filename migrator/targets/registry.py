@@ -6,6 +6,7 @@ from migrator.targets import (
     auto,
     central_storage,
     custom,
+    dtensor,
     fit,
     mirrored,
     multi_worker_mirrored,
@@ -26,6 +27,7 @@ TARGETS: dict[str, Target] = {
         parameter_server.TARGET,
         central_storage.TARGET,
         tpu.TARGET,
+        dtensor.TARGET,
     )
 }
 #: The words are those of `migrator.targets.LOOPS`.

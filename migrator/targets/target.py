@@ -35,6 +35,10 @@ class Target:
     - `feed`: the expression that `fit` is given for a dataset of per-replica batches, on a line of this depth
     - `creates`: `feed` gives a function of datasets, for which `fit` must know its steps
     - `counts`: `fit` and `evaluate` are told their steps, of which several may be made in one execution
+    - `scope`: what the object is called in whose scope a model is made
+    - `helper_name`: what the helper is called
+    - `loop`: the only loop that trains there, whatever `--loop` says
+    - `mesh`: the devices are a mesh, which the function that makes the model is given
     """
 
     word: str
@@ -49,6 +53,10 @@ class Target:
     feed: Callable[[TrainingPlan, str, int], str] = _as_it_is
     creates: bool = False
     counts: bool = False
+    scope: str = "strategy"
+    helper_name: str = "make_strategy"
+    loop: Loop | None = None
+    mesh: bool = False
 
     @property
     def in_step(self) -> bool:
@@ -63,7 +71,7 @@ class Target:
     @property
     def alone(self) -> bool:
         """Whether this is one device: there is no strategy to make, and no scope."""
-        return not self.reads_cluster and not self.replicas
+        return not self.reads_cluster and not self.replicas and not self.mesh
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,9 @@ class Loop:
     - `train`: the lines that train on a dataset for so many steps (None: all of it); absolute steps count from step 0
     - `evaluate`: the expression that evaluates a dataset, on a line of this depth
     - `set_up`: lines after those that make the model
-    - `own`: the steps are those of a class beside the program, which also restores what was saved
+    - `make`: the class beside the program whose steps these are, which also restores what was saved: its source text
+      for a name, an indent, whether the loss is one of Keras' classes, whether there is a model_dir, and whether there
+      are metrics; None where the steps are those of `fit`
     """
 
     word: str
@@ -83,4 +93,9 @@ class Loop:
     train: Callable[[TrainingPlan, str, str | None, bool], list[str]]
     evaluate: Callable[[TrainingPlan, int], str]
     set_up: Callable[[TrainingPlan], list[str]] = _nothing
-    own: bool = False
+    make: Callable[..., str] | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether the steps are those of a class beside the program."""
+        return self.make is not None

@@ -1,0 +1,90 @@
+"""What trains on a mesh of devices (DTensor) as it did on one, and what nobody has seen do so."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM790",
+        "a program that is not written for a mesh of devices",
+        Severity.MANUAL,
+        """
+`--strategy dtensor` writes native models on Keras 2 (`tf_keras`; Keras 3 has no DTensor) that train and evaluate in the
+function that makes them: a mesh of all devices, a `LayoutMap` in whose scope the model is made, and a loop of the
+program's own, because `Model.fit` does not train there. Predictions, exports, hooks, own Keras models, several devices
+that the RunConfig asks for and Estimators that are handed around are not written for it: choose another `--strategy`.
+For plain data parallelism `--strategy mirrored --loop custom` computes the same, and faster.
+""",
+    ),
+    Rule(
+        "TFM791",
+        "a layer or a function that was not tried on a mesh",
+        Severity.MANUAL,
+        """
+Many operations have no DTensor form, or none for tensors that are divided. Tried on TensorFlow 2.21, with the numbers
+of one device, are dense layers with `relu`, `tanh` and `abs`. The rest is refused: choose another
+`--strategy`, or write the layer of those that are known.
+""",
+    ),
+    Rule(
+        "TFM792",
+        "an optimizer that has no form for a mesh",
+        Severity.MANUAL,
+        """
+Keras optimizers keep their slots in the layouts of the variables when they are given the mesh. That was compared with
+one device, step by step, for gradient descent (also with momentum), Adam, Adagrad and RMSProp of Keras with a constant
+rate. Other optimizers, rates that change, clipped gradients, and the classes that stand for formulas of TensorFlow 1
+which Keras has not, are refused: choose another `--strategy`.
+""",
+    ),
+    Rule(
+        "TFM793",
+        "a metric that was not tried on a mesh",
+        Severity.MANUAL,
+        """
+Metrics add up in variables, which have to be on the mesh. The mean of a function or of absolute errors and sparse
+categorical accuracy were tried; others (`AUC`, confusion matrices) were not. Leave the metric out, or choose another
+`--strategy`.
+""",
+    ),
+    Rule(
+        "TFM794",
+        "the devices of a mesh divide the batches",
+        Severity.REVIEW,
+        """
+An Estimator without a `train_distribute` trained on one device. On a mesh all devices compute each step together, each
+on its share of the batch, and the step is what it was on one device. The dimension `batch` of the mesh has to divide
+the batch; a last batch that it does not divide is computed whole on every device. A pattern of `--layout` that is the
+name of no weight divides nothing, without a word: print `[(w.name, w.layout) for w in model.weights]` once. On several
+CPUs or GPUs of one machine, `MirroredStrategy` is faster wherever the model fits on one of them.
+""",
+    ),
+    Rule(
+        "TFM795",
+        "a partitioner, and a mesh of devices",
+        Severity.REVIEW,
+        """
+A partitioner split variables over the parameter servers; a mesh divides those that a layout names. To divide the rows
+of dense kernels over two devices, as `fixed_size_partitioner(2)` did over two servers, give
+`--mesh model=2 --layout '.*kernel=model,unsharded'`. The size of the dimension has to divide the axis: a variable that
+it does not divide raises when the model is made. No number changes either way.
+""",
+    ),
+)
+
+#: Layers that were compared with one device; see docs/dtensor.md for figures.
+LAYERS = frozenset(("Dense",))
+#: Functions on tensors that were compared with one device.
+OPS = frozenset(f"tf.{name}" for name in ("nn.relu", "nn.tanh", "tanh", "math.tanh", "abs", "math.abs"))
+#: Calls that make no tensors.
+STATIC = frozenset(("tf.keras.Model", "tf.name_scope"))
+#: Optimizers by name, with the arguments that were tried.
+OPTIMIZERS = {
+    "SGD": frozenset(("learning_rate", "momentum")),
+    "Adam": frozenset(("learning_rate", "beta_1", "beta_2", "epsilon")),
+    "Adagrad": frozenset(("learning_rate", "initial_accumulator_value", "epsilon")),
+    "RMSprop": frozenset(("learning_rate", "rho", "momentum", "epsilon")),
+}
+METRICS = frozenset(("MeanMetricWrapper", "MeanAbsoluteError", "SparseCategoricalAccuracy"))

@@ -1,0 +1,183 @@
+"""Programs for a mesh of devices (`--strategy dtensor`) train as the Estimator did, however variables are divided."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from migrator.findings import Severity
+from migrator.harness.environments import migrated_python
+from migrator.harness.recording import Recording
+from migrator.migrate import Options, migrate
+from migrator.source.reading import Source, decode
+from tests.end_to_end.proving import Servers, record
+
+pytestmark = pytest.mark.tensorflow
+
+PROGRAM = """
+import numpy as np
+import tensorflow as tf
+
+
+def input_fn():
+    random = np.random.RandomState(0)
+    features = random.normal(size=({size}, 6)).astype(np.float32)
+    labels = {labels}
+    return tf.data.Dataset.from_tensor_slices((features, labels)).batch(8){repeat}
+
+
+def model_fn(features, labels, mode):
+    decay = tf.keras.regularizers.l2(0.01)
+    net = tf.layers.dense(features, 8, activation=tf.nn.tanh, kernel_regularizer=decay)
+    output = tf.layers.dense(net, {units})
+    loss = {loss}
+    loss += tf.losses.get_regularization_loss()
+    if mode == tf.estimator.ModeKeys.EVAL:
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={metrics})
+    train_op = {optimizer}.minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def main():
+    {driver}
+    print(estimator.evaluate(input_fn)["loss"])
+
+
+if __name__ == "__main__":
+    main()
+"""
+SQUARES = PROGRAM.format(
+    size=36,
+    repeat="",
+    labels="features.sum(axis=1, keepdims=True)",
+    units=1,
+    loss="tf.losses.mean_squared_error(labels, output)",
+    metrics='{"error": tf.metrics.mean_absolute_error(labels, output)}',
+    optimizer="tf.train.MomentumOptimizer(0.05, 0.9)",
+    # Five batches, the last of four examples.
+    driver="estimator = tf.estimator.Estimator(model_fn)\n    estimator.train(input_fn)",
+)
+CLASSES = PROGRAM.format(
+    size=8,
+    repeat=".repeat(5)",  # always the same batch: a training that goes on begins with the first again
+    labels="random.randint(0, 4, size=8).astype(np.int32)",
+    units=4,
+    loss="tf.losses.sparse_softmax_cross_entropy(labels, output)",
+    metrics='{"accuracy": tf.metrics.accuracy(labels, tf.argmax(output, 1))}',
+    optimizer="tf.train.AdamOptimizer(0.05)",
+    driver='estimator = tf.estimator.Estimator(model_fn, model_dir="MODEL_DIR")\n'
+    "    estimator.train(input_fn, max_steps=STEPS)",
+)
+WEIGHTS = ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias")
+COLUMNS = (r"dense\.kernel=unsharded,model", r"dense\.bias=model", r"dense_1\.kernel=model,unsharded")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a program for a mesh computed; `parts` are the shapes of each variable's part on every device."""
+
+    losses: list[float]
+    results: dict[str, float]
+    weights: list[np.ndarray]
+    layouts: list[list[str]]
+    parts: list[list[list[int]]]
+    slots: list[list[str]]
+
+
+def write(text: str, folder: Path, name: str, mesh: str = "", layouts: tuple[str, ...] = ()) -> Path:
+    """Migrates a program and writes it."""
+    source = decode(Path("train.py"), text.encode())
+    assert isinstance(source, Source)
+    [result] = migrate([source], Options("dtensor", "native", mesh=mesh, layouts=layouts))
+    assert not [f for f in result.findings if f.severity is Severity.MANUAL], result.findings
+    path = folder / name
+    path.write_text(result.text, encoding="utf-8")
+    return path
+
+
+def run_all(runs: dict[str, tuple[Path, list[tuple[str, int]] | None, Path | None]], folder: Path) -> dict[str, Seen]:
+    """Runs programs one after the other in one process of TensorFlow 2.21 with eight virtual CPUs."""
+    asked = [
+        [str(program), mesh, None if initial is None else str(initial), str(folder / f"{name}.json")]
+        for name, (program, mesh, initial) in runs.items()
+    ]
+    (folder / "runs.json").write_text(json.dumps(asked), encoding="utf-8")
+    command = [str(migrated_python()), str(Path(__file__).parent / "mesh_runs.py"), str(folder / "runs.json")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = {}
+    for name in runs:
+        seen: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        with np.load(folder / f"{name}.json.npz") as weights:
+            values = list(weights.values())
+        results = seen["results"][-1]
+        found[name] = Seen(seen["losses"], results, values, seen["layouts"], seen["parts"], seen["slots"])
+    return found
+
+
+def begin(original: Recording, path: Path) -> Path:
+    """Writes the original's first weights, in the order in which the model has them."""
+    first = {name.removesuffix(":0"): value for name, value in original.initial.items()}
+    np.savez(path, *[first[name] for name in WEIGHTS])
+    return path
+
+
+def assert_same(seen: Seen, original: Recording, start: int = 0) -> None:
+    """The bounds are those of `proving.prove_project`."""
+    np.testing.assert_allclose(seen.losses, [step.loss for step in original.steps][start:], rtol=1e-5)
+    for name, value in zip(WEIGHTS, seen.weights, strict=True):
+        trained = {key.removesuffix(":0"): each for key, each in original.states[5].items()}[name]
+        np.testing.assert_allclose(value, trained, rtol=1e-4, atol=1e-6)
+    before = original.evaluations[-1].results
+    assert before is not None
+    for name, number in before.items():
+        if name in seen.results:
+            assert seen.results[name] == pytest.approx(number, rel=1e-5), name
+
+
+def test_data_and_model_parallel(servers: Servers, tmp_path: Path) -> None:
+    """Two devices compute what one did, and so do eight in a mesh of two dimensions, whose variables are divided."""
+    (tmp_path / "original.py").write_text(SQUARES, encoding="utf-8")
+    original = record(servers[0], "original", tmp_path / "original.py", tmp_path / "run", None)
+    initial = begin(original, tmp_path / "initial.npz")
+    plain = write(SQUARES, tmp_path, "plain.py")
+    divided = write(SQUARES, tmp_path, "divided.py", "model=2", COLUMNS)
+    seen = run_all(
+        {
+            "two": (plain, [("batch", 2)], initial),
+            "both": (divided, None, initial),
+        },
+        tmp_path,
+    )
+    assert len(original.steps) == 5
+    for one in seen.values():
+        assert_same(one, original)
+        assert set(one.results) == {"loss", "error"}
+    assert seen["two"].parts[0] == [[6, 8]] * 2
+    assert seen["both"].layouts == [["unsharded", "model"], ["model"], ["model", "unsharded"], ["unsharded"]]
+    assert seen["both"].parts == [[[6, 4]] * 8, [[4]] * 8, [[4, 1]] * 8, [[1]] * 8]
+    assert ["unsharded", "model"] in seen["both"].slots  # momentum is divided as its variable is
+
+
+def test_a_checkpoint_moves_between_layouts(servers: Servers, tmp_path: Path) -> None:
+    """Three steps on a mesh of one dimension, the rest with divided variables: as in one training of five."""
+    (tmp_path / "original.py").write_text(CLASSES.replace("STEPS", "5"), encoding="utf-8")
+    original = record(servers[0], "original", tmp_path / "original.py", tmp_path / "run", None)
+    initial = begin(original, tmp_path / "initial.npz")
+    text = CLASSES.replace("MODEL_DIR", str(tmp_path / "checkpoints"))
+    before = write(text.replace("STEPS", "3"), tmp_path, "before.py")
+    after = write(text.replace("STEPS", "5"), tmp_path, "after.py", "model=2", COLUMNS)
+    seen = run_all({"before": (before, [("batch", 4)], initial), "after": (after, None, None)}, tmp_path)
+    np.testing.assert_allclose(seen["before"].losses, [step.loss for step in original.steps][:3], rtol=1e-5)
+    assert len(seen["after"].losses) == 2
+    assert_same(seen["after"], original, 3)
+    assert seen["after"].parts[0] == [[6, 4]] * 8

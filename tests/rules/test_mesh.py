@@ -1,0 +1,120 @@
+"""`--strategy dtensor`: the mesh, the layouts of variables, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from migrator.cli.program import program as command
+from migrator.findings import Severity
+from migrator.migrate import Options, migrate
+from migrator.source.reading import Source, decode
+from migrator.targets.dtensor import LayoutError, Layouts, parse
+from tests.rules.programs import program
+
+DECAYING = "tf.train.AdamOptimizer(tf.train.exponential_decay(0.1, tf.train.get_global_step(), 5, 0.9))"
+ADAM = "tf.train.AdamOptimizer(0.1)"
+
+
+def migrated(
+    text: str, mesh: str = "", layouts: tuple[str, ...] = (), **options: str
+) -> tuple[str, list[tuple[str, str]]]:
+    """The new text of a program, and what blocks it."""
+    source = decode(Path("train.py"), text.encode())
+    assert isinstance(source, Source)
+    [result] = migrate([source], Options("dtensor", "native", options.get("keras", "2"), mesh=mesh, layouts=layouts))
+    return result.text, [(f.code, f.message) for f in result.findings if f.severity is Severity.MANUAL]
+
+
+def test_a_program_gets_a_mesh_layouts_and_a_loop() -> None:
+    new, blocked = migrated(program(optimizer=ADAM))
+    assert not blocked
+    assert 'return tf.experimental.dtensor.create_mesh([("batch", devices)], device_type=device_type)' in new
+    assert "def model_fn(features, params, mesh):" in new
+    assert "epsilon=1e-08, mesh=mesh)" in new
+    assert (
+        "mesh = make_mesh()\n"
+        "layouts = tf.keras.dtensor.experimental.LayoutMap(mesh=mesh)\n"
+        "with layouts.scope():\n"
+        '    model = model_fn(make_inputs(input_fn()), {"rate": 0.1}, mesh=mesh)\n'
+        "loop = TrainingLoop(model, mesh)\n"
+        "loop.train(loop.batches(input_fn()), 3)\n"
+    ) in new
+
+
+def test_variables_are_divided_as_the_command_line_says() -> None:
+    layouts = ("dense.*kernel=unsharded,model", r"dense\.bias=model")
+    new, blocked = migrated(program(), "model=2", layouts)
+    assert not blocked
+    assert '        [("batch", devices // 2), ("model", 2)],\n        device_type=device_type,\n' in new
+    assert (
+        'layouts["dense.*kernel"] = tf.experimental.dtensor.Layout(["unsharded", "model"], mesh)\n'
+        'layouts[r"dense\\.bias"] = tf.experimental.dtensor.Layout(["model"], mesh)\n'
+    ) in new
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("TFM790", program(driver="print(list(estimator.predict(input_fn)))", spec=", predictions=logits")),
+        ("TFM791", program(network="net = tf.layers.batch_normalization(net)")),
+        ("TFM791", program(network="net = tf.nn.l2_normalize(net, 1)")),
+        ("TFM792", program(optimizer="tf.train.FtrlOptimizer(0.1)")),
+        ("TFM792", program(optimizer=DECAYING)),
+        ("TFM793", program(spec=', eval_metric_ops={"auc": tf.metrics.auc(labels, tf.nn.sigmoid(logits))}')),
+    ],
+)
+def test_what_was_not_tried_on_a_mesh_is_refused(code: str, text: str) -> None:
+    new, blocked = migrated(text)
+    assert new == text
+    assert code in [found for found, _ in blocked], blocked
+
+
+def test_keras_3_has_no_mesh() -> None:
+    text = program()
+    new, blocked = migrated(text, keras="3")
+    assert new == text and ("TFM790", "Keras 3 has no DTensor: leave `--keras 3` out") in blocked
+
+
+def test_layouts_of_a_command_line() -> None:
+    assert parse("model=2", ("a=b.*kernel=unsharded,model",)) == Layouts(
+        (("model", 2),), (("a=b.*kernel", ("unsharded", "model")),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("mesh", "layout", "part"),
+    [
+        ("batch=2", "", "the devices that are left"),
+        ("model=0", "", "not a further dimension"),
+        ("model=2,model=4", "", "not a further dimension"),
+        ("", "kernel", "is not a layout"),
+        ("", "kernel=model", "the mesh has no dimension `model`"),
+        ("model=2", "kernel=model,model", "divides one axis"),
+        ("model=2", "ker(nel=model", "not a regular expression"),
+    ],
+)
+def test_layouts_that_make_no_sense(mesh: str, layout: str, part: str) -> None:
+    with pytest.raises(LayoutError, match=part):
+        parse(mesh, (layout,) if layout else ())
+
+
+def test_the_command_line_says_what_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(program(), encoding="utf-8")
+    found = CliRunner().invoke(command, [str(file), "--diff", "--mesh", "model=2"])
+    assert found.exit_code == 2 and "are for --strategy dtensor" in found.output
+    found = CliRunner().invoke(command, [str(file), "--diff", "--strategy", "dtensor", "--layout", "kernel=model"])
+    assert found.exit_code == 2 and "--mesh model=2" in found.output
+
+
+def test_a_partitioner_is_left_out_and_told_of() -> None:
+    network = "with tf.variable_scope('net', partitioner=tf.fixed_size_partitioner(2)):\n    net = tf.nn.relu(net)"
+    source = decode(Path("train.py"), program(network=network).encode())
+    assert isinstance(source, Source)
+    [result] = migrate([source], Options("dtensor", "native", mesh="model=2", layouts=(".*kernel=model,unsharded",)))
+    assert "TFM795" in [f.code for f in result.findings if f.severity is Severity.REVIEW]
+    assert "artitioner" not in result.text
+    assert 'layouts[".*kernel"] = tf.experimental.dtensor.Layout(["model", "unsharded"], mesh)' in result.text
