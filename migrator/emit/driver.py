@@ -13,7 +13,7 @@ from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
 from migrator.names.imports import dotted
-from migrator.program.calls import calls_in, is_none
+from migrator.program.calls import calls_in, is_none, number
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -230,6 +230,7 @@ class _Emitter:
         self.loss_of_batch = loss_of_batch
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
+        self.further_needs: set[str] = set()
         own = own_strategy(program) if program.config.get("train_distribute") is not None else None
         self.own = own if own is not None and own.target is target else None
         self.plan: TrainingPlan | None = None
@@ -415,6 +416,7 @@ class _Emitter:
         """Modules that the new lines import."""
         needs = {"os", "time"} if self.program.servings else {"os"} if plan.model_dir is not None else set()
         needs = needs | ({"copy"} if self.copies_params else set()) | ({"itertools"} if self.loop.own else set())
+        needs = needs | self.further_needs
         return frozenset(needs | ({"re"} if self.program.warm_start is not None else set()))
 
     def _keep_comments(self, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
@@ -644,7 +646,7 @@ class _Emitter:
             return dataset if default is None else f"{primary(dataset)}.take({default})"
         if is_none(steps):
             return dataset
-        text = self._text(steps)
+        text = self._batches(steps)
         if self._may_be_none(steps):
             text = f"-1 if {text} is None else {text}"  # -1 takes all
         return f"{primary(dataset)}.take({text})"
@@ -655,7 +657,7 @@ class _Emitter:
             return self._limited(dataset, steps, default), None
         if steps is None:
             return dataset, default
-        return dataset, None if is_none(steps) else self._text(steps)
+        return dataset, None if is_none(steps) else self._batches(steps)
 
     def _may_be_none(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is a name that is None somewhere in the scope of the program."""
@@ -710,7 +712,7 @@ class _Emitter:
                 message = "checkpoints come at the end of every training only: what an interrupted one has done is lost"
                 self.remarks.append(Blocked("TFM109", every, message))
             elif every is not None and model_dir is not None:
-                plan = replace(plan, saves_every=self._saves_every(every))
+                plan = self._with_saves(plan, every)
             return plan
         max_steps = self._limits(both.train, both.place.call).get("max_steps")
         eval_dataset = self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval")
@@ -719,14 +721,14 @@ class _Emitter:
         if not plan.evaluates_apart:
             eval_dataset, eval_steps = self._counted(eval_dataset, given_steps, "100")
         elif given_steps is None or not is_none(given_steps):
-            eval_steps = "100" if given_steps is None else self._text(given_steps)
+            eval_steps = "100" if given_steps is None else self._batches(given_steps)
         plan = replace(
             plan,
             batches=self._free("batches") if self.loop.own else "",
             train_dataset=self._dataset(both.train.get("input_fn"), both.place.call, "train"),
             eval_dataset=eval_dataset,
             eval_steps=eval_steps,
-            max_steps=None if is_none(max_steps) else self._text(max_steps),  # type: ignore[arg-type]
+            max_steps=None if is_none(max_steps) else self._batches(max_steps),  # type: ignore[arg-type]
             callbacks=self._callbacks(both.train),
             eval_callbacks=self._callbacks(both.evaluate),
         )
@@ -743,10 +745,24 @@ class _Emitter:
             raise Blocked("TFM162", both.place.call, message)
         return plan
 
-    def _saves_every(self, every: cst.BaseExpression) -> str:
-        """The period of checkpoints: by steps, or where the program leaves that out, when an epoch ends."""
-        text = self._text(every)
-        return f'{text} or "epoch"' if self._may_be_none(every) else text
+    def _with_saves(self, plan: TrainingPlan, every: cst.BaseExpression) -> TrainingPlan:
+        """The plan with the period of its checkpoints; 0 is none."""
+        count = self.file.integer(every)
+        if count == 0:
+            return plan
+        return replace(plan, saves_every=self._batches(every), saves_surely=count is not None)
+
+    def _batches(self, count: cst.BaseExpression) -> str:
+        """A number of batches, which an Estimator also took as a float: it went on until that was reached."""
+        known = self.file.constants.get(count.value, count) if isinstance(count, cst.Name) else count
+        value = number(known)
+        if isinstance(known, cst.Float) and value is not None and value == int(value) and known is count:
+            return str(int(value))
+        divided = isinstance(known, cst.BinaryOperation) and isinstance(known.operator, cst.Divide)
+        if not divided and not isinstance(known, cst.Float):
+            return self._text(count)
+        self.further_needs.add("math")
+        return f"math.ceil({self._text(count)})"
 
     def _resolver(self, tpu: TpuUse | None) -> tuple[str, ...] | None:
         """The arguments of the TPU's resolver; None where the program makes it itself."""
@@ -862,7 +878,7 @@ class _Emitter:
         period, total = self.file.integer(every), self.file.integer(steps)
         if reads and (period is None or total is None or total % period):
             assert plan.max_steps is not None
-            text = self._text(every)
+            text = self._batches(every)
             epochs = f"-(-{primary(plan.max_steps)} // {primary(text)})"
             limited = f"{primary(plan.train_dataset)}.take({plan.max_steps})"
             return replace(plan, train_dataset=limited, period=primary(text), epochs=epochs)
@@ -1150,9 +1166,9 @@ class _Emitter:
         begin = self._begin(use, plan) if self.late else []
         if not is_none(max_steps):
             assert max_steps is not None
-            lines = plan.loop.train(plan, dataset, self._text(max_steps), True)
+            lines = plan.loop.train(plan, dataset, self._batches(max_steps), True)
         else:
-            text = None if is_none(steps) else self._text(steps)  # type: ignore[arg-type]
+            text = None if is_none(steps) else self._batches(steps)  # type: ignore[arg-type]
             lines = plan.loop.train(plan, dataset, text, False)
         replaced[statement] = self._parsed("\n".join([*begin, *lines]) + "\n")
 
@@ -1223,7 +1239,7 @@ class _Emitter:
             given_steps = use.arguments.get("steps")
             callbacks = as_argument(self._callbacks(use.arguments), self.indent, 0)
             if self.plan is not None and self.plan.evaluates_apart:
-                count = None if given_steps is None or is_none(given_steps) else self._text(given_steps)
+                count = None if given_steps is None or is_none(given_steps) else self._batches(given_steps)
                 fed = evaluated(replace(self.plan, eval_dataset=dataset, eval_steps=count), 1)
             else:
                 data, steps = self._counted(dataset, given_steps, None)

@@ -118,6 +118,8 @@ class _Emitter:
                 return [], f"tf.keras.losses.{keras}({', '.join(arguments)})"
         subject = data.labels if data.labels is not None else data.mean_of
         assert subject is not None
+        if data.keras is not None:
+            self._only_output(subject)
         name = free("loss_fn", self.taken)
         if data.mean_of is not None and self.labels in names_in(self._label_inlined(subject)):
             self.remarks.append(

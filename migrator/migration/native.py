@@ -35,6 +35,7 @@ from migrator.rules import flags, hparams, keras3
 from migrator.rules.early_stopping import STOP_AT_STEP
 from migrator.rules.initializers import shared_initializers
 from migrator.rules.layers import runs_updates
+from migrator.rules.own_loops import over_examples
 from migrator.rules.replicas import check_replicas
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
@@ -192,6 +193,8 @@ class NativeMigration(GroupState):
             replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
             self._check_replicas(sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
+            if self.training[file.path].divided:
+                self._check_examples(program, emitted)
         except Blocked:
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
@@ -213,6 +216,17 @@ class NativeMigration(GroupState):
         self.changes[file.path].needs |= emitted.needs
         self.changes[file.path].classes.update(emitted.classes)
         models[program.model_fn] = emitted, function.predicts_dicts
+
+    def _check_examples(self, program: TrainingProgram, emitted: EmittedModel) -> None:
+        """Refuses what is computed over all examples of a batch that replicas divide. Raises Blocked (TFM739)."""
+        others = reach(self.project, program.model_file, program.model_fn).items()
+        functions = [(emitted.node, program.model_file), *((n, f) for n, f in others if n is not program.model_fn)]
+        for node, file in functions:
+            found = over_examples(node, file.imports)
+            if found is not None:
+                text = file.code(found)
+                message = f"`{text}` is computed over all examples, which replicas divide: `--strategy one-device`"
+                raise Blocked("TFM739", program.model_fn.name if node is emitted.node else found, message)
 
     def _training(self, program: TrainingProgram) -> TrainingContext:
         """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import libcst as cst
@@ -58,7 +59,10 @@ def _param(state: GroupState, program: TrainingProgram, place: cst.CSTNode, key:
     """What the Estimator's params hold under a key; None if they do not have it."""
     params = program.params
     if isinstance(params, cst.Name):
-        params = program.file.constants.get(params.value)
+        changes = r"\[[^\]]*\]\s*[-+*/]?=(?!=)|\.(?:update|pop|setdefault|clear|popitem)\("
+        changed = re.compile(rf"\b{params.value}\s*(?:{changes})")
+        known = not any(changed.search(file.text) for file in state.group.files.values())
+        params = program.file.constants.get(params.value) if known else params
     if program.params is None:
         return None
     if isinstance(params, cst.Dict) and all(

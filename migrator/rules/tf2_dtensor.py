@@ -55,7 +55,7 @@ takes their place.
     Rule(
         "TFM772",
         "the shape of a layout is that of its mesh",
-        Severity.MIGRATED,
+        Severity.REVIEW,
         """
 `layout.shape` was the number of shards along each axis of the tensor in TensorFlow 2.9 to 2.11. It is the shape of the
 mesh now: `Layout(["batch", "unsharded"], mesh).shape` of a mesh `[("model", 2), ("batch", 4)]` is `[4, 1]` on 2.11.1,
@@ -394,7 +394,7 @@ def _shapes(file: ModernFile) -> Iterable[Change]:
         if index is not None:
             axis = file.parsed.code(index)
             message = f"`shape` of a layout is that of its mesh: the shards along axis {axis} are `num_shards({axis})`"
-            yield Change("TFM772", around, message, _num_shards)
+            yield Change("TFM772", around, message, _num_shards, severity=Severity.REVIEW)
         else:
             message = (
                 "`shape` of a layout is that of its mesh, and was the number of shards of each axis until TensorFlow "

@@ -64,7 +64,7 @@ def check_optimizers(file: ModernFile) -> Iterable[Change]:
 
 
 def _is_optimizer(name: str) -> bool:
-    return name.startswith("tf.keras.optimizers.") and name.rpartition(".")[2] in _OPTIMIZERS
+    return name.startswith(("tf.keras.optimizers.", "tf.optimizers.")) and name.rpartition(".")[2] in _OPTIMIZERS
 
 
 def _without_decay(call: cst.Call, kind: str, decay: cst.Arg) -> Change:

@@ -19,9 +19,10 @@ class TrainingPlan:
     `again` says that the model may have trained before: steps counted from the start then leave out those behind it.
     `period` is save_checkpoints_steps where it divides `max_steps`: then every period is one epoch, with a checkpoint
     and an evaluation after it, as the Estimator had. `saves_every` are the batches between checkpoints of a training
-    without periods (None: one comes at its end). `callbacks` are the elements of the list of the training's, and
-    `eval_callbacks` those of the evaluation's. `checkpoint` is
-    the name of the newest checkpoint, or on Keras 3 (whose own checkpoints of weights cannot be found by their number)
+    without periods (None: one comes at its end), which the program may turn out not to give unless `saves_surely`.
+    `callbacks` are the elements of the list of the training's, and `eval_callbacks` those of the evaluation's.
+    `checkpoint` is the name of the newest checkpoint, or on Keras 3 (whose own checkpoints of weights cannot be found
+    by their number)
     that of the manager of checkpoints. `make_strategy` is the name of the target's helper, and `devices` what the
     strategy is given for its devices ("": it finds them), where it is not `made` by the program already. `per_replica`
     is the name of the function (setup.per_replica) that datasets for replicas go through, and `averages` that of the
@@ -66,6 +67,7 @@ class TrainingPlan:
     stopper: str = ""
     saves_every: str | None = None
     mesh: str = ""
+    saves_surely: bool = False
 
     @property
     def resumes(self) -> bool:
@@ -103,12 +105,15 @@ def _savers(plan: TrainingPlan, name: str, depth: int) -> list[str]:
         saves = [f"on_epoch_end=lambda epoch, logs: {plan.checkpoint}.save({step})"]
         if every is not None:
             save = f"{plan.checkpoint}.save({step})"
-            saves.append(f"on_train_batch_end=lambda batch, logs: (batch + 1) % {primary(every)} or {save}")
+            due = f"(batch + 1) % {primary(every)} == 0"
+            due = due if plan.saves_surely else f"{primary(every)} and {due}"
+            saves.append(f"on_train_batch_end=lambda batch, logs: {due} and {save}")
         return [call("tf.keras.callbacks.LambdaCallback", saves, plan.indent, depth + 2)]
     arguments = [f'os.path.join({plan.model_dir}, "{name}")', "save_weights_only=True"]
     found = [call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2)]
     if every is not None:
-        arguments.append(f"save_freq={every}")
+        # Without a period, a checkpoint comes when an epoch ends.
+        arguments.append(f"save_freq={every}" if plan.saves_surely else f'save_freq={primary(every)} or "epoch"')
         found.append(call("tf.keras.callbacks.ModelCheckpoint", arguments, plan.indent, depth + 2))
     return found
 

@@ -82,6 +82,11 @@ with tf.name_scope("loss"):
     for term in losses:
         loss += term""",
     ),
+    "an autoencoder: the features are the labels": (
+        '["class"]',
+        NET + "logits = tf.layers.dense(net, 6)",
+        'loss = tf.losses.mean_squared_error(features["image"], logits)',
+    ),
     "features in the loss, l2 over trainable variables": (
         '["tags"]',
         FOUR,

@@ -186,8 +186,25 @@ def test_checkpoints_between() -> None:
 def test_checkpoints_between_on_keras_3() -> None:
     new, findings = run(saving("2 * 3", "estimator.train(input_fn, steps=30)"), keras="3")
     assert not manual(findings), findings
-    assert "(batch + 1) % (2 * 3) or checkpoints.save(model.optimizer.iterations.numpy())" in new
+    assert "(batch + 1) % (2 * 3) == 0 and checkpoints.save(model.optimizer.iterations.numpy())" in new
     ast.parse(new)
+
+
+def test_a_period_that_may_not_be_given() -> None:
+    driver = "estimator.train(input_fn, steps=30)"
+    assert 'save_freq=os.getpid() or "epoch",' in migrated("import os\n" + saving("os.getpid()", driver))
+    assert "save_freq" not in migrated(saving("0", driver))
+    new, _ = run("import os\n" + saving("os.getpid()", driver), keras="3")
+    assert "os.getpid() and (batch + 1) % os.getpid() == 0 and checkpoints.save(" in new
+
+
+@pytest.mark.parametrize(
+    ("given", "written"), [("1e4", "10000"), ("100 / 16", "math.ceil(100 / 16)"), ("N", "math.ceil(N)"), ("7", "7")]
+)
+def test_steps_that_are_floats(given: str, written: str) -> None:
+    """An Estimator compares the global step with them, and so takes the next whole number."""
+    new = migrated(program(driver=f"estimator.train(input_fn, steps={given})").replace("\n\n", "\n\nN = 1e2\n", 1))
+    assert f".take({written})" in new and ("import math\n" in new) == ("math" in written)
 
 
 def test_parentheses_before_take() -> None:

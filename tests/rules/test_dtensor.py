@@ -128,7 +128,7 @@ def test_what_is_gone_is_named() -> None:
 def test_shards_of_an_axis(before: str, after: str) -> None:
     new, findings = modern(HEAD + f"pieces = tf.split(x, {before})\n")
     assert new == HEAD + f"pieces = tf.split(x, {after})\n"
-    assert findings == ["TFM772 3 migrated"]
+    assert findings == ["TFM772 3 review"]
 
 
 def test_a_declared_layout_is_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrator.findings import Finding, Severity
+from tests.rules.programs import program as whole_program
 from tests.rules.programs import run
 
 HEAD = """\
@@ -238,3 +239,11 @@ def test_comments_survive_and_unread_names_too() -> None:
         assert comment in new, comment
     assert "count = 3" in new
     assert new.index("# The loss, as in the paper.") > new.index("optimizer = ")
+
+
+@pytest.mark.parametrize("text", ["features", "tf.stop_gradient(net)"])
+def test_labels_that_the_network_makes(text: str) -> None:
+    """An autoencoder: a function of labels and output would read tensors of the function that builds the model."""
+    new, findings = run(whole_program(loss=f"loss = tf.losses.mean_squared_error({text}, logits)"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "def loss_fn" not in new and f"tf.keras.losses.mean_squared_error({text}, logits)" in new

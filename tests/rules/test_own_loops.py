@@ -97,3 +97,34 @@ def test_what_has_no_loop_of_its_own_is_refused(text: str, options: dict[str, st
     text = text.replace("def input_fn", own + "def input_fn", 1) if "Own()" in text else text
     new, findings = run(text, **{"loop": "custom", **options})
     assert new == text and code in manual(findings)
+
+
+@pytest.mark.parametrize(
+    ("network", "loss"),
+    [
+        ("net = net / tf.reduce_max(tf.abs(net))", "tf.losses.mean_squared_error(labels, logits)"),
+        ("net = net - tf.reduce_mean(net, axis=0)", "tf.losses.mean_squared_error(labels, logits)"),
+        ("net = tf.nn.l2_normalize(net, [0, 1])", "tf.losses.mean_squared_error(labels, logits)"),
+        ("net = net / tf.cast(tf.shape(net)[0], tf.float32)", "tf.losses.mean_squared_error(labels, logits)"),
+        ("net = tf.reshape(net, [16, 1])", "tf.losses.mean_squared_error(labels, logits)"),
+        ("net = tf.matmul(net, net, transpose_b=True)", "tf.losses.mean_squared_error(labels, logits)"),
+        ("net = tf.nn.relu(net)", "tf.reduce_mean(tf.reduce_sum(tf.square(logits - labels), axis=0))"),
+    ],
+)
+def test_replicas_refuse_what_all_examples_make(network: str, loss: str) -> None:
+    text = program(network=network, loss=f"loss = {loss}")
+    assert manual(run(text, loop="custom")[1]) == []
+    new, findings = run(text, "mirrored", loop="custom")
+    assert new == text and "TFM739" in manual(findings)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        "net = tf.nn.softmax(tf.reduce_sum(tf.expand_dims(net, 2), axis=-1))",
+        "net = tf.reshape(net, [-1, 1]) / tf.norm(net, axis=1, keepdims=True)",
+        "net = net + tf.zeros([tf.shape(net)[0], 1])",
+    ],
+)
+def test_replicas_take_what_each_example_makes(network: str) -> None:
+    assert manual(run(program(network=network), "mirrored", loop="custom")[1]) == []

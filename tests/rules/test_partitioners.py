@@ -121,6 +121,15 @@ def test_refused(before: str, params: str, code: str) -> None:
     assert code in [f.code for f in findings if f.severity.value == "manual"], findings
 
 
+def test_params_that_are_changed_later_are_refused() -> None:
+    text = scoped("partitioner = tf.fixed_size_partitioner(params['n'])", params="P")
+    known = text.replace("\n\n", "\n\nP = {'n': 2}\n", 1)
+    assert f"{FIXED}(num_shards=2)" in run(known)[0]
+    for changed in ("P['n'] = 16", "P.update(n=16)"):
+        new, findings = run(known.replace("estimator = ", f"{changed}\nestimator = "))
+        assert "TFM701" in [f.code for f in findings if f.severity.value == "manual"], new
+
+
 CANNED = """\
 import tensorflow as tf
 

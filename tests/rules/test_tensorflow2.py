@@ -154,6 +154,8 @@ OPTIMIZERS = [
 def test_optimizers(before: str, after: str) -> None:
     start = "import tensorflow as tf\noptimizer = tf.keras.optimizers."
     assert modern(f"{start}{before}\n") == (f"{start}{after}\n", ["TFM713 2"])
+    shorter = start.replace("keras.", "")
+    assert modern(f"{shorter}{before}\n") == (f"{shorter}{after.replace('keras.', '')}\n", ["TFM713 2"])
 
 
 def test_a_rate_that_a_callback_sets_is_no_schedule() -> None:
