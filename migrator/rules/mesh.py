@@ -15,7 +15,7 @@ RULES = (
 function that makes them: a mesh of all devices, a `LayoutMap` in whose scope the model is made, and a loop of the
 program's own, because `Model.fit` does not train there. Predictions, exports, hooks, own Keras models, several devices
 that the RunConfig asks for and Estimators that are handed around are not written for it: choose another `--strategy`.
-For plain data parallelism `--strategy mirrored --loop custom` computes the same, and faster.
+For plain data parallelism take `--strategy mirrored --loop custom`, which is written for more programs.
 """,
     ),
     Rule(
@@ -57,8 +57,9 @@ categorical accuracy were tried; others (`AUC`, confusion matrices) were not. Le
 An Estimator without a `train_distribute` trained on one device. On a mesh all devices compute each step together, each
 on its share of the batch, and the step is what it was on one device. The dimension `batch` of the mesh has to divide
 the batch; a last batch that it does not divide is computed whole on every device. A pattern of `--layout` that is the
-name of no weight divides nothing, without a word: print `[(w.name, w.layout) for w in model.weights]` once. On several
-CPUs or GPUs of one machine, `MirroredStrategy` is faster wherever the model fits on one of them.
+name of no weight divides nothing, without a word: print `[(w.name, w.layout) for w in model.weights]` once. Where the
+model fits on one device, `--strategy mirrored --loop custom` divides the batches as well, and is written for more
+programs.
 """,
     ),
     Rule(

@@ -23,6 +23,8 @@ class Options:
     style: str = "auto"
     keras: str = "2"
     loop: str = "fit"
+    mesh: str = ""
+    layouts: tuple[str, ...] = ()
 
 
 def migrate(sources: Sequence[Source], options: Options) -> list[SimpleNamespace]:
