@@ -61,7 +61,7 @@ def migrate_group(
             path: [replace(f, message=f.message.replace(_WHY, why)) for f in found] for path, found in findings.items()
         }
     if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
-        return texts, findings
+        return texts, findings if texts else _told(group, findings)
 
     def of(programs: Sequence[TrainingProgram]) -> Group:
         return Group(list(programs), {f.path: f for p in programs for f in files_of(project, p)})
@@ -90,9 +90,20 @@ def migrate_group(
     found = Apart(group.programs, forms, partial(files_of, project), shared, native, exported).migrate()
     if found is not None:
         return found
-    if style is Style.MAPPED:
-        return texts, findings
-    return {}, both_blocked(native, findings)
+    return {}, _told(group, findings if style is Style.MAPPED else both_blocked(native, findings))
+
+
+def _told(group: Group, findings: dict[Path, list[Finding]]) -> dict[Path, list[Finding]]:
+    """The findings of a group that stays as it is, and a word for each program in which nothing stands in the way."""
+    blocking = [f for found in findings.values() for f in found if f.severity is Severity.MANUAL]
+    told = {Path(finding.path) for finding in blocking}
+    for program in group.programs:
+        if blocking and not told & {program.file.path, program.model_file.path}:
+            first = blocking[0]
+            message = f"it shares files with a program that is blocked at {first.path}:{first.line}: all or none change"
+            finding = program.file.finding("TFM114", Severity.MANUAL, program.place.call, message)
+            findings.setdefault(program.file.path, []).append(finding)
+    return findings
 
 
 def _by_flag(programs: Sequence[TrainingProgram], why: str) -> list[TrainingProgram]:

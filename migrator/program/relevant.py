@@ -14,7 +14,8 @@ from migrator.rules.sessions import may_train
 _MODERN = re.compile(
     r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
     r"LocallyConnected|Mean(RelativeError|Tensor)|learning_phase|OrderedEnqueuer|SidecarEvaluator|multi_gpu_model|"
-    r"LossScale|wrappers|CuDNN|[gs]et_session|keras\.distribution|import distribution"
+    r"LossScale|wrappers|CuDNN|[gs]et_session|keras\.distribution|import distribution|"
+    r"\bworkers=|use_multiprocessing|max_queue_size|\bperiod=|schedule_decay"
 )
 # Names that only TensorFlow 1 has: a file with one of them is not TensorFlow 2 code.
 _TENSORFLOW_1 = re.compile(

@@ -8,7 +8,7 @@ from functools import partial
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.modern import Change, ModernFile, is_edit_of
+from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
 
 RULES = (
@@ -60,6 +60,7 @@ _GENERATORS = {
     "evaluate_generator": ("evaluate", _OTHERS),
     "predict_generator": ("predict", _OTHERS),
 }
+_KERAS_2 = ("workers", "use_multiprocessing", "max_queue_size")
 _CLASSES = {
     "predict_classes": "take tf.argmax(model.predict(x), axis=-1), or model.predict(x) > 0.5 after one sigmoid",
     "predict_proba": "use model.predict",
@@ -69,6 +70,12 @@ _CLASSES = {
 def check_models(file: ModernFile) -> Iterable[Change]:
     """Calls of methods of models and metrics."""
     for call in file.calls:
+        if keyword(call, "period") is not None and file.name(call.func) == "tf.keras.callbacks.ModelCheckpoint":
+            yield Change("TFM712", call.func, "`period` of a ModelCheckpoint is Keras 2's", keras_2=True)
+        scale = keyword(call, "loss_scale")
+        if scale is not None and (file.name(call.func) or "").endswith(".Policy"):
+            message = "a Policy has no `loss_scale` any more: give it to a tf.keras.mixed_precision.LossScaleOptimizer"
+            yield Change("TFM711", scale, message, severity=Severity.MANUAL)
         if not isinstance(call.func, cst.Attribute):
             continue
         method, owner = call.func.attr.value, call.func.value
@@ -82,6 +89,9 @@ def check_models(file: ModernFile) -> Iterable[Change]:
         elif method in _CLASSES and call.args:
             message = f"`{method}` is gone since TensorFlow 2.6: {_CLASSES[method]}"
             yield Change("TFM714", call, message, severity=Severity.MANUAL)
+        elif method in ("fit", "evaluate", "predict") and any(keyword(call, name) is not None for name in _KERAS_2):
+            message = "`workers`, `use_multiprocessing` and `max_queue_size` are those of the data on Keras 3"
+            yield Change("TFM712", call.func.attr, message, keras_2=True)
         elif method == "reset_states" and (file.made_by(owner) or "").startswith("tf.keras.metrics."):
             yield Change("TFM715", call.func.attr, "`reset_states` is `reset_state` now", _reset_state)
 

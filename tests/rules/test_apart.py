@@ -94,3 +94,13 @@ def test_a_function_that_makes_a_hook_which_is_left_out_goes_with_it() -> None:
     found = migrate(one=program, making=hooks)
     assert "TFM141" in found["one"][1] and "hook" not in found["one"][0]
     assert "LoggingTensorHook" not in found["making"][0] and "def double" in found["making"][0]
+
+
+def test_a_program_in_which_nothing_stands_in_the_way_is_told_why_it_stays() -> None:
+    shared = SHARED.partition("\n\ndef table")[0] + "\n\ndef net(features):\n    return tf.layers.dense(features, 2)\n"
+    one = PROGRAM.format(imports="", network="shared.net(features)")
+    stuck = PROGRAM.format(imports="", network="tf.Session().run(shared.net(features))")
+    found = run_project({"one.py": one, "stuck.py": stuck, "shared.py": shared}, style="native")
+    assert [found[name][0] for name in ("one.py", "stuck.py", "shared.py")] == [one, stuck, shared]
+    (told,) = found["one.py"][1]
+    assert told.code == "TFM114" and "blocked at stuck.py:11" in told.message

@@ -307,3 +307,35 @@ def test_what_is_said_of_tensorflow_2_21_is_true() -> None:
     assert not set(tf2_names.REMOVED) & (there["2"] | there["3"])
     assert there["2"] >= tf2_names.KERAS_2 and not tf2_names.KERAS_2 & there["3"]
     assert len(decayed) == 2 and decayed[0] == pytest.approx(decayed[1], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("tf.keras.optimizers.Nadam(schedule_decay=0.004)", ["TFM713 2"]),
+        ("tf.keras.optimizers.Nadam(0.01)", []),
+        (
+            "tf.keras.optimizers.Adam(tf.keras.optimizers.schedules.ExponentialDecay(0.1, 9, 0.9), decay=0.1)",
+            ["TFM713 2"],
+        ),
+    ],
+)
+def test_optimizers_that_stay(line: str, expected: list[str]) -> None:
+    text = f"import tensorflow as tf\nx = {line}\n"
+    assert modern(text) == (text, expected)
+
+
+def test_an_older_nadam_is_told_of() -> None:
+    new, findings = modern("import tensorflow as tf\nx = tf.keras.optimizers.Nadam(lr=0.1)\n")
+    assert new.endswith("Nadam(learning_rate=0.1)\n") and findings == ["TFM713 2", "TFM713 2"]
+
+
+@pytest.mark.parametrize("line", ["model.fit(x, workers=2)", "tf.keras.callbacks.ModelCheckpoint('m', period=5)"])
+def test_arguments_of_keras_2(line: str) -> None:
+    text = f"import tensorflow as tf\n{line}\n"
+    assert modern(text)[0] == HEADER + text
+
+
+def test_a_policy_without_a_loss_scale() -> None:
+    text = "import tensorflow as tf\nx = tf.keras.mixed_precision.experimental.Policy('mixed_float16', loss_scale=9)\n"
+    assert modern(text)[1] == ["TFM710 2", "TFM711 2"]
