@@ -45,7 +45,9 @@ def test_fixture_is_equivalent(case: FixtureCase, tmp_path: Path) -> None:
     assert sentinels["learning-rate-x1.01"] == sentinels["last-batch-dropped"] == "killed"
     assert (tmp_path / "report.html").stat().st_size > 10_000
     if case.in_step:
-        assert len(report["data"]["per_task"]) == 2 and "L5s" not in levels
+        rows = {(row["program"], row["task"]) for row in report["data"]["per_task"]}
+        assert rows == {(one, task) for one in ("original", "migrated") for task in ("chief:0", "worker:0")}
+        assert "L5s" not in levels
     if case.cluster.startswith("worker="):
         count = int(case.cluster.removeprefix("worker="))
         assert {row["task"] for row in report["data"]["per_task"]} == {f"worker:{index}" for index in range(count)}
