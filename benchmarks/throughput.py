@@ -1,0 +1,201 @@
+"""Whether a migrated program trains as fast as its original: steps per second of both, in turns, on this machine.
+
+usage: python benchmarks/throughput.py [--rounds N] [--json FILE] [--markdown FILE] [CASE ...]
+
+Each case is a fixture whose training is made longer; the codemod of this checkout migrates it. In every round both run
+once, one after the other, in fresh forks of an interpreter that has imported TensorFlow; the figures are medians over
+the rounds. The first steps (tracing, the first checkpoint) are left out. Beside the steps per second stand the CPU
+milliseconds per step of the process that leads: on a busy machine they say more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from migrator.harness import environments
+from migrator.harness.case import counterpart
+from migrator.harness.cluster import ClusterShape, ForkServer, Launch
+from migrator.migrate import Options, migrate
+from migrator.source.reading import decode
+
+ROOT = Path(__file__).resolve().parents[1]
+WATCH = ROOT / "benchmarks" / "programs" / "stepwatch.py"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fixture, what makes its training longer, and where it runs. `cluster` is the original's."""
+
+    fixture: str
+    changes: Mapping[str, str] = field(default_factory=dict)
+    cluster: str = ""
+    arguments: tuple[str, ...] = ()
+    script: str = "original.py"
+    style: str = "native"
+    keras: int = 2
+    warm: int = 100
+
+
+_MORE_IMAGES = {"images(96, 1)": "images(30000, 1)", "range(2)": "range(1)"}
+
+
+def _servers(name: str, cluster: str) -> Case:
+    return Case(name, {"MAX_STEPS = 40": "MAX_STEPS = 600", "_steps=20": "_steps=200"}, cluster)
+
+
+CASES: dict[str, Case] = {
+    "classifier": Case("classifier", _MORE_IMAGES),
+    "classifier, Keras 3": Case("classifier", _MORE_IMAGES, keras=3),
+    "wide and deep": Case("wide_and_deep", {"steps=30": "steps=1000"}),
+    "two files": Case("two_files", arguments=("--steps", "2000"), script="train.py"),
+    "in one process, without TF_CONFIG": Case("in_process_cluster", {"MAX_STEPS = 24": "MAX_STEPS = 1000"}),
+    "mapped": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="mapped"),
+    "parameter servers, one trainer": _servers("parameter_server_fixed_shards", "chief=1,ps=2"),
+    "parameter servers, two trainers": _servers("parameter_server_fixed_shards", "chief=1,worker=1,ps=2"),
+    "two mirrored workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2"),
+}
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Steps per second of all trainers together, and CPU milliseconds per step of those processes that count them."""
+
+    steps_per_second: float
+    cpu_ms_per_step: float
+
+
+def originals(case: Case, folder: Path) -> dict[Path, bytes]:
+    """The longer program's files, written to `folder`."""
+    source = ROOT / "fixtures" / case.fixture
+    files = sorted((source / "original").glob("*.py")) or [source / "original.py"]
+    found, changed = {}, set()
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        for old, new in case.changes.items():
+            changed |= {old} if old in text else set()
+            text = text.replace(old, new)
+        found[folder / path.name] = text.encode()
+        (folder / path.name).write_text(text, encoding="utf-8")
+    if case.changes and not changed:
+        raise SystemExit(f"{case.fixture}: nothing to make longer was found: {', '.join(case.changes)}")
+    return found
+
+
+def migrated(case: Case, files: Mapping[Path, bytes], folder: Path) -> None:
+    """Writes what the codemod makes of the files to `folder`."""
+    options = Options(style=case.style, keras=str(case.keras))
+    for result in migrate([decode(path, content) for path, content in files.items()], options):
+        if any(finding.severity.value == "manual" for finding in result.findings):
+            raise SystemExit(f"{case.fixture} is not migrated: {result.findings}")
+        (folder / result.source.path.name).write_text(result.text, encoding="utf-8")
+
+
+def measure(server: ForkServer, kind: str, case: Case, script: Path, shape: ClusterShape) -> Speed:
+    """Runs a program once."""
+    with tempfile.TemporaryDirectory(prefix="tf-migrate-throughput-") as name:
+        folder = Path(name)
+        text = script.read_text(encoding="utf-8").replace("/tmp/tf_migrate_fixtures", f"{name}/models")
+        copy = script.with_name(f"run_{script.name}")
+        copy.write_text(text, encoding="utf-8")
+        launch = Launch(
+            kind,
+            WATCH,
+            (str(copy), str(folder / "times"), str(case.warm), *case.arguments),
+            shape,
+            folder / "run",
+            environment={"STEPWATCH": kind},
+            stall_timeout=600.0,
+            total_timeout=1800.0,
+        )
+        outcome = server.run(launch)
+        if outcome.failure is not None:
+            raise SystemExit(f"{script} failed: {outcome.failure}")
+        found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("times-*")]
+    if not found:
+        raise SystemExit(f"{script} took too few steps")
+    steps = sum(one["steps"] for one in found)
+    if case.cluster.startswith("worker="):  # these step together
+        steps = max(one["steps"] for one in found)
+    seconds = max(one["end"] for one in found) - min(one["start"] for one in found)
+    return Speed(steps / seconds, 1000.0 * sum(one["cpu"] for one in found) / steps)
+
+
+def compare(name: str, rounds: int) -> dict[str, object]:
+    """The medians of a case."""
+    case = CASES[name]
+    shape = ClusterShape.parse(case.cluster)
+    with tempfile.TemporaryDirectory(prefix="tf-migrate-throughput-") as made:
+        folders = {"original": Path(made) / "original", "migrated": Path(made) / "migrated"}
+        for folder in folders.values():
+            folder.mkdir()
+        migrated(case, originals(case, folders["original"]), folders["migrated"])
+        speeds: dict[str, list[Speed]] = {kind: [] for kind in folders}
+        with (
+            ForkServer(environments.original_python(), "original") as first,
+            ForkServer(environments.migrated_python(), "migrated", keras=case.keras) as second,
+        ):
+            for _ in range(rounds):
+                for kind, server in (("original", first), ("migrated", second)):
+                    cluster = shape if kind == "original" else counterpart(shape)
+                    speeds[kind].append(measure(server, kind, case, folders[kind] / case.script, cluster))
+    middle = {
+        kind: Speed(
+            statistics.median(one.steps_per_second for one in found),
+            statistics.median(one.cpu_ms_per_step for one in found),
+        )
+        for kind, found in speeds.items()
+    }
+    return {
+        "case": name,
+        "cluster": case.cluster or "one process",
+        "rounds": rounds,
+        "original": asdict(middle["original"]),
+        "migrated": asdict(middle["migrated"]),
+        "ratio": middle["migrated"].steps_per_second / middle["original"].steps_per_second,
+        "cpu_ratio": middle["migrated"].cpu_ms_per_step / middle["original"].cpu_ms_per_step,
+    }
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows as a table of Markdown."""
+    lines = [
+        "| program | cluster | original, steps/s | migrated, steps/s | ratio "
+        "| original, CPU ms/step | migrated, CPU ms/step |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        old, new = row["original"], row["migrated"]
+        assert isinstance(old, dict) and isinstance(new, dict)
+        lines.append(
+            f"| {row['case']} | {row['cluster']} | {old['steps_per_second']:.0f} | {new['steps_per_second']:.0f} "
+            f"| {row['ratio']:.2f} | {old['cpu_ms_per_step']:.2f} | {new['cpu_ms_per_step']:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measures, and prints or writes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", choices=[[], *CASES], metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    rows = []
+    for name in options.cases or CASES:
+        rows.append(compare(name, options.rounds))
+        print(table(rows[-1:]).splitlines()[-1], flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    if options.markdown:
+        options.markdown.write_text(table(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
