@@ -43,6 +43,9 @@ from migrator.targets.choosing import choose, for_mesh, for_own_loop
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.target import Target
 
+#: What stands in the way of a strategy that the program asks for.
+_OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721")
+
 
 class NativeMigration(GroupState):
     """The migration of a group in the native form."""
@@ -97,7 +100,7 @@ class NativeMigration(GroupState):
         foreign = self._blocked_elsewhere()
         # What is left of the Estimator, or of its strategy, when that stands in the way is no problem of its own.
         left = ["`tf.estimator."] if any(self.problems.values()) or foreign else []
-        if any(p.code == "TFM704" for problems in self.problems.values() for p in problems):
+        if any(p.code in _OF_STRATEGIES for problems in self.problems.values() for p in problems):
             left += ["`tf.distribute.", "`tf.contrib.distribute."]
         for path, rewriter in self.rewriters.items():
             self.problems[path] += [p for p in rewriter.problems if not any(name in p.message for name in left)]
