@@ -13,7 +13,7 @@ from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
 from migrator.names.imports import dotted
-from migrator.program.calls import calls_in, is_none, number
+from migrator.program.calls import calls_in, is_none, number, parameters_of
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
@@ -585,7 +585,7 @@ class _Emitter:
         """
         arguments: list[tuple[str | None, str, str]] = []
         in_order = not keywords
-        for index, parameter in enumerate(_parameters(function)):
+        for index, parameter in enumerate(parameters_of(function)):
             name = parameter.name.value
             if index < positional or name in keywords:
                 continue
@@ -1346,11 +1346,6 @@ def _written(argument: tuple[str | None, str, str]) -> str:
 def _comments_in(node: cst.CSTNode) -> list[str]:
     """The comments inside a node and at its end, not those over a statement."""
     return [line.comment.value for line in comment_lines(node, leading=False) if line.comment is not None]
-
-
-def _parameters(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
-    params = function.params
-    return [*params.posonly_params, *params.params, *params.kwonly_params]
 
 
 def uses_of(program: TrainingProgram, method: str) -> bool:

@@ -8,8 +8,11 @@ from collections.abc import Collection
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.program.calls import parameters_of
 from migrator.program.parsed import Blocked
+from migrator.rules.layers import add_argument
 from migrator.rules.mesh import LAYERS, METRICS, OPS, OPTIMIZERS, STATIC
+from migrator.rules.site import keyword
 
 MESH = "mesh"
 _KERAS = "tf.keras."
@@ -20,7 +23,7 @@ def on_mesh(node: cst.FunctionDef, place: cst.CSTNode) -> cst.FunctionDef:
 
     `place` is where findings are shown. Raises Blocked (TFM790 to TFM793) for what was not tried on a mesh.
     """
-    names = {parameter.name.value for parameter in _parameters(node.params)}
+    names = {parameter.name.value for parameter in parameters_of(node)}
     if MESH in names:
         raise Blocked("TFM790", place, "the model_fn has a parameter `mesh` of its own: rename it")
     bound = _Bound()
@@ -31,10 +34,6 @@ def on_mesh(node: cst.FunctionDef, place: cst.CSTNode) -> cst.FunctionDef:
     if not given.optimizers:
         raise Blocked("TFM792", place, "the optimizer is not made in the model_fn: make it there")
     return new.with_changes(params=_with_mesh(new.params))
-
-
-def _parameters(params: cst.Parameters) -> list[cst.Param]:
-    return [*params.posonly_params, *params.params, *params.kwonly_params]
 
 
 def _with_mesh(params: cst.Parameters) -> cst.Parameters:
@@ -122,14 +121,4 @@ def _is_known(name: str) -> bool:
 
 
 def _with_argument(node: cst.Call) -> cst.Call:
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    more = cst.Arg(cst.Name(MESH), keyword=cst.Name(MESH), equal=equal)
-    if not node.args:
-        return node.with_changes(args=[more])
-    last = node.args[-1]
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    if len(node.args) > 1 and isinstance(node.args[-2].comma, cst.Comma):
-        comma = node.args[-2].comma
-    return node.with_changes(
-        args=[*node.args[:-1], last.with_changes(comma=comma), more.with_changes(comma=last.comma)]
-    )
+    return node.with_changes(args=add_argument(list(node.args), keyword(MESH, cst.Name(MESH))))

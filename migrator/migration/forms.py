@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,36 +10,23 @@ from pathlib import Path
 from migrator.apart import Apart, Migrate
 from migrator.emit.mapped import Style, both_blocked
 from migrator.findings import Finding, Severity
-from migrator.migration.everything import Everything, References
 from migrator.migration.mapped import MappedMigration
 from migrator.migration.native import NativeMigration
 from migrator.migration.reading import files_of
-from migrator.migration.state import Group
-from migrator.program.parsed import Project
+from migrator.migration.state import Group, Request
 from migrator.program.tpu import without_tpu
 from migrator.program.training import TrainingProgram
-from migrator.rules.generation import Keras
 from migrator.targets.registry import AUTO
-from migrator.targets.target import Loop, Target
 
 _WHY = "on a TPU something is in the way"
 
 
-def migrate_group(
-    project: Project,
-    group: Group,
-    asked: Target,
-    style: Style,
-    blocked_files: Mapping[Path, Path],
-    references: References,
-    everything: Everything,
-    keras: Keras,
-    loop: Loop,
-) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+def migrate_group(group: Group, request: Request, style: Style) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """New texts of a group's files, or none of them and what stood in the way.
 
     Programs whose flag asks for a TPU come out as they run without one, where they cannot be carried over to a TPU.
     """
+    keras = request.keras
     if style is Style.MAPPED and not keras.runs_tensorflow1:
         message = "the mapped style runs TensorFlow 1 code in a model, which only Keras 2 can: leave `--keras 3` out"
         refused: dict[Path, list[Finding]] = {}
@@ -47,12 +34,11 @@ def migrate_group(
             finding = program.file.finding("TFM870", Severity.MANUAL, program.place.call, message)
             refused.setdefault(program.file.path, []).append(finding)
         return {}, refused
-    options = (asked, style, blocked_files, references, everything, keras, loop)
-    texts, native, findings = _in_styles(project, group, *options)
+    texts, native, findings = _in_styles(group, request, style)
     by_flag = [program for program in group.programs if program.tpu is not None and program.tpu.flag is not None]
-    if not texts and by_flag and asked is AUTO:
+    if not texts and by_flag and request.asked is AUTO:
         before = native, findings
-        texts, native, findings = _in_styles(project, Group(_by_flag(group.programs, _WHY), group.files), *options)
+        texts, native, findings = _in_styles(Group(_by_flag(group.programs, _WHY), group.files), request, style)
         # What stood in the way on a TPU is what did in the style that now carries the program over.
         ways = before[0] if findings is native else before[1]
         first = next(f for found in ways.values() for f in found if f.severity is Severity.MANUAL)
@@ -64,30 +50,30 @@ def migrate_group(
         return texts, findings if texts else _told(group, findings)
 
     def of(programs: Sequence[TrainingProgram]) -> Group:
-        return Group(list(programs), {f.path: f for p in programs for f in files_of(project, p)})
+        return Group(list(programs), {f.path: f for p in programs for f in files_of(request.project, p)})
 
     exported: dict[Path, Collection[str]] = {}
 
-    def natively(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-        migration = NativeMigration(project, of(programs), asked, {}, references, everything, keras, loop)
-        done = migration.run()
-        exported.update(migration.only_exported)
-        return done
+    alone = replace(request, blocked_files={})
 
-    def mapped(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-        migration = MappedMigration(project, of(programs), asked, {}, references, everything, keras, loop, ())
-        done = migration.run()
-        exported.update(migration.only_exported)
-        return done
+    def form(migration: type[NativeMigration]) -> Migrate:
+        def migrate(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+            made = migration(of(programs), alone)
+            done = made.run()
+            exported.update(made.only_exported)
+            return done
+
+        return migrate
 
     def without(form: Migrate) -> Migrate:
         return lambda programs: form(_by_flag(programs, _WHY))
 
-    forms: tuple[Migrate, ...] = (mapped,) if style is Style.MAPPED else (natively, mapped)
-    if by_flag and asked is AUTO:
+    kinds = (MappedMigration,) if style is Style.MAPPED else (NativeMigration, MappedMigration)
+    forms: tuple[Migrate, ...] = tuple(form(kind) for kind in kinds)
+    if by_flag and request.asked is AUTO:
         forms += tuple(without(form) for form in forms)
-    shared = {path: home for path, home in blocked_files.items() if path in group.files}
-    found = Apart(group.programs, forms, partial(files_of, project), shared, native, exported).migrate()
+    shared = {path: home for path, home in request.blocked_files.items() if path in group.files}
+    found = Apart(group.programs, forms, partial(files_of, request.project), shared, native, exported).migrate()
     if found is not None:
         return found
     return {}, _told(group, findings if style is Style.MAPPED else both_blocked(native, findings))
@@ -112,25 +98,16 @@ def _by_flag(programs: Sequence[TrainingProgram], why: str) -> list[TrainingProg
 
 
 def _in_styles(
-    project: Project,
-    group: Group,
-    asked: Target,
-    style: Style,
-    blocked_files: Mapping[Path, Path],
-    references: References,
-    everything: Everything,
-    keras: Keras,
-    loop: Loop,
+    group: Group, request: Request, style: Style
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]], dict[Path, list[Finding]]]:
     """New texts of a group's files in the first style that carries them over; the findings of the native one, and all
     of the last.
     """
     native: dict[Path, list[Finding]] = {}
     if style is not Style.MAPPED:
-        texts, native = NativeMigration(project, group, asked, blocked_files, references, everything, keras, loop).run()
-        if texts or style is Style.NATIVE or not keras.runs_tensorflow1:
+        texts, native = NativeMigration(group, request).run()
+        if texts or style is Style.NATIVE or not request.keras.runs_tensorflow1:
             return texts, native, native
     reasons = [finding for findings in native.values() for finding in findings]
-    run = MappedMigration(project, group, asked, blocked_files, references, everything, keras, loop, reasons).run
-    texts, findings = run()
+    texts, findings = MappedMigration(group, request, reasons).run()
     return texts, native, findings

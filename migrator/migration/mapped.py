@@ -15,20 +15,18 @@ from migrator.emit.mapped import MappedRewriter, emit_mapped
 from migrator.emit.model_function import EmittedModel, ready_model
 from migrator.findings import Finding
 from migrator.migration import hooks
-from migrator.migration.everything import Everything, References
 from migrator.migration.leftovers import is_in_the_way
 from migrator.migration.native import NativeMigration
-from migrator.migration.state import Group, Rewriter
+from migrator.migration.state import Group, Request, Rewriter
 from migrator.program.inlining import inline_training
 from migrator.program.mapped import MappedFunction, only_names, read_mapped_function
 from migrator.program.modes import PREDICT, not_run_in
 from migrator.program.own_training import counted_in_any_order
-from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import Region, reach
 from migrator.program.training import TrainingProgram
-from migrator.rules.generation import Keras
 from migrator.targets.registry import AUTO, ONE_DEVICE
-from migrator.targets.target import Loop, Target
+from migrator.targets.target import Target
 
 
 class MappedGroupRewriter(Rewriter, MappedRewriter):
@@ -41,19 +39,8 @@ class MappedMigration(NativeMigration):
     mapped = True
     rewriter_class = MappedGroupRewriter
 
-    def __init__(
-        self,
-        project: Project,
-        group: Group,
-        asked: Target,
-        blocked_files: Mapping[Path, Path],
-        references: References,
-        everything: Everything,
-        keras: Keras,
-        loop: Loop,
-        reasons: Sequence[Finding],
-    ) -> None:
-        super().__init__(project, group, asked, blocked_files, references, everything, keras, loop)
+    def __init__(self, group: Group, request: Request, reasons: Sequence[Finding] = ()) -> None:
+        super().__init__(group, request)
         self.reasons = reasons
         self.unread: dict[cst.FunctionDef, tuple[Blocked, ...]] = {}
         self.trained_by_themselves: set[cst.FunctionDef] = set()

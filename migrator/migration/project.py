@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -13,6 +12,7 @@ from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything, references_to_models
 from migrator.migration.forms import migrate_group
 from migrator.migration.reading import groups_of, places_of, read_all
+from migrator.migration.state import Request
 from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
 from migrator.program.canned import write_out
@@ -64,25 +64,11 @@ def migrate_project(
     references = references_to_models(project, everything, programs, places)
     served = [node for program in programs for _, _, node in program.servings]
     everything.serving |= {node.func for node in served if isinstance(node, cst.Call)}
+    request = Request(project, everything, references, blocked, GENERATIONS[keras], target, target.loop or LOOPS[loop])
     for group in groups_of(project, programs):
-        migrate_on = partial(
-            migrate_group,
-            project,
-            group,
-            style=Style(style),
-            blocked_files=blocked,
-            references=references,
-            everything=everything,
-            keras=GENERATIONS[keras],
-        )
-        if (
-            strategy == "auto"
-            and loop == "fit"
-            and any(program.variable in program.file.towers for program in group.programs)
-        ):
-            texts_of_group, group_findings = migrate_towers(migrate_on, group)
-        else:
-            texts_of_group, group_findings = migrate_on(asked=target, loop=target.loop or LOOPS[loop])
+        towers = any(program.variable in program.file.towers for program in group.programs)
+        migrate = migrate_towers if towers and strategy == "auto" and loop == "fit" else migrate_group
+        texts_of_group, group_findings = migrate(group, request, Style(style))
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)

@@ -67,31 +67,38 @@ class Rewriter(FileRewriter):
         return cst.FlattenSentinel([first, *rest, *after])
 
 
+@dataclass(frozen=True)
+class Request:
+    """What is asked for a project: the target, the generation of Keras and the loop, beside what was read of it.
+
+    `blocked_files` are the files of programs that cannot be read, each with the file that holds the Estimator, and
+    `references` where model_fns are mentioned otherwise than as that of an Estimator.
+    """
+
+    project: Project
+    everything: Everything
+    references: References
+    blocked_files: Mapping[Path, Path]
+    keras: Keras
+    asked: Target
+    loop: Loop
+
+
 class GroupState:
     """What the steps of a group's migration share: its files, what changes in them, what stands in the way."""
 
     mapped = False
     rewriter_class: type[Rewriter] = Rewriter
 
-    def __init__(
-        self,
-        project: Project,
-        group: Group,
-        asked: Target,
-        blocked_files: Mapping[Path, Path],
-        references: References,
-        everything: Everything,
-        keras: Keras,
-        loop: Loop,
-    ) -> None:
-        self.project = project
-        self.loop = loop
-        self.keras = keras
+    def __init__(self, group: Group, request: Request) -> None:
         self.group = group
-        self.asked = asked
-        self.blocked_files = blocked_files
-        self.references = references
-        self.everything = everything
+        self.project = request.project
+        self.asked = request.asked
+        self.blocked_files = request.blocked_files
+        self.references = request.references
+        self.everything = everything = request.everything
+        self.keras = keras = request.keras
+        self.loop = request.loop
         self.outside: dict[Path, ParsedFile] = {}
         self.names = {path: FileNames(set(file.names)) for path, file in group.files.items()}
         self.regularized: dict[cst.FunctionDef, bool] = {}
@@ -126,7 +133,7 @@ class GroupState:
                 taken=set(file.names),
                 keras=keras,
                 exports=any(program.servings for program in group.programs),
-                divided=loop.own and asked.in_step and asked is not AUTO,
+                divided=self.loop.own and self.asked.in_step and self.asked is not AUTO,
             )
             for path, file in group.files.items()
         }

@@ -63,6 +63,12 @@ def string(node: cst.BaseExpression | None) -> str | None:
     return None
 
 
+def parameters_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
+    """The parameters of a function that have names of their own: all but `*args` and `**kwargs`."""
+    params = function.params
+    return [*params.posonly_params, *params.params, *params.kwonly_params]
+
+
 class _CallCollector(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()

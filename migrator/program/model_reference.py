@@ -13,6 +13,7 @@ import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.body import Parameters
+from migrator.program.calls import parameters_of
 from migrator.program.flow import Calls, Mentioning, Parents, class_of
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import Binding, always_returns, bindings, method_of, path_to, returns_in
@@ -53,7 +54,7 @@ def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), 
     """The roles of a model_fn's parameters, which Estimator passes by position (features, labels) and by name."""
     if node.params.star_kwarg is not None or isinstance(node.params.star_arg, cst.Param):
         raise Blocked("TFM105", node.params, "the model_fn takes * or ** parameters")
-    names = [p.name.value for p in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)]
+    names = [p.name.value for p in parameters_of(node)]
     if is_method:
         names = names[1:]
     if given & {"mode", "labels"}:
@@ -317,14 +318,14 @@ class _Finder:
             raise Blocked("TFM104", node, message) from problem
         values: list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]
         values = [(where, call, value) for where, call, value in given if value is not None]
-        default = next((p.default for p in _parameters(function) if p.name.value == node.value), None)
+        default = next((p.default for p in parameters_of(function) if p.name.value == node.value), None)
         if len(values) != len(given) and default is not None:
             values.append((file, function, default))
         if not values:
             name = function.name.value
             message = f"`{node.value}` is what `{name}` is called with, and no call of it is in the given files"
             raise Blocked("TFM104", node, message)
-        key = next(p for p in _parameters(function) if p.name.value == node.value)
+        key = next(p for p in parameters_of(function) if p.name.value == node.value)
         where, place, value = values[self._choose(key, len(values))]
         found = self.expression(where, _around(where, place), value, depth + 1)
         if isinstance(value, cst.Lambda):
@@ -552,11 +553,6 @@ def _imported(bound: cst.CSTNode, file: ParsedFile, name: str) -> bool:
         and isinstance(bound, cst.Name | cst.Attribute)
         and (name not in file.functions and name not in file.constants)
     )
-
-
-def _parameters(function: cst.FunctionDef) -> list[cst.Param]:
-    params = function.params
-    return [*params.posonly_params, *params.params, *params.kwonly_params]
 
 
 def _value_given(scope: cst.CSTNode, target: cst.CSTNode) -> cst.BaseExpression | None:

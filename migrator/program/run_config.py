@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrator.program.calls import bind, calls_in, functions_in, is_none, string
+from migrator.program.calls import bind, calls_in, functions_in, is_none, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in, with_values
 from migrator.rules.run_config import COLLECTIVE, DISTRIBUTE, LEARN, NO_EFFECT, OF_TPU, RUN_CONFIG, SESSION, TPU
@@ -433,7 +433,5 @@ def _of_functions(scope: cst.CSTNode, name: str) -> list[cst.Name]:
     found: list[cst.Name] = []
     for function in functions_in(scope):
         if function is not scope and any(bound == name and node is not function for bound, node in bindings(function)):
-            params = function.params
-            given = (*params.posonly_params, *params.params, *params.kwonly_params)
-            found += [param.name for param in given] + list(name_nodes(function.body))
+            found += [param.name for param in parameters_of(function)] + list(name_nodes(function.body))
     return found

@@ -8,6 +8,8 @@ with Adam to 2e-7 over twelve (tests/harness/test_recording_loops.py, guides.md 
 
 from __future__ import annotations
 
+import textwrap
+
 from migrator.emit.layout import call
 from migrator.targets.plan import TrainingPlan, primary
 from migrator.targets.target import Loop
@@ -23,12 +25,12 @@ _OF_CLASS = """
 _OF_FUNCTION = """
         if labels.shape.rank == 1 and predictions.shape.rank == 2:
             labels = labels[:, tf.newaxis]"""
-_RESTORE = """
-            checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
-            self.checkpoints = tf.train.CheckpointManager(checkpoint, model_dir, max_to_keep=5)
-            latest = os.path.basename(self.checkpoints.latest_checkpoint or "")
-            if not latest.startswith("model.ckpt"):  # an Estimator's
-                self.checkpoints.restore_or_initialize()"""
+RESTORE = """
+        checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+        self.checkpoints = tf.train.CheckpointManager(checkpoint, model_dir, max_to_keep=5)
+        latest = os.path.basename(self.checkpoints.latest_checkpoint or "")
+        if not latest.startswith("model.ckpt"):  # an Estimator's
+            self.checkpoints.restore_or_initialize()"""
 _SAVE = """
         self.checkpoints.save(self.model.optimizer.iterations.numpy())"""
 
@@ -78,12 +80,15 @@ class {name}:
     @tf.function
     def distributed_test_step(self, batch):
         self.strategy.run(self.test_step, args=(batch,))
+'''
 
+# How a program drives the steps.
+_DRIVING = '''
     def train(self, batches, steps=None):
         """Trains on so many batches (None: all of them)."""
         loss = None
         for batch in itertools.islice(batches, steps):
-            loss = self.distributed_train_step(batch)
+            loss = self.{train_step}(batch)
         if loss is not None:
             print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){save}
 
@@ -91,7 +96,7 @@ class {name}:
         """Returns the mean loss of the batches and the metrics, by name."""
         self.mean_loss.reset_state(){reset}
         for batch in batches:
-            self.distributed_test_step(batch)
+            self.{test_step}(batch)
         return {{metric.name: metric.result().numpy() for metric in {metrics}}}
 '''
 
@@ -102,13 +107,29 @@ def training_loop(name: str, indent: str, *, of_class: bool, saves: bool, measur
     `of_class`: the model's loss is one of Keras' classes, else a function of the program's own. `saves`: the program
     has a model_dir, `measures`: it has metrics.
     """
-    return filled(_CLASS, _RESTORE, name, indent, of_class=of_class, saves=saves, measures=measures)
+    steps = ("distributed_train_step", "distributed_test_step")
+    restore = textwrap.indent(RESTORE, "    ")
+    return filled(_CLASS, restore, steps, name, indent, of_class=of_class, saves=saves, measures=measures)
 
 
-def filled(text: str, restore: str, name: str, indent: str, *, of_class: bool, saves: bool, measures: bool) -> str:
-    """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir."""
-    text = text.format(
+def filled(
+    text: str,
+    restore: str,
+    steps: tuple[str, str],
+    name: str,
+    indent: str,
+    *,
+    of_class: bool,
+    saves: bool,
+    measures: bool,
+) -> str:
+    """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir, `steps`
+    are the methods that train and evaluate on a batch.
+    """
+    text = (text + _DRIVING).format(
         name=name,
+        train_step=steps[0],
+        test_step=steps[1],
         model_dir=", model_dir" if saves else "",
         restore=restore if saves else "",
         save=_SAVE if saves else "",

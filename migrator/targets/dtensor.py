@@ -102,13 +102,8 @@ def _set_up(variables: tuple[tuple[str, tuple[str, ...]], ...], plan: TrainingPl
     return lines
 
 
-_RESTORE = """
-        model.optimizer.build(model.trainable_variables)
-        checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
-        self.checkpoints = tf.train.CheckpointManager(checkpoint, model_dir, max_to_keep=5)
-        latest = os.path.basename(self.checkpoints.latest_checkpoint or "")
-        if not latest.startswith("model.ckpt"):  # an Estimator's
-            self.checkpoints.restore_or_initialize()"""
+# The slots have to be there before they are restored.
+_RESTORE = "\n        model.optimizer.build(model.trainable_variables)" + custom.RESTORE
 
 _CLASS = '''\
 class {name}:
@@ -157,27 +152,14 @@ class {name}:
         features, labels = batch
         predictions = self.model(features, training=False)
         self.mean_loss.update_state(self.loss(labels, predictions)){update}
-
-    def train(self, batches, steps=None):
-        """Trains on so many batches (None: all of them)."""
-        loss = None
-        for batch in itertools.islice(batches, steps):
-            loss = self.train_step(batch)
-        if loss is not None:
-            print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){save}
-
-    def evaluate(self, batches):
-        """Returns the mean loss of the batches and the metrics, by name."""
-        self.mean_loss.reset_state(){reset}
-        for batch in batches:
-            self.test_step(batch)
-        return {{metric.name: metric.result().numpy() for metric in {metrics}}}
 '''
 
 
 def training_loop(name: str, indent: str, *, of_class: bool, saves: bool, measures: bool) -> str:
     """The class beside the program, as source text; see `custom.training_loop`."""
-    return custom.filled(_CLASS, _RESTORE, name, indent, of_class=of_class, saves=saves, measures=measures)
+    return custom.filled(
+        _CLASS, _RESTORE, ("train_step", "test_step"), name, indent, of_class=of_class, saves=saves, measures=measures
+    )
 
 
 def _loop_of_model(plan: TrainingPlan) -> list[str]:

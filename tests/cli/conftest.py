@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -12,19 +11,10 @@ from click.testing import CliRunner, Result
 
 from migrator.cli.program import program
 from migrator.findings import Finding, Severity
+from migrator.migrate import Options
 from migrator.source.reading import Source
 
 Run = Callable[..., Result]
-
-
-@dataclass(frozen=True)
-class Options:
-    strategy: str = "auto"
-    style: str = "auto"
-    keras: str = "2"
-    loop: str = "fit"
-    mesh: str = ""
-    layouts: tuple[str, ...] = ()
 
 
 def migrate(sources: Sequence[Source], options: Options) -> list[SimpleNamespace]:
