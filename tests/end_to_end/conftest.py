@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
+from migrator.harness import session
 from migrator.harness.cluster import ForkServer
-from migrator.harness.environments import migrated_python, original_python
+from migrator.harness.environments import original_python
 
 
 @pytest.fixture(scope="package")
-def servers() -> Iterator[tuple[ForkServer, ForkServer]]:
+def session_for() -> Iterator[Callable[[int], session.Session]]:
+    """Gives the interpreters of both programs, the migrated one on that generation of Keras."""
+    with ExitStack() as stack:
+        opened: dict[int, session.Session] = {}
+
+        def session_for(keras: int) -> session.Session:
+            if keras not in opened:
+                opened[keras] = stack.enter_context(session.open_session(keras=keras))
+            return opened[keras]
+
+        yield session_for
+
+
+@pytest.fixture(scope="package")
+def servers(session_for: Callable[[int], session.Session]) -> tuple[ForkServer, ForkServer]:
     """The interpreters of the original and of the migrated program."""
-    with (
-        ForkServer(original_python(), "original") as original,
-        ForkServer(migrated_python(), "migrated") as migrated,
-    ):
-        yield original, migrated
+    opened = session_for(2)
+    return opened.original, opened.migrated
 
 
 @pytest.fixture(scope="package")
