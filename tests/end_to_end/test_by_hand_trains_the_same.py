@@ -43,6 +43,12 @@ def train(rate):
 train(0.1)
 """
 
+SUPERVISOR = "    boss = tf.train.Supervisor(init_op=tf.global_variables_initializer())\n"
+MONITORED = "tf.train.MonitoredTrainingSession(hooks=[tf.train.StopAtStepHook(last_step=5)])"
+SUPERVISED = LOCAL.replace(f"    with {MONITORED}", f"{SUPERVISOR}    with boss.managed_session()").replace(
+    "while not session.should_stop():", "for _ in range(5):"
+)
+
 SYNCHRONOUS = """\
 import sys
 
@@ -186,6 +192,11 @@ TOLD = ("{ps_hosts}", "{worker_hosts}", "{job_name}", "{task_index}")
 def test_training_on_one_device(servers: Servers, tmp_path: Path) -> None:
     new = prove(LOCAL, servers, tmp_path)
     assert "model.fit(train_input_fn().take(5))" in new
+
+
+def test_the_session_of_a_supervisor(servers: Servers, tmp_path: Path) -> None:
+    new = prove(SUPERVISED, servers, tmp_path)
+    assert "model.fit(train_input_fn().take(5))" in new and "boss" not in new
 
 
 def test_batches_that_are_fed_come_from_a_generator(servers: Servers, tmp_path: Path) -> None:

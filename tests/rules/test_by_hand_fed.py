@@ -124,11 +124,3 @@ def test_an_assignment_in_a_helper_is_seen() -> None:
     program = FED.replace("def train(", helper).replace("error = tf.reduce_mean(", "error = keep_one(")
     text, findings = run(program)
     assert text == program and "TFM760" in [f.code for f in findings], findings
-
-
-def test_a_supervisor_is_told_of() -> None:
-    program = FED.replace(
-        "    init = ", '    supervisor = tf.train.Supervisor(logdir="/tmp/run")\n    init = '
-    ).replace("tf.Session() as", "supervisor.managed_session() as")
-    text, findings = run(program)
-    assert text == program and "TFM733" in [f.code for f in findings], findings

@@ -20,6 +20,7 @@ from migrator.program.by_hand.kinds import classify
 from migrator.program.by_hand.loop import read_loop
 from migrator.program.by_hand.network import count_steps, read_network
 from migrator.program.by_hand.session import find_session
+from migrator.program.by_hand.supervisor import find_supervisor, read_stops
 from migrator.program.by_hand.towers import inline_towers
 from migrator.program.by_hand.training import Cluster, Training, methods_in
 from migrator.program.calls import calls_in
@@ -41,7 +42,7 @@ def write_out(files: Sequence[ParsedFile]) -> tuple[list[ParsedFile], list[Findi
             if len(places) > 1:
                 message = "a second session in this file: put the trainings into files of their own"
                 raise Blocked("TFM760", places[1], message)
-            found.append(_estimator_program(Training(file, places[0], files)) if places else file)
+            found.append(_estimator_program(file, places[0], files) if places else file)
         except Blocked as problem:
             found.append(file)
             node = problem.node if problem.node is not None else places[0]
@@ -49,11 +50,20 @@ def write_out(files: Sequence[ParsedFile]) -> tuple[list[ParsedFile], list[Findi
     return found, findings
 
 
-def _estimator_program(training: Training) -> ParsedFile:
+def _estimator_program(file: ParsedFile, call: cst.Call, files: Sequence[ParsedFile]) -> ParsedFile:
+    training = Training(file, call, files)
+    try:
+        return _written_out(training)
+    except Blocked as problem:
+        place = training.origins.get(problem.node) if problem.node is not None else None
+        raise Blocked(problem.code, place or problem.node, problem.message) from None
+
+
+def _written_out(training: Training) -> ParsedFile:
     if training.tf(training.call) == sessions.SUPERVISOR:
-        message = "the training of a Supervisor is not carried over: train in a MonitoredTrainingSession"
-        raise Blocked("TFM733", training.call, message)
+        find_supervisor(training)
     find_session(training)
+    read_stops(training)
     inline_towers(training)
     if feeds(training):
         read_fed_loop(training)

@@ -11,7 +11,7 @@ from migrator.program.by_hand.driver import estimator_lines, hooks_of
 from migrator.program.by_hand.edits import edited, free_name, moved
 from migrator.program.by_hand.staying import check_names, lines_that_stay
 from migrator.program.by_hand.training import Line, Training, value_of
-from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.parsed import ParsedFile, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Written
 
@@ -32,7 +32,7 @@ def _of_towers(training: Training, dataset: str, join: str) -> str:
 def written(training: Training, data: list[Line], model: list[Line]) -> ParsedFile:
     """The file as the Estimator program that it is; `data` and `model` are the lines of its two functions."""
     file, indent = training.file, training.file.module.default_indent
-    tf = _tensorflow(training)
+    tf = training.tensorflow
     training.hooks = hooks_of(training)
     stays = lines_that_stay(training, data, model)
     check_names(training, stays)
@@ -113,11 +113,3 @@ def _closed_up(pieces: list[Written]) -> list[Written]:
     """The lines of a function without blank ones at its beginning."""
     pieces = [piece for piece in pieces if piece.text]
     return [replace(pieces[0], text=pieces[0].text.lstrip("\n")), *pieces[1:]] if pieces else []
-
-
-def _tensorflow(training: Training) -> str:
-    text = training.file.code(training.call.func)
-    for made in (".train.MonitoredTrainingSession", ".Session"):
-        if text.endswith(made):
-            return text[: -len(made)]
-    raise Blocked("TFM760", training.call, "TensorFlow is not imported as a module here: import it as `tf`")

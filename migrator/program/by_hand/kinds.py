@@ -6,6 +6,7 @@ import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.by_hand.cluster import adds_sync_hook, check_cluster, is_sync_hook
+from migrator.program.by_hand.supervisor import given_to_session
 from migrator.program.by_hand.training import Training, methods_in, value_of
 from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, names_in
@@ -15,7 +16,9 @@ from migrator.rules import sessions
 def classify(training: Training) -> None:
     """Says of each line before the session what kind it is, and what the session is given. Raises Blocked."""
     tensors: set[str] = set()
-    if training.tf(training.call) == sessions.SESSION:
+    if training.supervisor is not None:
+        given = given_to_session(training)
+    elif training.tf(training.call) == sessions.SESSION:
         given = bind(training.call, sessions.PARAMETERS, "MonitoredTrainingSession", "TFM760")
     else:
         given = bind(training.call, sessions.PLAIN_PARAMETERS, "tf.Session", "TFM733")
@@ -37,6 +40,8 @@ def classify(training: Training) -> None:
             training.hook_names |= line.binds - hooks | (line.binds if value_of(line.node) is not None else set())
         elif "tf.train.Server" in names:
             training.server = next(c for c in calls_in(line.node) if training.tf(c) == "tf.train.Server")
+            line.kind = "removed"
+        elif sessions.SUPERVISOR in names:
             line.kind = "removed"
         elif any(name in sessions.LEFT_OUT for name in names):
             if not isinstance(line.node, cst.SimpleStatementLine) or len(line.node.body) != 1:

@@ -181,7 +181,9 @@ def _only_tells(training: Training, loop: cst.While | cst.For) -> None:
         raise Blocked("TFM760", loop, f"`{name}`, which the loop gets from the session, is used after it")
     if len(loop.body.body) > 1:
         message = "what the loop printed of its steps is left out: `fit` prints the loss and the metrics"
-        training.said.append(training.file.finding("TFM763", Severity.REVIEW, loop, message))
+        training.said.append(
+            training.file.finding("TFM763", Severity.REVIEW, training.origins.get(loop, loop), message)
+        )
 
 
 class Deeds(cst.CSTVisitor):

@@ -31,7 +31,7 @@ def find_session(training: Training) -> None:
     training.session_name = session.items[0].asname.name.value
     inside = session.body.body if isinstance(session.body, cst.IndentedBlock) else ()
     flatten(training, body_of(training))
-    plain = training.tf(call) != sessions.SESSION
+    plain = training.tf(call) == sessions.PLAIN
     statements = [one for one in inside if isinstance(one, cst.BaseStatement)]
     training.inside = [one for one in statements if not (plain and _initializes(training, one))]
 
@@ -46,25 +46,25 @@ def _initializes(training: Training, statement: cst.BaseStatement) -> bool:
     call = small.value if isinstance(small, cst.Expr) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.func.attr.value != "run":
         return False
-    if _is_initializer(training, call.func.value):
+    if is_initializer(training, call.func.value):
         return not call.args
     given = call.args[0].value if len(call.args) == 1 else None
     parts = [e.value for e in given.elements] if isinstance(given, cst.List | cst.Tuple) else [given]
     of_session = isinstance(call.func.value, cst.Name) and call.func.value.value == training.session_name
-    return of_session and all(part is not None and _is_initializer(training, part) for part in parts)
+    return of_session and all(part is not None and is_initializer(training, part) for part in parts)
 
 
-def _is_initializer(training: Training, node: cst.BaseExpression) -> bool:
+def is_initializer(training: Training, node: cst.BaseExpression) -> bool:
     """Whether an expression is an operation that initializes all variables."""
     if isinstance(node, cst.Name):
         made = [line for line in training.lines if node.value in line.binds]
         value = value_of(made[0].node) if len(made) == 1 else None
-        return value is not None and not isinstance(value, cst.Name) and _is_initializer(training, value)
+        return value is not None and not isinstance(value, cst.Name) and is_initializer(training, value)
     if not isinstance(node, cst.Call):
         return False
     grouped = training.tf(node) == "tf.group" and node.args
     if grouped:
-        return all(_is_initializer(training, arg.value) for arg in node.args)
+        return all(is_initializer(training, arg.value) for arg in node.args)
     return training.tf(node) in sessions.INITIALIZERS
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrator.findings import Finding
 from migrator.program.calls import calls_in
-from migrator.program.parsed import ParsedFile, names_in
+from migrator.program.parsed import Blocked, ParsedFile, names_in
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,15 @@ class Cluster:
     job_name: str
     task_index: str
     synchronous: bool
+
+
+@dataclass(frozen=True)
+class Supervisor:
+    """A Supervisor: the call that makes it, its name, and what it is given."""
+
+    call: cst.Call
+    name: str
+    given: Mapping[str, cst.BaseExpression]
 
 
 @dataclass
@@ -56,6 +65,9 @@ class Training:
     session_name: str = ""
     inside: Sequence[cst.BaseStatement] = ()
     given: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
+    # of a Supervisor, and what hooks stop where it would
+    supervisor: Supervisor | None = None
+    stop: cst.List | None = None
     # of the loop
     loop: cst.While | cst.For = field(init=False)
     train_op: str = ""
@@ -92,9 +104,21 @@ class Training:
         specs = {name for spec in self.specs if spec for name in names_in(cst.parse_expression(spec))}
         return specs | {name for one in (*self.suffix, *self.generator) for name in names_in(one)}
 
+    @property
+    def tensorflow(self) -> str:
+        """The name that TensorFlow has in the file. Raises Blocked (TFM760) where it is not imported as a module."""
+        text = self.file.code((self.supervisor or self).call.func)
+        for made in _MADE:
+            if text.endswith(made):
+                return text[: -len(made)]
+        raise Blocked("TFM760", self.call, "TensorFlow is not imported as a module here: import it as `tf`")
+
     def tf(self, call: cst.Call) -> str | None:
         """What of TensorFlow's a call calls; None for anything else."""
         return self.file.imports.tensorflow(call.func)
+
+
+_MADE = (".train.MonitoredTrainingSession", ".train.Supervisor", ".Session")
 
 
 def value_of(node: cst.CSTNode) -> cst.BaseExpression | None:
