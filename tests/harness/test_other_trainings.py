@@ -9,7 +9,7 @@ import pytest
 
 from migrator.harness.protocol import name_map
 from migrator.harness.recording import Recording
-from tests.end_to_end.conftest import servers  # noqa: F401
+from tests.end_to_end.conftest import servers, session_for  # noqa: F401
 from tests.end_to_end.proving import Servers, record
 from tests.rules.programs import run_project
 

@@ -230,13 +230,17 @@ def test_an_argument_is_changed_however_it_is_passed() -> None:
         "batches",
         "folder",
         "parts",
+        "capture",
+        "estimator_patches",
         "record_estimator",
         "record_keras",
         "record_session",
         "recorder",
         "redirect",
         "sources",
+        "step_hook",
         "tracing",
+        "v1_optimizers",
     ],
 )
 def test_the_recorder_is_python_37(name: str) -> None:

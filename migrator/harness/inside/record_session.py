@@ -14,7 +14,8 @@ import sys
 import batches
 import parts
 import sources
-from record_estimator import Capture, make_hook
+from capture import Capture
+from step_hook import make_hook
 from tracing import ancestors
 
 

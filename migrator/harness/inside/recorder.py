@@ -10,10 +10,14 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIBLINGS = (
+    "batch_losses",
     "batches",
+    "capture",
+    "estimator_patches",
     "folder",
     "mutate",
     "mutate_keras3",
+    "own_optimizers",
     "parts",
     "record_estimator",
     "record_keras",
@@ -24,9 +28,11 @@ SIBLINGS = (
     "redirect",
     "replicas",
     "sources",
+    "step_hook",
     "tpu_stand_in",
     "tracing",
     "turns",
+    "v1_optimizers",
     "virtual_devices",
 )
 

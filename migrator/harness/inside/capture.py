@@ -1,0 +1,139 @@
+"""What a network that is built for training in a graph shows of itself: variables, slots, optimizer, dropouts."""
+
+import own_optimizers
+import parts
+import v1_optimizers
+from tracing import Clipping, LayerTrace, ancestors
+
+
+def components(variable):
+    """The variables of this process's replicas, for a variable that a strategy mirrors."""
+    values = getattr(variable, "values", None)
+    return list(values) if isinstance(values, (tuple, list)) and values else [variable]
+
+
+def component(variable):
+    """The variable of the first replica."""
+    return components(variable)[0]
+
+
+def make_part(variable, trainable):
+    """The Part of a graph variable; partitions know their place by ``_save_slice_info``."""
+    copies = components(variable)
+    variable = copies[0]
+    shape = variable.shape.as_list()
+    dtype = variable.dtype.base_dtype.name
+    piece = getattr(variable, "_save_slice_info", None)
+    if piece is None:
+        part = parts.Part(variable.op.name, variable, [0] * len(shape), shape, shape, dtype, trainable)
+    else:
+        part = parts.Part(piece.full_name, variable, piece.var_offset, shape, piece.full_shape, dtype, trainable)
+    part.copies = copies
+    return part
+
+
+def stored(variable):
+    """The variables that hold a variable of a layer: TensorFlow 1 gives a partitioned one as an object of its own."""
+    partitions = getattr(variable, "_variable_list", None)
+    return [component(one) for one in partitions or [variable]]
+
+
+def whole_name(variable):
+    """The name of the whole variable that a graph variable is, or is a part of."""
+    variable = stored(variable)[0]
+    piece = getattr(variable, "_save_slice_info", None)
+    return variable.op.name if piece is None else piece.full_name
+
+
+def counts(term, reached):
+    """Whether a regularization term is among the ancestors of the loss.
+
+    The terms of get_variable's regularizers are computed anew, in the same name scope, wherever they are used.
+    """
+    scope, mark, _ = term.op.name.rpartition("/Regularizer/")
+    return term.op.name in reached or (bool(mark) and any(name.startswith(scope + mark) for name in reached))
+
+
+class Capture(object):
+    """What one call of model_fn for training showed: tensors of one replica of this worker. The first one keeps the
+    captures of all of them in ``replicas``, and ``reduced``, the loss of all together.
+    """
+
+    def __init__(self, graph, features, labels):
+        self.replicas = [self]
+        self.reduced = None
+        self.graph = graph
+        self.features = features
+        self.labels = labels
+        self.loss = None
+        self.train_op = None
+        self.applied = []  # (optimizer, [(gradient, variable)])
+        self.of_keras = {}  # settings of optimizers of Keras, before they become variables
+        self.offered = []  # gradients as a wrapping optimizer got them, too
+        self.layers = LayerTrace()
+        self.clipping = Clipping()
+        self.dropouts = []  # (rate, shape of an example, layers before) of every dropout at work
+        self.optimizer_line = None
+        self.own_rate = None  # of an optimizer class of the program's own
+        self.local = None  # [(gradient, variable)] of this replica alone, where applied ones are of all replicas
+        self.counters = set()  # names of variables that count steps, where the program has its own
+
+    def optimizer(self):
+        return self.applied[0][0] if self.applied else None
+
+    def model_parts(self, tf):
+        """Parts of the model's variables in creation order: no slots, no global step, no variable for the rate."""
+        excluded = set(self.rate_variables(tf))
+        for optimizer, _ in self.applied:
+            excluded.update(component(variable).op.name for variable in optimizer.variables())
+            hyper = [value for value in getattr(optimizer, "_hyper", {}).values() if hasattr(value, "assign")]
+            excluded.update(component(variable).op.name for variable in hyper)
+        step = tf.train.get_global_step(self.graph)
+        if step is not None:
+            excluded.add(component(step).op.name)
+        excluded.update(self.counters)
+        trainable = {component(v).op.name for v in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
+        found = []
+        for variable in self.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
+            name = component(variable).op.name
+            if name not in excluded:
+                found.append(make_part(variable, name in trainable))
+        return found
+
+    def rate_variables(self, tf):
+        """Names of variables that only hold a rate: tf.contrib.layers.optimize_loss makes one."""
+        rates = [getattr(optimizer, name, None) for optimizer, _ in self.applied for name in own_optimizers.RATES]
+        tensors = [rate for rate in rates if isinstance(rate, tf.Tensor)]
+        reached = ancestors(tensors + [rate for rate in rates if isinstance(rate, tf.Variable)])
+        trainable = {component(v).op.name for v in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
+        needed = ancestors([self.loss]) if self.loss is not None else set()
+        for variable in self.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
+            name = component(variable).op.name
+            if name in reached and name not in trainable and name not in needed:
+                yield name
+
+    def slot_parts(self, model_parts):
+        """Canonical slot name -> (parts, slot variables); parts carry the model variable's name."""
+        table = {}
+        by_name = {part.variable.op.name: part for part in model_parts}
+        for optimizer, pairs in self.applied:
+            for slot in optimizer.get_slot_names():
+                # TensorFlow 1 keeps this slot without momentum too, where nothing ever reads it.
+                if slot == "momentum" and getattr(optimizer, "_momentum", None) == 0.0:
+                    continue
+                for _, variable in pairs:
+                    value = optimizer.get_slot(variable, slot)
+                    if value is not None:
+                        owners, values = table.setdefault(v1_optimizers.SLOTS.get(slot, slot), ([], []))
+                        owners.append(by_name[component(variable).op.name])
+                        values.append(component(value))
+        return table
+
+    def settings(self):
+        """Canonical optimizer class and settings; a setting that is a tensor is None."""
+        optimizer = self.optimizer()
+        if optimizer is None:
+            return None
+        if id(optimizer) in self.of_keras:
+            return {"name": type(optimizer).__name__, "settings": self.of_keras[id(optimizer)]}
+        return v1_optimizers.described(optimizer)

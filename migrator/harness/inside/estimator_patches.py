@@ -1,0 +1,193 @@
+"""Patches on Estimators and what they train with: where they write, how long they wait and train, what is seen."""
+
+import functools
+import importlib
+import os
+
+import parts
+import sources
+from redirect import patch_argument, patch_checkpoint_functions
+
+
+def patch_places(tf, Estimator, recorder):
+    redirect = recorder.redirect
+
+    def create(original, self, model_fn, model_dir=None, config=None, *args, **kwargs):
+        configured = getattr(config, "model_dir", None)
+        if configured and hasattr(config, "replace"):
+            config = config.replace(model_dir=redirect.folder(configured))
+        if model_dir is not None:
+            model_dir = redirect.folder(model_dir)
+        elif not configured:
+            # A temporary folder of each process's own would part the tasks of a cluster.
+            model_dir = os.path.join(redirect.root, "unnamed-%d" % recorder.unnamed_models)
+            recorder.unnamed_models += 1
+            os.makedirs(model_dir, exist_ok=True)
+        return original(self, model_fn, model_dir, config, *args, **kwargs)
+
+    parts.wrap(Estimator, "__init__", create)
+    copies = [tf.train]
+    for name in ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1"):
+        try:
+            train = importlib.import_module(name).train
+        except (ImportError, AttributeError):
+            continue
+        if train not in copies:
+            copies.append(train)
+    patch_checkpoint_functions(copies, redirect)
+    patch_argument(tf.summary.FileWriter, "__init__", "logdir", redirect.folder)
+
+
+def patch_waiting(training, plan):
+    """No task sleeps by its index, polls every 30 s or waits 120 s to stop."""
+    training._DELAY_SECS_PER_WORKER = 0
+    manager = importlib.import_module("tensorflow.python.training.session_manager").SessionManager
+
+    def create(original, self, *args, **kwargs):
+        kwargs.setdefault("recovery_wait_secs", 0.5)
+        return original(self, *args, **kwargs)
+
+    parts.wrap(manager, "__init__", create)
+    monitored = importlib.import_module("tensorflow.python.training.monitored_session")
+
+    def create_monitored(original, self, *args, **kwargs):
+        if "stop_grace_period_secs" in kwargs:
+            kwargs["stop_grace_period_secs"] = min(kwargs["stop_grace_period_secs"], 3)
+        return original(self, *args, **kwargs)
+
+    parts.wrap(monitored._MonitoredSession, "__init__", create_monitored)
+
+    evaluator = plan["task"]["type"] == "evaluator"
+    make = training.EvalSpec.__new__
+
+    @functools.wraps(make)
+    def make_eval_spec(cls, *args, **kwargs):
+        spec = make(cls, *args, **kwargs)
+        throttle = min(spec.throttle_secs, 1) if evaluator else spec.throttle_secs
+        return spec._replace(start_delay_secs=0, throttle_secs=throttle)
+
+    training.EvalSpec.__new__ = staticmethod(make_eval_spec)
+
+
+def patch_limits(training, Estimator, recorder):
+    limit = recorder.plan.get("steps")
+
+    def least(steps):
+        return limit if steps is None else min(steps, limit)
+
+    if limit is not None:
+        make = training.TrainSpec.__new__
+
+        @functools.wraps(make)
+        def make_train_spec(cls, *args, **kwargs):
+            spec = make(cls, *args, **kwargs)
+            return spec._replace(max_steps=least(spec.max_steps))
+
+        training.TrainSpec.__new__ = staticmethod(make_train_spec)
+
+        def train(original, self, input_fn, hooks=None, steps=None, max_steps=None, *args, **kwargs):
+            if steps is not None:
+                steps = min(steps, limit - (0 if recorder.is_other(self) else recorder.steps_done))
+                if steps <= 0:
+                    return self
+            else:
+                max_steps = least(max_steps)
+            return original(self, input_fn, hooks, steps, max_steps, *args, **kwargs)
+
+        parts.wrap(Estimator, "train", train)
+
+    def evaluate_forever(original, self, *args, **kwargs):
+        listener = self._continuous_eval_listener
+        before = listener.before_eval
+
+        def before_eval():
+            return before() and recorder.keep_evaluating(self._estimator.model_dir)
+
+        listener.before_eval = before_eval
+        return original(self, *args, **kwargs)
+
+    parts.wrap(training._TrainingExecutor, "_start_continuous_evaluation", evaluate_forever)
+
+
+def patch_layers(tf, recorder):
+    """The call of every layer, of tf.layers and of tf.keras.layers."""
+    for kind in tf.layers.Dense.__mro__:
+        if kind.__name__ == "Layer" and "__call__" in vars(kind):
+            parts.wrap(kind, "__call__", recorder.call_layer)
+
+
+def patch_sources(tf, Estimator, optimizers, recorder):
+    """The lines of the user's program that train, read data and make the optimizer."""
+
+    def make_optimizer(original, self, *args, **kwargs):
+        line = sources.user_line(self, "__init__")
+        original(self, *args, **kwargs)
+        sources.mark(self, line)
+
+    parts.wrap(optimizers.Optimizer, "__init__", make_optimizer)
+
+    def train(original, self, *args, **kwargs):
+        recorder.sources.setdefault("train", sources.user_line(self, "train"))
+        return original(self, *args, **kwargs)
+
+    parts.wrap(Estimator, "train", train)
+
+    def call_input_fn(original, self, input_fn, mode, *args, **kwargs):
+        if mode == tf.estimator.ModeKeys.TRAIN:
+            recorder.sources.setdefault("input", sources.line_of_function(input_fn))
+        return original(self, input_fn, mode, *args, **kwargs)
+
+    parts.wrap(Estimator, "_call_input_fn", call_input_fn)
+
+    def apply_gradients(original, self, grads_and_vars, *args, **kwargs):
+        pairs = list(grads_and_vars)
+        if recorder.calling_model:
+            recorder.saw_gradients(self, pairs)
+        return original(self, pairs, *args, **kwargs)
+
+    # It gathers gradients before the optimizer that it wraps sees them.
+    synchronous = importlib.import_module("tensorflow.python.training.sync_replicas_optimizer")
+    parts.wrap(synchronous.SyncReplicasOptimizer, "apply_gradients", apply_gradients)
+
+
+def patch_dropout(tf, recorder):
+    """Both tf.layers.dropout (through the Keras layer) and tf.nn.dropout, where TensorFlow has them."""
+    pin = recorder.plan.get("pin_dropout", True)
+    inside = []
+
+    def note(rate, inputs):
+        if not inside:
+            recorder.saw_dropout(rate, inputs)
+
+    def call(original, self, inputs, training=None):
+        # tf.layers passes the truth value of the mode comparison.
+        if training is None or training is False or not recorder.building:
+            return original(self, inputs, training=training)
+        note(self.rate, inputs)
+        if pin:
+            return tf.identity(inputs)
+        inside.append(True)
+        try:
+            return original(self, inputs, training=training)
+        finally:
+            inside.pop()
+
+    kinds = [kind for kind in tf.layers.Dropout.__mro__ if kind.__name__ == "Dropout" and "call" in vars(kind)]
+    parts.wrap(kinds[-1], "call", call)
+
+    def function(original, x, *args, **kwargs):
+        rate = kwargs.get("rate")
+        if rate is None:
+            keep = kwargs.get("keep_prob", args[0] if args else None)
+            rate = None if keep is None else 1.0 - keep
+        if not recorder.building or inside:
+            return original(x, *args, **kwargs)
+        note(rate, x)
+        return tf.identity(x) if pin else original(x, *args, **kwargs)
+
+    # In TensorFlow 1 the module that programs import is another one than its compat.v1.
+    modules = [tf.nn]
+    if tf.__version__.startswith("1."):
+        modules.append(importlib.import_module("tensorflow").nn)
+    for module in modules:
+        parts.wrap(module, "dropout", function)

@@ -1,0 +1,196 @@
+"""The session hook that writes one record per training step of a TensorFlow 1 program."""
+
+import os
+
+import batches
+import numpy as np
+import parts
+import replicas
+from capture import component, counts, whole_name
+from tracing import ancestors, pack_activations
+
+
+def together(tf, captures):
+    """The batch of all local replicas, and how many of its examples each of them has (None: there is one)."""
+    data = (captures[0].features, captures[0].labels)
+    if len(captures) == 1:
+        return data, None
+    leaves = list(zip(*[tf.nest.flatten((one.features, one.labels)) for one in captures]))
+    whole = [values[0] if values[0] is None else replicas.joined(tf, list(values)) for values in leaves]
+    return tf.nest.pack_sequence_as(data, whole), replicas.sizes_of(tf, leaves)
+
+
+def activations_of(tf, captures):
+    """The outputs of the layers with weights, of all local replicas one after the other."""
+    found = [one.layers.activations(tf, one.graph, whole_name, ancestors([one.loss])) for one in captures]
+    if len(found) == 1:
+        return found[0]
+    return [(same[0][0], replicas.joined(tf, [tensor for _, tensor in same])) for same in zip(*found)]
+
+
+def make_hook(recorder, hooks=()):
+    """The session hook that writes one record per training step of this task. ``hooks`` is the list of all
+    hooks of the call, which may still grow.
+    """
+    tf = recorder.tf
+    folder = recorder.folder
+
+    def dense(gradient, variable):
+        if not isinstance(gradient, tf.IndexedSlices):
+            return gradient
+        rows = component(variable).shape.as_list()[0]
+        return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, rows)
+
+    # Synchronous replicas wait for each other within a step.
+    turns = recorder.turns if recorder.replicas == 1 else None
+
+    class StepHook(tf.train.SessionRunHook):
+        def begin(self):
+            capture = self.capture = recorder.capture
+            self.model = capture.model_parts(tf)
+            self.slots = capture.slot_parts(self.model)
+            by_name = {part.variable.op.name: part for part in self.model}
+            self.gradient_parts = []
+            gradients = []
+            pairings = [one.applied if one.local is None else [(None, one.local)] for one in capture.replicas]
+            for place, (_, pairs) in enumerate(pairings[0]):
+                for number, (_, variable) in enumerate(pairs):
+                    every = [dense(*one[place][1][number]) for one in pairings]
+                    self.gradient_parts.append(by_name[component(variable).op.name])
+                    gradients.append(every[0] if len(every) == 1 else tf.add_n(every))
+            loss = tf.cast(tf.reshape(capture.loss if capture.reduced is None else capture.reduced, []), tf.float32)
+            rate = recorder.rate_tensor()
+            fields = [("loss", loss)]
+            if rate is not None:
+                fields.append(("learning_rate", tf.cast(rate, tf.float32)))
+            header = {"fields": [name for name, _ in fields]}
+            tensors = [tensor for _, tensor in fields]
+            self.kept, self.kept_bytes = {}, 0
+            if recorder.plan.get("record_batches", True):
+                data, sizes = together(tf, capture.replicas)
+                header["components"], described = batches.describe(tf, data)
+                tensors += described
+                self.kept["batch"] = batches.pack_batch(tf, data, sizes)
+            self.every = {"step": batches.pack(tf, header, tensors)}
+            self.some = {"gradients": gradients}
+            self.first = {}
+            regular = capture.graph.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+            reached = ancestors([capture.loss])
+            activations = activations_of(tf, capture.replicas)
+            if activations:
+                self.first["activations"] = pack_activations(tf, activations)
+            self.regular = [getattr(term, "_master_tensor", term) for term in regular if counts(term, reached)]
+            if self.regular:
+                self.first["regular"] = self.regular
+            trained = ancestors([capture.train_op])
+            updates = capture.graph.get_collection(tf.GraphKeys.UPDATE_OPS)
+            self.program = {
+                "program": "original",
+                "tensorflow": tf.__version__,
+                "keras": None,
+                "variables": parts.describe(self.model),
+                "optimizer": recorder.optimizer_settings(),
+                "raw_slots": False,
+                "regularizers": len(self.regular),
+                "regularization": None,
+                "update_ops": len({getattr(op, "op", op).name for op in updates} & trained),
+                "dropout_rates": [rate for rate, _, _ in capture.dropouts],
+                "dropout_inputs": [shape for _, shape, _ in capture.dropouts],
+                "dropout_after": recorder.dropout_places(self.model, reached),
+                "sources": recorder.source_lines(self.model),
+                "replicas": recorder.replicas,
+                "in_step": recorder.in_step,
+                "replicas_of_batch": recorder.local_replicas,
+                "gradients": "local",
+            }
+            self.recorded_state = None
+            self.joined = False
+            self.number = recorder.steps_done
+
+        def after_create_session(self, session, coord):
+            folder.write_json("program.json", self.program)
+            folder.begin_training(recorder.steps_done)
+            folder.barrier("start")
+            # A session that was lost and made again goes on in the same circle.
+            if turns is not None and not self.joined:
+                turns.join()
+                self.joined = True
+
+        def at_last_step(self, session):
+            """Whether all trainers together have taken the steps that were asked for."""
+            stops = [hook for hook in hooks if isinstance(hook, tf.train.StopAtStepHook)]
+            return any(session.run(hook._global_step_tensor) >= hook._last_step for hook in stops)
+
+        def before_run(self, run_context):
+            if turns is None:
+                self.number = recorder.steps_done + 1
+            else:
+                self.number = turns.take()
+                # Estimator would look at the global step after one more step only.
+                if turns.departed() and self.at_last_step(run_context.session):
+                    raise tf.errors.OutOfRangeError(None, None, "another trainer took the last step")
+            fetches = dict(self.every)
+            if self.kept_bytes < batches.limit(recorder.plan):
+                fetches.update(self.kept)
+            if self.number in recorder.state_steps:
+                fetches.update(self.some)
+            if recorder.steps_done == 0:
+                fetches.update(self.first)
+            return tf.train.SessionRunArgs(fetches)
+
+        def after_run(self, run_context, run_values):
+            results = run_values.results
+            recorder.steps_done += 1
+            number = recorder.steps_done
+            stamp = folder.stamp()
+            if "batch" in results:
+                self.kept_bytes += len(results["batch"])
+                parts.write_once(folder.file("batches", stamp), results["batch"])
+            parts.write_once(folder.file("steps", stamp), results["step"])
+            if "activations" in results:
+                parts.atomic_write(folder.file("activations", "%08d" % number), results["activations"])
+            if "regular" in results:
+                total = np.float32(0)
+                for value in results["regular"]:
+                    total = np.float32(total + value)
+                self.program["regularization"] = float(total)
+                folder.write_json("program.json", self.program)
+            if "gradients" in results:
+                whole = parts.join(self.gradient_parts, results["gradients"])
+                folder_file = folder.file("gradients", "%08d.npz" % self.number)
+                parts.write_arrays(folder_file, whole)
+            if self.number in recorder.state_steps:
+                self.record_state(run_context.session, self.number)
+            if turns is not None:
+                turns.stepped()
+            elif number == 1:
+                # A short asynchronous training could be over before a slow starter took its first step.
+                folder.barrier("first-step")
+
+        def record_state(self, session, number):
+            # Whoever takes the turn reads the variables, but one folder holds them all.
+            place = folder.file if turns is None else folder.leader_file
+            if turns is None and not folder.leads():
+                return
+            self.recorded_state = number
+            slots = {name: values for name, (_, values) in self.slots.items()}
+            values, slots = session.run([[part.copies for part in self.model], slots])
+            whole = parts.join(self.model, [parts.of_replicas(copies) for copies in values])
+            parts.write_arrays(place("states", "%08d.npz" % number), whole)
+            whole = {}
+            for name, (owners, _) in self.slots.items():
+                for variable, value in parts.join(owners, slots[name]).items():
+                    whole[variable + "|" + name] = value
+            parts.write_arrays(place("slots", "%08d.npz" % number), whole)
+
+        def end(self, session):
+            folder.arrive("first-step")
+            if turns is not None:
+                number = turns.steps()
+                known = os.path.exists(folder.leader_file("states", "%08d.npz" % number))
+                if number and not known and (turns.alone() or self.at_last_step(session)):
+                    self.record_state(session, number)
+            elif recorder.steps_done and self.recorded_state != recorder.steps_done:
+                self.record_state(session, recorder.steps_done)
+
+    return StepHook()
