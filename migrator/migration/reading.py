@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import libcst as cst
+from libcst.helpers import get_full_name_for_node
 
 from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything
@@ -71,9 +72,12 @@ def read_all(
                 findings.setdefault(Path(distributed.path), []).append(distributed)
 
     for file in project.files:
+        npus = _npus(_reach(project, [file])) if places.get(file.path) else None
         for place in places.get(file.path, []):
             try:
                 if is_estimator(place.name):
+                    if npus is not None:
+                        raise InFile(npus, "TFM182", _imported_adapter(npus), _ON_NPUS)
                     check_not_wrapped(file, place.function, place.call)
                     programs += _read_place(project, everything, file, place, places)
                 elif _is_foreign(place.name):
@@ -98,6 +102,39 @@ def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]
                 message = "Horovod distributes this program, which is not carried over: take it out first, see TFM160"
                 return file.finding("TFM160", Severity.MANUAL, node, message)
     return None
+
+
+_ADAPTER = "npu_bridge"
+_ON_NPUS = "`npu_bridge` runs this program on Ascend NPUs, which is not carried over: take it out first, see TFM182"
+
+
+def _npus(files: Iterable[ParsedFile]) -> ParsedFile | None:
+    """The first file that imports the adapter for Ascend NPUs."""
+    return next((file for file in files if _imported_adapter(file) is not None), None)
+
+
+def _imported_adapter(file: ParsedFile) -> cst.CSTNode | None:
+    """The import of the adapter in a file, wherever it stands."""
+    if _ADAPTER not in file.text:
+        return None
+    finder = _Adapter()
+    file.module.visit(finder)
+    return finder.found
+
+
+class _Adapter(cst.CSTVisitor):
+    found: cst.CSTNode | None = None
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
+        if not node.relative and node.module is not None:
+            self._look(node.module, node)
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> None:
+        self._look(node.name, node)
+
+    def _look(self, name: cst.Attribute | cst.Name, node: cst.CSTNode) -> None:
+        if self.found is None and (get_full_name_for_node(name) or "").partition(".")[0] == _ADAPTER:
+            self.found = node
 
 
 _HANDED = ("TFM103", "TFM108", "TFM109", "TFM146")

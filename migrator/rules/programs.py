@@ -201,6 +201,20 @@ with a model_fn of your own of it first.
 """,
     ),
     Rule(
+        "TFM182",
+        "a program for Ascend NPUs",
+        Severity.MANUAL,
+        """
+`npu_bridge` is Huawei's adapter, which runs graphs of TensorFlow 1.15 on Ascend NPUs. What its RunConfig, hooks,
+optimizers, loss scaling and operators compute is not known to tf-migrate, no TensorFlow 2.21 has them, and with several
+NPUs (`RANK_SIZE`) it distributes the training itself. Migrate the program as it was before it was ported to NPUs; or
+take the adapter out first: `npu_run_config_init(run_config=config)` is `config`, `NPURunConfig(...)` a
+`tf.estimator.RunConfig(...)`, `npu_hooks_append()` no hooks, `npu_tf_optimizer(optimizer)` and
+`NPUDistributedOptimizer(optimizer)` are the optimizer, `npu_ops.dropout` and `npu_unary_ops.gelu` functions of
+`tf.nn`, and `from npu_bridge.npu_init import *` goes.
+""",
+    ),
+    Rule(
         "TFM703",
         "a partitioner on one device",
         Severity.REVIEW,

@@ -198,6 +198,15 @@ def test_horovod_is_named_whatever_else_is_in_the_way() -> None:
     assert [code for code, _ in manual(run(text)[1])] == ["TFM160", "TFM103"]
 
 
+def test_a_program_for_npus_is_told_so_and_stays() -> None:
+    text = handed(f"estimator = build()\n{TRAIN}")
+    assert run(text)[0] != text
+    for adapter in ("from npu_bridge.npu_init import *\n", "import npu_bridge\n"):
+        new, findings = run(adapter + text)
+        assert new == adapter + text and manual(findings)[0][0] == "TFM182"
+    assert run("npu_bridge = 1\n" + text)[0] != "npu_bridge = 1\n" + text
+
+
 PRIVATE = "from tensorflow.python.estimator import estimator as estimators\n"
 
 

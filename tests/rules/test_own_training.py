@@ -195,6 +195,13 @@ def test_layer_norm_of_contrib_is_written_out() -> None:
     assert "TFM151" in blocked(before="logits = tf.contrib.layers.layer_norm(logits, outputs_collections='c')")
 
 
+def test_what_is_left_of_contrib_crf_is_written_out() -> None:
+    crf = "net, _ = {}(tf.reshape(logits, [-1, 1, 1]), transitions, tf.ones([4], tf.int32))"
+    new = migrate(before=crf.format("tf.contrib.crf.crf_decode"))["train.py"]
+    assert crf.format("crf_decode") in new and "def crf_decode(potentials, transition_params, sequence_length):" in new
+    assert "TFM151" in blocked(before=crf.format("tf.contrib.crf.crf_log_norm"))
+
+
 def test_a_number_of_steps_that_may_be_none_takes_all() -> None:
     text = PROGRAM.format(before="pass", more="").replace(
         "result = estimator.evaluate(input_fn=input_fn)",
