@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import libcst as cst
@@ -123,37 +123,28 @@ def remove_helpers(state: GroupState) -> None:
     helpers |= {maker: file for _, hooks in state.all_hooks() for file, maker in hooks.makers}
     helpers |= {maker: file for file, maker in state.makers}
     makers = set(helpers) & {maker for _, hooks in state.all_hooks() for _, maker in hooks.makers}
-    tables = [
-        line
-        for _, hooks in state.all_hooks()
-        for file, name in hooks.tables
-        for line in file.module.body
-        if isinstance(line, cst.SimpleStatementLine) and _gives(line, name)
-        if all(is_within(node, [*makers, line]) for node in state.named(name))
-    ]
-    left_out = [*tables, *(node for _, hooks in state.all_hooks() for node in hooks.nodes)]
-    left_out += [line for program in state.group.programs for line in program.removed]
-    left_out += state.dead
-    while True:
-        mentions = [
-            (file, node, helper)
-            for helper in helpers
-            for file, node in mentions_of_functions(state.project, state.everything, {helper})
-        ]
-        inside = {node for _, node, _ in mentions for other in (*helpers, *left_out) if path_to(other, node)}
-        used = {helper for _, node, helper in mentions if node not in inside and not _is_read(state, node)}
-        if not used:
-            break
-        helpers = {helper: file for helper, file in helpers.items() if helper not in used}
+    tables = _tables(state, makers)
+    unused = _unused_helpers(state, helpers, tables)
+    if tables and not makers <= unused.keys():
+        # Something else calls one of the functions, which reads the table: it stays with all that it holds.
+        tables = {}
+        unused = _unused_helpers(state, helpers, tables)
+    helpers = unused
     for helper, file in helpers.items():
         if file.path not in state.changes:
             continue
-        if all(path in state.changes or not imports for path, imports in _importers(state, helper)):
+        others = [path for path, imports in _importers(state, helper) if imports and path not in state.changes]
+        if all(helper in makers and _is_test(state, path) for path in others):
             state.changes[file.path].moved.add(helper)
-    for line in tables:
+            if helper in makers:
+                _tell_tests(state, helper)
+    for line, kept in tables.items():
         for path, file in state.group.files.items():
-            if makers <= helpers.keys() and line in file.module.body:
-                state.changes[path].statements[line] = []
+            if line in file.module.body:
+                state.changes[path].statements[line] = [] if kept is None else [kept]
+                if kept is not None:
+                    message = "the functions of this table are left out; what reads their names goes on with these"
+                    state.remarks[path].append(Blocked("TFM125", line, message))
     for path, file in state.group.files.items():
         gone = {
             name
@@ -164,7 +155,126 @@ def remove_helpers(state: GroupState) -> None:
             for name in names
         }
         state.changes[path].statements.update(without_imports(file, gone))
-    _remove_hook_classes(state, [*left_out, *state.gone_hooks])
+    _remove_hook_classes(state, [*_left_out(state, tables), *state.gone_hooks])
+
+
+def _is_test(state: GroupState, path: Path) -> bool:
+    """Whether a file holds tests."""
+    return any(tests(file) for file in state.everything.mentioning(["TestCase"]) if file.path == path)
+
+
+def _tell_tests(state: GroupState, maker: cst.FunctionDef) -> None:
+    """Says which tests are about a function that is left out."""
+    name = maker.name.value
+    told: set[cst.ClassDef] = set()
+    for file, node in mentions_of_functions(state.project, state.everything, {maker}):
+        test = _test_around(file, node)
+        if test is None or test in told:
+            continue
+        told.add(test)
+        message = f"this tests `{name}`, which made hooks and is left out: the test goes with it"
+        state.remarks.setdefault(file.path, []).append(Blocked("TFM125", node, message))
+        if file.path not in state.group.files:
+            state.outside[file.path] = file
+            state.problems.setdefault(file.path, [])
+
+
+def _tables(
+    state: GroupState, makers: Collection[cst.FunctionDef]
+) -> dict[cst.SimpleStatementLine, cst.SimpleStatementLine | None]:
+    """The dicts of functions that make hooks, with what stays of them: the names, where something else reads these."""
+    found: dict[cst.SimpleStatementLine, cst.SimpleStatementLine | None] = {}
+    for _, hooks in state.all_hooks():
+        for file, name in hooks.tables:
+            for line in file.module.body:
+                if not isinstance(line, cst.SimpleStatementLine) or not _gives(line, name):
+                    continue
+                mentions = [(f, n) for f, n in _said(state, name) if not is_within(n, [*makers, line])]
+                mentions = [(f, n) for f, n in mentions if _test_around(f, n) is None]
+                names = _only_the_names(line) if all(_reads_names(f, n) for f, n in mentions) else None
+                if not mentions or names is not None:
+                    found[line] = names if mentions else None
+    return found
+
+
+def _said(state: GroupState, name: str) -> list[tuple[ParsedFile, cst.BaseExpression]]:
+    """The mentions of a name in all files that were given, also as `module.name`."""
+    found = []
+    for file in state.everything.mentioning([name]):
+        finder = _NamedSo(name)
+        file.module.visit(finder)
+        found += [(file, node) for node in finder.found]
+    return found
+
+
+def _test_around(file: ParsedFile, node: cst.CSTNode) -> cst.ClassDef | None:
+    """The class of tests (of the top level of a file) that a node stands in."""
+    for unit in file.module.body:
+        if isinstance(unit, cst.ClassDef) and path_to(unit, node):
+            return unit if any((dotted(base.value) or "").endswith("TestCase") for base in unit.bases) else None
+    return None
+
+
+def _reads_names(file: ParsedFile, node: cst.BaseExpression) -> bool:
+    """Whether a mention of a dict is one that would do with its keys: `for key in table`, `key in table`."""
+    around = path_to(file.module, node)
+    above = around[-2] if len(around) > 1 else None
+    if isinstance(above, cst.For | cst.CompFor):
+        return above.iter is node
+    if isinstance(above, cst.ComparisonTarget):
+        return isinstance(above.operator, cst.In | cst.NotIn)
+    call = around[-3] if isinstance(above, cst.Arg) and len(around) > 2 else None
+    return isinstance(call, cst.Call) and dotted(call.func) in ("list", "sorted", "tuple", "set", "len")
+
+
+def _only_the_names(line: cst.SimpleStatementLine) -> cst.SimpleStatementLine | None:
+    """`name = {key: function, ...}` as `name = (key, ...)`, laid out as it was."""
+    small = line.body[0]
+    if not isinstance(small, cst.Assign) or not isinstance(small.value, cst.Dict):
+        return None
+    table = small.value
+    elements: list[cst.Element] = []
+    for element in table.elements:
+        if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.SimpleString):
+            return None
+        elements.append(cst.Element(element.key, comma=element.comma))
+    if len(elements) == 1 and isinstance(elements[0].comma, cst.MaybeSentinel):
+        elements = [elements[0].with_changes(comma=cst.Comma())]
+    names = cst.Tuple(
+        elements,
+        lpar=[cst.LeftParen(whitespace_after=table.lbrace.whitespace_after)],
+        rpar=[cst.RightParen(whitespace_before=table.rbrace.whitespace_before)],
+    )
+    return line.with_changes(body=[small.with_changes(value=names)])
+
+
+def _left_out(state: GroupState, tables: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+    """What goes besides functions."""
+    found = [*tables, *(node for _, hooks in state.all_hooks() for node in hooks.nodes)]
+    for program in state.group.programs:
+        found += program.removed
+        found += [line for _, line in program.handed.statements] if program.handed is not None else []
+    return [*found, *state.dead]
+
+
+def _unused_helpers(
+    state: GroupState, helpers: dict[cst.FunctionDef, ParsedFile], tables: Iterable[cst.CSTNode]
+) -> dict[cst.FunctionDef, ParsedFile]:
+    """The helpers that nothing mentions but one another and what is left out."""
+    left_out = _left_out(state, tables)
+    makers = {maker for _, hooks in state.all_hooks() for _, maker in hooks.makers}
+    while True:
+        mentions = [
+            (file, node, helper)
+            for helper in helpers
+            for file, node in mentions_of_functions(state.project, state.everything, {helper})
+            if helper not in makers or _test_around(file, node) is None
+        ]
+        inside = {node for _, node, _ in mentions for other in (*helpers, *left_out) if path_to(other, node)}
+        used = {helper for _, node, helper in mentions if node not in inside and not _is_read(state, node)}
+        if not used:
+            return helpers
+        helpers = {helper: file for helper, file in helpers.items() if helper not in used}
 
 
 def _remove_hook_classes(state: GroupState, left_out: Sequence[cst.CSTNode]) -> None:

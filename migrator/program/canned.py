@@ -18,6 +18,7 @@ from migrator.names.imports import dotted
 from migrator.names.symbols import is_new
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
+from migrator.program.plain import says_nothing, without_what_says_nothing
 from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Edit, Kept, Written, spread
 from migrator.rules import heads
@@ -38,7 +39,7 @@ def write_out(files: Sequence[ParsedFile]) -> list[ParsedFile]:
 
 def _may_hold(text: str) -> bool:
     words = ("Classifier", "Regressor", "create_estimator_spec", "logits_dimension", "LinearEst", "DNNEst")
-    return any(word in text for word in words)
+    return any(word in text for word in words) or says_nothing(text)
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,11 @@ class _Writer:
         self.taken = set(self.file.names)
         finder = _Calls(self.file)
         self.file.module.visit(finder)
+        self.edits, self.said = without_what_says_nothing(self.file)
+        first = len(self.edits)
         for call, name in finder.canned:
             self._try(call, lambda call=call, name=name: self._canned(call, name))  # type: ignore[misc]
-        if self.edits:
+        if len(self.edits) > first:
             self._tell_apart([call for call, _ in finder.canned])
         for call, line, function in finder.specs:
             self._try(call, lambda c=call, s=line, f=function: self._spec(c, s, f), line)  # type: ignore[misc]
@@ -134,6 +137,7 @@ class _Writer:
                     made.setdefault(target.value, []).append(target)
         for name, targets in made.items():
             bound = [node for known, node in bindings(module) if known == name and isinstance(node, cst.Name)]
+            bound = [node for node in bound if not self._is_gone(node)]
             uses = [n for n in name_nodes(module) if n.value == name]
             inside = any(isinstance(n, cst.FunctionDef) for use in uses for n in path_to(module, use))
             if len(targets) < 2 or len(bound) != len(targets) or inside:
@@ -145,6 +149,10 @@ class _Writer:
                 number = sum(place <= start for place in places) - 1
                 if number > 0 and not any(edit.start <= start < edit.end for edit in self.edits):
                     self.edits.append(Edit(start, end, (Written(names[number], start),)))
+
+    def _is_gone(self, node: cst.CSTNode) -> bool:
+        start, _ = self.file.range(node)
+        return any(edit.start <= start < edit.end for edit in self.edits)
 
     def _try(self, call: cst.Call, step: Callable[[], None], line: cst.SimpleStatementLine | None = None) -> None:
         known = len(self.edits), dict(self.functions)

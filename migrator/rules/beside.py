@@ -28,6 +28,26 @@ it is, with its symbols spelled for TensorFlow 2, and will fail there until some
 """,
     ),
     Rule(
+        "TFM124",
+        "a setting that never did anything",
+        Severity.REVIEW,
+        """
+A RunConfig that is made, but given to no Estimator, and `config.replace(...)` as a line of its own, whose result (a new
+RunConfig) nobody takes: the program ran without these settings, and goes on without. If they were meant to count, give
+the RunConfig to the Estimator (`config = config.replace(...)`) and migrate again.
+""",
+    ),
+    Rule(
+        "TFM125",
+        "what else reads or tests the functions of hooks that are left out",
+        Severity.REVIEW,
+        """
+A function that makes hooks is left out with these (TFM141). Where a dict gives such functions their names, and other
+code reads these names (the help text of a flag, say), the dict becomes a tuple of them. A test of the function has
+nothing to test any more and fails: remove it.
+""",
+    ),
+    Rule(
         "TFM171",
         "TensorFlow 1 code that the program does not run",
         Severity.REVIEW,

@@ -452,6 +452,29 @@ def test_a_factory_of_hooks_in_other_files() -> None:
     assert {f.code for _, found in results.values() for f in found if f.severity is Severity.MANUAL} == {"TFM162"}
 
 
+def test_what_reads_the_names_of_hooks_keeps_them() -> None:
+    driver = (
+        "train_hooks = factory.get_train_hooks(['logging'], batch_size=3)\nestimator.train(input_fn, hooks=train_hooks)"
+    )
+    text = program(driver=driver).replace("import tensor", "import factory\nimport tensor", 1)
+    flags = "import factory\n\nHELP = ', '.join(name for name in factory.HOOKS)\nKNOWN = 'metric' in factory.HOOKS\n"
+    tests = (
+        "import unittest\nimport factory\n\n\nclass FactoryTest(unittest.TestCase):\n"
+        "    def test_names(self):\n        self.assertEqual(factory.get_train_hooks([]), [])\n"
+    )
+    results = run_project({**FACTORY, "train.py": text, "options.py": flags, "factory_test.py": tests})
+    findings = [f for _, found in results.values() for f in found]
+    assert not manual(findings), findings
+    assert 'HOOKS = ("examples", "metric", "logging")\n' in results["factory.py"][0]
+    assert "def " not in results["factory.py"][0] and results["options.py"][0] == flags
+    assert [(f.code, f.line) for f in results["factory_test.py"][1]] == [("TFM125", 7)]
+    # What is called through the table elsewhere stays, and then so does all that blocks it.
+    calls = flags + "MADE = factory.HOOKS['logging']()\n"
+    results = run_project({**FACTORY, "train.py": text, "options.py": calls})
+    assert {f.code for _, found in results.values() for f in found if f.severity is Severity.MANUAL} >= {"TFM203"}
+    assert results["factory.py"][0] == FACTORY["factory.py"]
+
+
 INITIALIZER = """\
 class Initializer(tf.train.SessionRunHook):
     def __init__(self):

@@ -1,0 +1,177 @@
+"""What people write around Estimators that says nothing, and is left out before anything else looks at the file.
+
+`model = model.train(...)` gives a name what it has, since `train` returns the Estimator itself; a RunConfig that no
+Estimator is given, and a `config.replace(...)` whose result nobody takes, never did anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from migrator.findings import Finding, Severity
+from migrator.program.calls import calls_in
+from migrator.program.parsed import ParsedFile, name_nodes
+from migrator.program.scopes import bindings
+from migrator.program.spread import Edit, Written
+
+_CHAINED = re.compile(r"\b(\w+)\s*=\s*\1\s*\.\s*train\s*\(")
+_RUN_CONFIGS = ("tf.estimator.RunConfig", "tf.contrib.tpu.RunConfig", "tf.estimator.tpu.RunConfig")
+_MADE = ("Estimator", "Classifier", "Regressor")
+
+
+def says_nothing(text: str) -> bool:
+    """Whether a text may hold such a line."""
+    return "RunConfig" in text or _CHAINED.search(text) is not None
+
+
+def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
+    """The edits that take such lines out, and what is to be said about them."""
+    edits: list[Edit] = []
+    said: list[Finding] = []
+    if not says_nothing(file.text):
+        return edits, said
+    finder = _Scopes()
+    file.module.visit(finder)
+    for scope in finder.found:
+        for block, line in _lines(scope):
+            small = line.body[0]
+            if isinstance(small, cst.Assign) and _is_chained(file, scope, small):
+                edits.append(Edit(file.range(line)[0], file.range(small.value)[0], ()))
+            elif isinstance(scope, cst.FunctionDef) and _is_idle_config(file, scope, small):
+                edits.append(_removal(file, block, line))
+                message = "this RunConfig is given to no Estimator, and is left out"
+                said.append(file.finding("TFM124", Severity.REVIEW, small, message))
+            elif _is_idle_replace(file, scope, small):
+                edits.append(_removal(file, block, line))
+                message = "`replace` gives a new RunConfig, which nobody takes: the setting never did anything"
+                said.append(file.finding("TFM124", Severity.REVIEW, small, message))
+    return edits, said
+
+
+class _Scopes(cst.CSTVisitor):
+    """The module and all functions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Module | cst.FunctionDef] = []
+
+    def visit_Module(self, node: cst.Module) -> None:
+        self.found.append(node)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.found.append(node)
+
+
+class _Lines(cst.CSTVisitor):
+    """The lines of one statement of a scope, with the blocks that they stand in."""
+
+    def __init__(self, scope: cst.CSTNode) -> None:
+        super().__init__()
+        self.scope = scope
+        self.found: list[tuple[cst.Module | cst.IndentedBlock, cst.SimpleStatementLine]] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return node is self.scope
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        return False
+
+    def visit_Module(self, node: cst.Module) -> None:
+        self._take(node)
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        self._take(node)
+
+    def _take(self, block: cst.Module | cst.IndentedBlock) -> None:
+        for line in block.body:
+            if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+                self.found.append((block, line))
+
+
+def _lines(scope: cst.CSTNode) -> Iterator[tuple[cst.Module | cst.IndentedBlock, cst.SimpleStatementLine]]:
+    finder = _Lines(scope)
+    scope.visit(finder)
+    yield from finder.found
+
+
+def _made(file: ParsedFile, scope: cst.CSTNode, name: str, endings: Sequence[str]) -> bool:
+    """Whether some line of a scope gives a name the result of a call of TensorFlow's Estimators."""
+    for _, line in _lines(scope):
+        small = line.body[0]
+        if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
+            symbol = file.imports.tensorflow(small.value.func) or ""
+            if symbol.endswith(tuple(endings)) and any(
+                isinstance(t.target, cst.Name) and t.target.value == name for t in small.targets
+            ):
+                return True
+    return False
+
+
+def _is_chained(file: ParsedFile, scope: cst.CSTNode, small: cst.Assign) -> bool:
+    """`model = model.train(...)` of a name that an Estimator was given in the same scope."""
+    target, value = small.targets[0].target, small.value
+    if len(small.targets) != 1 or not isinstance(target, cst.Name) or not isinstance(value, cst.Call):
+        return False
+    func = value.func
+    if not isinstance(func, cst.Attribute) or func.attr.value != "train" or not isinstance(func.value, cst.Name):
+        return False
+    return func.value.value == target.value and _made(file, scope, target.value, _MADE)
+
+
+def _is_config(file: ParsedFile, node: cst.BaseExpression) -> bool:
+    """`RunConfig(...)`, with any number of `.replace(...)`."""
+    while isinstance(node, cst.Call):
+        if file.imports.resolve(node.func) in _RUN_CONFIGS:
+            return True
+        if not isinstance(node.func, cst.Attribute) or node.func.attr.value != "replace":
+            return False
+        node = node.func.value
+    return False
+
+
+def _only_settings(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether all calls in an expression make (parts of) a RunConfig."""
+    for call in calls_in(node):
+        symbol = file.imports.tensorflow(call.func) or ""
+        replaces = isinstance(call.func, cst.Attribute) and call.func.attr.value == "replace"
+        if not (symbol in _RUN_CONFIGS or symbol.endswith(("ConfigProto", "Options")) or replaces):
+            return False
+    return True
+
+
+def _is_idle_config(file: ParsedFile, scope: cst.FunctionDef, small: cst.BaseSmallStatement) -> bool:
+    """A RunConfig that is given a name which nothing reads."""
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not _is_config(file, small.value):
+        return False
+    target = small.targets[0].target
+    return (
+        isinstance(target, cst.Name)
+        and len([n for n in name_nodes(scope) if n.value == target.value]) == 1
+        and _only_settings(file, small.value)
+    )
+
+
+def _is_idle_replace(file: ParsedFile, scope: cst.CSTNode, small: cst.BaseSmallStatement) -> bool:
+    """`config.replace(...)` of a RunConfig, as a line."""
+    if not isinstance(small, cst.Expr) or not isinstance(small.value, cst.Call):
+        return False
+    func = small.value.func
+    if not isinstance(func, cst.Attribute) or func.attr.value != "replace" or not isinstance(func.value, cst.Name):
+        return False
+    name = func.value.value
+    bound = [node for known, node in bindings(scope) if known == name]
+    return bool(bound) and _made(file, scope, name, ("RunConfig",)) and _only_settings(file, small.value)
+
+
+def _removal(file: ParsedFile, block: cst.Module | cst.IndentedBlock, line: cst.SimpleStatementLine) -> Edit:
+    """A line without what it holds; `pass` stays where a block has nothing else."""
+    start, end = file.range(line.body[0])
+    if len(block.body) == 1:
+        return Edit(start, end, (Written("pass", start),))
+    text = file.text
+    start = text.rfind("\n", 0, start) + 1
+    end = text.find("\n", end) + 1 or len(text)
+    return Edit(start, end, ())

@@ -1,0 +1,82 @@
+"""Lines around Estimators that say nothing."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from tests.rules.programs import program, run
+
+IDLE = """\
+def main(threads):
+    config = tf.estimator.RunConfig().replace(
+        session_config=tf.ConfigProto(inter_op_parallelism_threads=threads))
+    estimator = tf.estimator.Estimator(model_fn)
+    estimator.train(input_fn, steps=3)
+
+
+main(2)
+"""
+
+
+MADE = 'estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n'
+
+
+def idle(driver: str) -> str:
+    assert MADE in program()
+    return program(driver=driver.replace("Estimator(model_fn)", "Estimator(model_fn, params={})")).replace(MADE, "")
+
+
+def test_a_training_that_gives_its_estimator_the_name_it_has() -> None:
+    new, findings = run(program(driver="estimator = estimator.train(input_fn, steps=3)\nestimator.evaluate(input_fn)"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "model.fit(input_fn().take(3))\n" in new and "= estimator" not in new
+
+
+def test_a_training_that_gives_another_name_is_refused_as_ever() -> None:
+    text = program(driver="trained = estimator.train(input_fn, steps=3)\ntrained.evaluate(input_fn)")
+    new, findings = run(text)
+    assert new == text or not any("Estimator" in line for line in new.splitlines())
+    assert all(f.code != "TFM124" for f in findings)
+
+
+def test_several_canned_estimators_of_one_name_that_are_trained_so() -> None:
+    made = (
+        "model = tf.estimator.LinearClassifier([tf.feature_column.numeric_column('x')])\n"
+        "model = model.train(input_fn, steps={steps})\nprint(model.evaluate(input_fn))\n"
+    )
+    head = (
+        "import tensorflow as tf\n\n\ndef input_fn():\n"
+        "    return tf.data.Dataset.from_tensors(({'x': [[1.0]]}, [[1]])).repeat(9)\n\n\n"
+    )
+    new, findings = run(head + made.format(steps=3) + made.format(steps=4))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "model.fit(input_fn().take(3))" in new and "model_2.fit(input_fn().take(4))" in new
+
+
+def test_a_run_config_that_nobody_is_given_goes() -> None:
+    old = idle(IDLE)
+    new, findings = run(old)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "RunConfig" not in new and "ConfigProto" not in new
+    assert [f.line for f in findings if f.code == "TFM124"] == [old[: old.index("config = tf.est")].count("\n") + 1]
+
+
+def test_a_run_config_that_somebody_reads_stays() -> None:
+    old = idle(IDLE.replace("    estimator = tf", "    print(config.model_dir)\n    estimator = tf"))
+    new, findings = run(old)
+    assert new == old and all(f.code != "TFM124" for f in findings)
+    calls = idle(IDLE.replace("threads))", "count_them()))"))
+    assert all(f.code != "TFM124" for f in run(calls)[1])
+
+
+def test_a_replace_whose_result_nobody_takes_goes() -> None:
+    old = program(driver="estimator.train(input_fn, steps=3)").replace(
+        MADE,
+        "config = tf.estimator.RunConfig(save_summary_steps=100)\nif len('x'):\n    config.replace(tf_random_seed=3)\n"
+        'estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1}, config=config)\n',
+    )
+    new, findings = run(old)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "seed" not in new and "RunConfig" not in new
+    assert [f.message for f in findings if f.code == "TFM124"] == [
+        "`replace` gives a new RunConfig, which nobody takes: the setting never did anything"
+    ]
