@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from migrator.emit.datasets import Assigned, Datasets
 from migrator.emit.layout import call, statements
 from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
-from migrator.names.imports import dotted
-from migrator.program.calls import calls_in, is_none, number, parameters_of
+from migrator.program.calls import calls_in, is_none, number
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
-from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.region import reach
 from migrator.program.starts import VARIABLES, asks_global_step
-from migrator.program.tpu import TpuUse, check_input
+from migrator.program.tpu import TpuUse
 from migrator.program.training import (
     Lent,
     TrainAndEvaluate,
@@ -30,15 +30,13 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
-from migrator.rules.arrays import is_array_input
 from migrator.rules.generation import KERAS_2, Keras
-from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import setup
 from migrator.targets.choosing import arguments_of, own_strategy
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
-from migrator.targets.registry import AUTO, LOOPS, TPU
+from migrator.targets.registry import LOOPS, TPU
 from migrator.targets.target import Loop, Target
 
 _AVERAGES = re.compile(r"batch_?norm|moving_?(mean|average|variance)|on_read", re.IGNORECASE)
@@ -236,12 +234,13 @@ class _Emitter:
         self.plan: TrainingPlan | None = None
         own_evaluations = program.config.get("eval_distribute") is not None and self.own is not None
         self.evaluates_apart = target.per_replica and own_evaluations
-        self.telling_shapes = False  # the dataset is only asked what it consists of
         self.changed: dict[cst.CSTNode, cst.BaseExpression] = {}
         self.file_names = names
         self.helpers: list[str] = []
         self.names = {wanted: self._free(wanted) for wanted in ("resolver", "checkpoint", "steps")}
         self.names["strategy"] = self._free(target.scope)
+        strategy = self.names["strategy"] if self.own is None or self.own.name is None else self.own.name
+        self.datasets = Datasets(project, program, rewriter, target, strategy, self.evaluates_apart)
         if target.mesh:
             self.names["mesh"] = self._free("mesh")
         if program.tpu is not None and target is TPU and program.tpu.name is not None:
@@ -306,9 +305,7 @@ class _Emitter:
         replaced: dict[cst.CSTNode, list[cst.BaseStatement]] = {line: [] for line in program.removed}
         replaced.update({line: self._settings(made) for line, made in program.session.lines.items()})
         assert program.place.statement is not None
-        self.telling_shapes = True
         first, later = ("", None) if self.late else self._first_dataset()
-        self.telling_shapes = False
         setup_lines, after = self._set_up(plan, first)
         lines = [*self._settings(program.session.first), *self._parsed("\n".join([*setup_lines, *after]) + "\n")]
         before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
@@ -449,197 +446,6 @@ class _Emitter:
     def _parsed(self, text: str) -> list[cst.BaseStatement]:
         return statements(text, self.file.module)
 
-    def _dataset(self, node: cst.BaseExpression | None, place: cst.CSTNode, mode: str) -> str:
-        """The expression that makes the dataset of an input function, which Estimator called in `mode`."""
-        if node is None:
-            raise Blocked("TFM602", place, "no input function is given")
-        if isinstance(node, cst.Lambda):
-            if isinstance(node.body, cst.Tuple):
-                raise Blocked("TFM602", node, "the input function gives tensors, not a dataset")
-            if isinstance(node.body, cst.Call):
-                self._returns_dataset(node.body.func)
-            body = _filled(node, self._passed(node, 0, set(), node, mode))
-            if body is None:
-                raise Blocked("TFM602", node, "the input function is a lambda with other parameters than `params`")
-            return self._text(body)
-        if isinstance(node, cst.Call):
-            return self._called(node, mode)
-        if dotted(node) is None:
-            raise Blocked("TFM602", node, "this input function is not a name, a lambda or a partial")
-        callee = self._callee(node)
-        self._returns_dataset(node)
-        arguments = [] if callee is None else self._passed(*callee, node, mode)
-        return f"{self._text(node)}({', '.join(map(_written, arguments))})"
-
-    def _called(self, node: cst.Call, mode: str) -> str:
-        """The dataset of an input function that a call returns."""
-        name = self.file.imports.resolve(node.func)
-        if is_array_input(self.file.imports.tensorflow(node.func)):
-            made = node.visit(self.rewriter)
-            if isinstance(made, cst.Lambda):
-                return self.file.code(made.body)
-        if name != "functools.partial" or not node.args or node.args[0].keyword:
-            inner = self._made_by(node)
-            self._returns_dataset(node)
-            arguments = [] if inner is None else self._passed(inner, 0, set(), node, mode)
-            return f"{self._text(node)}({', '.join(map(_written, arguments))})"
-        new = node.visit(self.rewriter)
-        assert isinstance(new, cst.Call)
-        given = [a.with_changes(comma=cst.MaybeSentinel.DEFAULT) for a in new.args[1:]]
-        texts = [self.file.code(a).strip() for a in given]
-        callee = self._callee(node)
-        self._returns_dataset(node.args[0].value)
-        if callee is not None and not any(a.star for a in given):
-            texts += map(_written, self._passed(*callee, node, mode))
-        return f"{self.file.code(new.args[0].value)}({', '.join(texts)})"
-
-    def _returns_dataset(self, node: cst.BaseExpression) -> None:
-        """Refuses an input function that returns tensors (TFM601)."""
-        callee = self._callee(node)
-        function = callee[0] if callee is not None else None
-        if not isinstance(function, cst.FunctionDef):
-            return
-        file = next((f for f in self.project.files if path_to(f.module, function)), self.file)
-        try:
-            check_returns(function, file.imports, file.functions.keys())
-        except Blocked as problem:
-            place = problem.node if file is self.file else node
-            raise Blocked(problem.code, place, problem.message) from problem
-
-    def _latest(self, node: cst.Name, functions: Sequence[cst.FunctionDef]) -> cst.FunctionDef | None:
-        """The function that a name means where a script gives it to one after the other, as notebooks do."""
-        scope = self.program.scope
-        if not isinstance(scope, cst.Module) or any(f not in scope.body for f in functions):
-            return None
-        around = [n for n in path_to(scope, node) if isinstance(n, cst.FunctionDef | cst.ClassDef)]
-        before = [f for f in functions if self.file.position(f) < self.file.position(node)]
-        if around or not before:
-            return None
-        made = self.file.position(self.program.place.call)
-        latest = max(before, key=self.file.position)
-        # The model is made where the Estimator was, of the data of the first call: it must be the same function there.
-        between = [f for f in before if f is not latest and self.file.position(f) > made]
-        return None if between else latest
-
-    def _callee(
-        self, node: cst.BaseExpression, depth: int = 0
-    ) -> tuple[cst.FunctionDef | cst.Lambda, int, set[str]] | None:
-        """The function that an expression stands for, and how many of its arguments and which keywords are given.
-
-        Followed are names of the same scope, partials, and functions that return a function of their own.
-        """
-        if isinstance(node, cst.Lambda):
-            return node, 0, set()
-        if depth > 6:
-            return None
-        if isinstance(node, cst.Call):
-            if self.file.imports.resolve(node.func) == "functools.partial" and node.args:
-                inner = self._callee(node.args[0].value, depth + 1)
-                if inner is None:
-                    return None
-                keywords = {a.keyword.value for a in node.args[1:] if a.keyword is not None}
-                return inner[0], inner[1] + len(node.args) - 1 - len(keywords), inner[2] | keywords
-            made = self._made_by(node)
-            return None if made is None else (made, 0, set())
-        if isinstance(node, cst.Name):
-            bound = [n for name, n in bindings(self.program.scope) if name == node.value]
-            functions = [n for n in bound if isinstance(n, cst.FunctionDef)]
-            if len(bound) == 1 and functions:
-                return functions[0], 0, set()
-            latest = self._latest(node, functions) if len(functions) == len(bound) else None
-            if latest is not None:
-                return latest, 0, set()
-            if functions:
-                raise Blocked("TFM602", node, f"`{node.value}` is more than one function")
-            if len(bound) == 1:
-                value = _Value(bound[0])
-                self.program.scope.visit(value)
-                if isinstance(value.found, cst.Lambda | cst.Call):
-                    return self._callee(value.found, depth + 1)
-        found = self.project.function(self.file, node)
-        return None if found is None else (found[1], 0, set())
-
-    def _made_by(self, node: cst.Call) -> cst.FunctionDef | cst.Lambda | None:
-        """The function inside another one that a call of that one returns."""
-        maker = self._callee(node.func, 5)
-        if maker is None or not isinstance(maker[0], cst.FunctionDef):
-            return None
-        finder = _Inner(maker[0])
-        maker[0].visit(finder)
-        inner = [finder.functions.get(r.value) if isinstance(r, cst.Name) else r for r in finder.returned]
-        if len(inner) == 1 and isinstance(inner[0], cst.FunctionDef | cst.Lambda):
-            return inner[0]
-        return None
-
-    def _passed(
-        self,
-        function: cst.FunctionDef | cst.Lambda,
-        positional: int,
-        keywords: set[str],
-        node: cst.BaseExpression,
-        mode: str,
-    ) -> list[tuple[str | None, str, str]]:
-        """What Estimator passes to an input function of which some arguments are given already.
-
-        For each argument the keyword (None by position), the parameter and the text.
-        """
-        arguments: list[tuple[str | None, str, str]] = []
-        in_order = not keywords
-        for index, parameter in enumerate(parameters_of(function)):
-            name = parameter.name.value
-            if index < positional or name in keywords:
-                continue
-            if name == "config":
-                raise Blocked("TFM602", node, f"the input function takes `{name}`, which Keras does not pass")
-            context = self._context(parameter, node, mode) if name == "input_context" else None
-            if context is not None:
-                arguments.append((None if in_order else name, name, context))
-                continue
-            if name not in ("params", "mode"):
-                if parameter.default is None and not (index == 0 and name == "self"):
-                    raise Blocked("TFM602", node, f"the input function needs an argument `{name}`")
-                in_order = in_order and name == "self"
-                continue
-            in_order = in_order and parameter not in function.params.kwonly_params
-            if self.target is TPU and name == "params":
-                check_input(function)
-            text = f'"{mode}"' if name == "mode" else self._params_text(mode)
-            arguments.append((None if in_order else name, name, text))
-        return arguments
-
-    def _context(self, parameter: cst.Param, node: cst.BaseExpression, mode: str) -> str | None:
-        """What an Estimator with a strategy passes to the `input_context` of an input function; None for nothing."""
-        if self.target.alone or self.target in (AUTO, TPU):
-            return None
-        if mode != "train" and not (mode == "eval" and self.evaluates_apart):
-            return None
-        if self.telling_shapes:
-            return None if parameter.default is not None else "tf.distribute.InputContext()"
-        if self.target.replicas:
-            name = self.names["strategy"] if self.own is None or self.own.name is None else self.own.name
-            return f"tf.distribute.InputContext(num_replicas_in_sync={name}.num_replicas_in_sync)"
-        both = self.program.train_and_evaluate
-        if both is None or is_none(both.train.get("max_steps")):
-            message = (
-                "the input function reads its `input_context`, so that fit must be told its steps: give `max_steps`"
-            )
-            raise Blocked("TFM602", node, message)
-        return "context"
-
-    def _params_text(self, mode: str) -> str:
-        """The params of the Estimator, which an input function reads too; a TPUEstimator adds the batch size."""
-        params = self.program.params
-        size = self.program.batch_sizes.get(mode)
-        if params is None:
-            return "{}" if size is None else f'{{"batch_size": {self._text(size)}}}'
-        last = self.program.calls[-1]
-        changed = rebound(self.file, self.program.scope, params, self.program.place.call, last)
-        if changed is not None:
-            message = f"`{changed[0]}` changes after the Estimator is made, and an input function reads it"
-            raise Blocked("TFM103", changed[1], message)
-        text = self._text(params)
-        return text if size is None else f"dict({text}, batch_size={self._text(size)})"
-
     def _limited(self, dataset: str, steps: cst.BaseExpression | None, default: str | None) -> str:
         """A dataset of at most `steps` batches."""
         if steps is None:
@@ -663,7 +469,7 @@ class _Emitter:
         """Whether an expression is a name that is None somewhere in the scope of the program."""
         if not isinstance(node, cst.Name):
             return False
-        values = [_Value(bound) for name, bound in bindings(self.program.scope) if name == node.value]
+        values = [Assigned(bound) for name, bound in bindings(self.program.scope) if name == node.value]
         for value in values:
             self.program.scope.visit(value)
         return any(is_none(value.found) for value in values if value.found is not None)
@@ -715,7 +521,7 @@ class _Emitter:
                 plan = self._with_saves(plan, every)
             return plan
         max_steps = self._limits(both.train, both.place.call).get("max_steps")
-        eval_dataset = self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval")
+        eval_dataset = self.datasets.text(both.evaluate.get("input_fn"), both.place.call, "eval")
         given_steps = both.evaluate.get("steps")
         eval_steps = None
         if not plan.evaluates_apart:
@@ -725,7 +531,7 @@ class _Emitter:
         plan = replace(
             plan,
             batches=self._free("batches") if self.loop.own else "",
-            train_dataset=self._dataset(both.train.get("input_fn"), both.place.call, "train"),
+            train_dataset=self.datasets.text(both.train.get("input_fn"), both.place.call, "train"),
             eval_dataset=eval_dataset,
             eval_steps=eval_steps,
             max_steps=None if is_none(max_steps) else self._batches(max_steps),  # type: ignore[arg-type]
@@ -906,6 +712,7 @@ class _Emitter:
         program = self.program
         if program.model.ready:
             return "", None
+        datasets = replace(self.datasets, only_shapes=True)
         candidates: list[tuple[cst.BaseExpression | None, cst.Call, str]] = []
         if program.train_and_evaluate is not None:
             both = program.train_and_evaluate
@@ -921,7 +728,7 @@ class _Emitter:
         top = self._first_use()
         late: tuple[str, cst.CSTNode] | None = None
         for node, place, mode in candidates:
-            dataset = self._dataset(node, place, mode)
+            dataset = datasets.text(node, place, mode)
             assert node is not None
             bound = self._bound_later(node, place)
             if not bound:
@@ -1065,7 +872,7 @@ class _Emitter:
         does.
         """
         mode = _MODES[use.method]
-        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, mode)
+        dataset = self.datasets.text(use.arguments.get("input_fn"), use.place.call, mode)
         lines = [f'{self.model}.make_variables({dataset}, "{mode}")']
         if not self.target.alone:
             lines = [f"with {plan.strategy_name}.scope():", self.indent + lines[0]]
@@ -1157,7 +964,7 @@ class _Emitter:
     def _train(self, use: Use, plan: TrainingPlan, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
         statement = use.place.statement
         assert statement is not None
-        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
+        dataset = self.datasets.text(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         limits = self._limits(use.arguments, use.place.call)
         steps, max_steps = limits.get("steps"), limits.get("max_steps")
         plan = replace(plan, callbacks=self._callbacks(use.arguments))
@@ -1211,16 +1018,16 @@ class _Emitter:
         if isinstance(node, cst.Name):
             given = lent.given(node.value)
             if given is not None:
-                self._returns_dataset(given)
-                callee = self._callee(given)
-                if callee is not None and self._passed(*callee, given, _MODES[use.method]):
+                self.datasets.check_returned(given)
+                callee = self.datasets.callee(given)
+                if callee is not None and self.datasets.passed(*callee, given, _MODES[use.method]):
                     raise Blocked("TFM602", given, "an input function that takes `params` is given to a function")
                 return f"{node.value}()"
         if node is not None and names_in(node) & {name for name, _ in bindings(self.program.scope)}:
             shared = names_in(node) & {name for name, _ in bindings(self.program.scope)}
             if not shared <= self.file.functions.keys():
                 raise Blocked("TFM602", node, "this input function has a name that means something else in the driver")
-        return self._dataset(node, use.place.call, _MODES[use.method])
+        return self.datasets.text(node, use.place.call, _MODES[use.method])
 
     def _is_too_long(self, old: cst.Call, text: str) -> bool:
         """Whether a line gets too long when a call on it that fits there becomes `text`."""
@@ -1232,7 +1039,7 @@ class _Emitter:
         if lent is not None:
             dataset = self._lent_dataset(use, lent)
         else:
-            dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
+            dataset = self.datasets.text(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         model = self.model if lent is None else lent.parameter
         predictor = lent.parameter if lent is not None else self.names.get("predictor", "")
         if use.method == "evaluate":
@@ -1268,79 +1075,6 @@ class _Emitter:
             filler = "" if comments else " " * _LONGEST  # what stands around it makes the line too long
             text = call(head, [above + arguments[0], *arguments[1:]], self.indent, depth, filler).rstrip()
         return cst.parse_expression(text)
-
-
-class _Value(cst.CSTVisitor):
-    """The value that an assignment gives to a target."""
-
-    def __init__(self, target: cst.CSTNode) -> None:
-        super().__init__()
-        self.target = target
-        self.found: cst.BaseExpression | None = None
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if any(t.target is self.target for t in node.targets):
-            self.found = node.value
-
-
-class _Inner(cst.CSTVisitor):
-    """What a function returns, and the functions that are defined in it."""
-
-    def __init__(self, function: cst.FunctionDef) -> None:
-        super().__init__()
-        self.function = function
-        self.functions: dict[str, cst.FunctionDef] = {}
-        self.returned: list[cst.BaseExpression | None] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        if node is not self.function:
-            self.functions[node.name.value] = node
-        return node is self.function
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self.returned.append(node.value)
-
-
-class _Filled(cst.CSTTransformer):
-    """Replaces parameters by what is passed for them."""
-
-    def __init__(self, values: dict[str, cst.BaseExpression]) -> None:
-        super().__init__()
-        self.values = values
-
-    def visit_Arg_keyword(self, node: cst.Arg) -> None:
-        return None
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        return self.values.get(original_node.value, updated_node)
-
-
-def _filled(function: cst.Lambda, passed: list[tuple[str | None, str, str]]) -> cst.BaseExpression | None:
-    """The body of a lambda with its parameters filled in; None when one is read twice, or is an attribute's name."""
-    values = {name: cst.parse_expression(text) for _, name, text in passed}
-    for name in values:
-        read = sum(node.value == name for node in name_nodes(function.body))
-        if read > 1 and not isinstance(values[name], cst.Name | cst.SimpleString):
-            return None
-    if not values:
-        return function.body
-    body = function.body.visit(_Filled(values))
-    assert isinstance(body, cst.BaseExpression)
-    return body
-
-
-def _written(argument: tuple[str | None, str, str]) -> str:
-    keyword, _, text = argument
-    return text if keyword is None else f"{keyword}={text}"
 
 
 def _comments_in(node: cst.CSTNode) -> list[str]:
