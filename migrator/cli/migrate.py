@@ -92,7 +92,7 @@ class _Rewritten:
     type=click.Choice(LOOPS),
     default="fit",
     show_default=True,
-    help="What trains: Model.fit, or a custom loop of strategy.run on one device or the replicas of one machine.",
+    help="What trains: Model.fit, or a custom loop of strategy.run, for one device or replicas in step.",
 )
 @click.option(
     "--mesh",

@@ -34,10 +34,10 @@ from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import setup
-from migrator.targets.choosing import arguments_of, own_strategy
+from migrator.targets.choosing import arguments_of, divides_batches, draws_batches, own_strategy
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
 from migrator.targets.registry import LOOPS, TPU
-from migrator.targets.target import Loop, Target
+from migrator.targets.target import Loop, LoopShape, Target
 
 _AVERAGES = re.compile(r"batch_?norm|moving_?(mean|average|variance)|on_read", re.IGNORECASE)
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
@@ -262,19 +262,31 @@ class _Emitter:
         trains = program.train_and_evaluate is not None or uses_of(program, "train") or uses_of(program, "evaluate")
         self.loop = loop if trains else LOOPS["fit"]
         make_loop = self.loop.make
+        self.draws = False  # each replica of a loop of the program's own draws whole batches
         if make_loop is not None:
-            if target.replicas:
+            draws = draws_batches(program, target)
+            divides = divides_batches(program, target)
+            if divides:
                 message = "the replicas divide each batch of the input function: a step is what it was on one device"
                 self.remarks.append(Blocked("TFM736", program.place.call, message))
+            if draws:
+                message = "each replica draws whole batches, as under the strategy of the RunConfig"
+                self.remarks.append(Blocked("TFM740", program.place.call, message))
             if target.mesh:
                 message = "all devices compute each step together, each on its share of the batch"
                 self.remarks.append(Blocked("TFM794", program.place.call, message))
-            saves = program.model_dir is not None
-
-            def build(name: str) -> str:
-                return make_loop(name, self.indent, of_class=loss_of_class, saves=saves, measures=measures)
-
-            self._helper("TrainingLoop", build)
+            shape = LoopShape(
+                of_class=loss_of_class,
+                saves=program.model_dir is not None,
+                measures=measures,
+                evaluates=program.train_and_evaluate is not None or uses_of(program, "evaluate"),
+                divides=divides,
+                draws=draws,
+                averages=draws and target.replicas and self._has_averages(),
+                on_workers=target.mirrored_workers,
+            )
+            self._helper("TrainingLoop", lambda name: make_loop(name, self.indent, shape))
+            self.draws = draws
             self.names["loop"] = self._free("loop")
         self.model = self._model_name()
         if has_predictor:
@@ -413,6 +425,8 @@ class _Emitter:
         """Modules that the new lines import."""
         needs = {"os", "time"} if self.program.servings else {"os"} if plan.model_dir is not None else set()
         needs = needs | ({"copy"} if self.copies_params else set()) | ({"itertools"} if self.loop.own else set())
+        if self.loop.own and self.target.mirrored_workers and plan.model_dir is not None:
+            needs = needs | {"tempfile"}
         needs = needs | self.further_needs
         return frozenset(needs | ({"re"} if self.program.warm_start is not None else set()))
 
@@ -509,6 +523,7 @@ class _Emitter:
             tpu_resolver=self._resolver(tpu),
             loop_name=self.names.get("loop", ""),
             loop_class=self.names.get("TrainingLoop", ""),
+            draws=self.draws,
             stopper=self.stopper,
         )
         plan = self._with_strategy(plan)

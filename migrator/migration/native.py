@@ -39,7 +39,7 @@ from migrator.rules.own_loops import over_examples
 from migrator.rules.replicas import check_replicas
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
-from migrator.targets.choosing import choose, for_mesh, for_own_loop
+from migrator.targets.choosing import choose, divides_batches, draws_batches, for_mesh, for_own_loop
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.target import Target
 
@@ -241,7 +241,7 @@ class NativeMigration(GroupState):
             per_replica=strategy.in_step
             and not strategy.parameter_servers
             and not self.keras.clips_per_replica
-            and not self.loop.own,  # its replicas divide the batches of one device
+            and not (self.loop.own and divides_batches(program, strategy)),
             of_examples=self.loop.own,
         )
 
@@ -273,6 +273,9 @@ class NativeMigration(GroupState):
             strategy = for_own_loop(program, strategy, self.keras, self.mapped)
             if self.asked is AUTO and any("TF_CONFIG" in file.text for file in self.group.files.values()):
                 message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"
+                raise Blocked("TFM737", program.place.call, message)
+            if self.training[program.file.path].divided and draws_batches(program, strategy):
+                message = "a program beside it has no strategy, so that its replicas divide batches: migrate it alone"
                 raise Blocked("TFM737", program.place.call, message)
         if self.keras.fits_on_clusters or strategy.fits_on_keras3:
             return strategy

@@ -20,7 +20,7 @@ from migrator.rules.generation import Keras
 from migrator.rules.hooks import Hooks
 from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
-from migrator.targets.registry import AUTO
+from migrator.targets.choosing import divides_batches
 from migrator.targets.target import Loop, Target
 
 
@@ -133,7 +133,7 @@ class GroupState:
                 taken=set(file.names),
                 keras=keras,
                 exports=any(program.servings for program in group.programs),
-                divided=self.loop.own and self.asked.in_step and self.asked is not AUTO,
+                divided=self.loop.own and any(divides_batches(program, self.asked) for program in group.programs),
             )
             for path, file in group.files.items()
         }

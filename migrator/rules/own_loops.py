@@ -26,10 +26,11 @@ trains the same.
         "replicas divide the batches",
         Severity.REVIEW,
         """
-An Estimator without a `train_distribute` trained on one device. On the replicas of `--strategy mirrored` its loop
-divides each batch of the input function between them, so that a step computes what it did on one device: measured with
-2 and 4 replicas, losses agree to 2e-6. Make the batches as many times larger as there are
-replicas to use these fully, and see to the learning rate.
+An Estimator without a `train_distribute` trained on one device. With `--loop custom` the replicas of `--strategy
+mirrored` and the workers of `--strategy multi-worker-mirrored` divide each batch of its input function between them, so
+that a step computes what it did on one device: measured with 2 and 4 replicas, losses agree to 2e-6. Every worker reads
+all of the data and takes its part of each batch, so the input function has to give all of them the same. Make the
+batches as many times larger as there are replicas to use these fully, and see to the learning rate.
 """,
     ),
     Rule(
@@ -37,9 +38,20 @@ replicas to use these fully, and see to the learning rate.
         "a strategy without a loop of its own",
         Severity.MANUAL,
         """
-Loops of the program's own are written for one device and for `--strategy mirrored`. Workers in several processes and
-parameter servers train by `Model.fit`, and so do programs whose RunConfig has a MirroredStrategy, where each replica
-draws whole batches: leave `--loop custom` out.
+Loops of the program's own are written for one device, `--strategy mirrored` and `--strategy multi-worker-mirrored`.
+Programs on parameter servers train by `Model.fit`: leave `--loop custom` out. A program that reads or writes TF_CONFIG
+has to be told the strategy of its loop (`--strategy`).
+""",
+    ),
+    Rule(
+        "TFM740",
+        "replicas of a loop that draw whole batches",
+        Severity.REVIEW,
+        """
+Under the strategy of its RunConfig an Estimator fed one batch of the input function to every replica, and its loss was
+the mean of the replicas' losses. The loop of `--loop custom` does the same by `distribute_datasets_from_function`:
+measured, two workers train bit for bit like the Estimator's over 16 steps. On the replicas of one machine an evaluation
+divides each batch between them, where the Estimator's ran on one device: the means over the examples are the same.
 """,
     ),
     Rule(

@@ -26,6 +26,8 @@ _PARAMETERS = {
     "multi-worker-mirrored": ("communication", "cluster_resolver", "communication_options"),
     "parameter-server": ("cluster_resolver",),
 }
+# The strategies that a loop of the program's own is written for, beside one device.
+_WITH_LOOPS = ("mirrored", "multi-worker-mirrored")
 _CONTRIB = {
     "mirrored": (
         *("devices", "num_gpus", "num_gpus_per_worker", "cross_device_ops"),
@@ -99,14 +101,20 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped:
         raise Blocked("TFM735", place, message)
     if target is AUTO:
         return ONE_DEVICE
-    if target is not ONE_DEVICE and target.word != "mirrored":
+    if target is not ONE_DEVICE and target.word not in _WITH_LOOPS:
         message = f"under the {target.word} strategy no loop of the program's own is written yet: `--loop fit`"
         raise Blocked("TFM737", place, message)
-    distribute = program.config.get("train_distribute")
-    if distribute is not None and target is not ONE_DEVICE:
-        message = "each replica of this Estimator draws whole batches, for which no loop is written yet: `--loop fit`"
-        raise Blocked("TFM737", distribute, message)
     return target
+
+
+def draws_batches(program: TrainingProgram, target: Target) -> bool:
+    """Whether each replica draws whole batches in a loop of the program's own, as those of its Estimator did."""
+    return target.in_step and program.config.get("train_distribute") is not None
+
+
+def divides_batches(program: TrainingProgram, target: Target) -> bool:
+    """Whether replicas divide the batches of the one device that the Estimator had, in a loop of the program's own."""
+    return target.in_step and target is not AUTO and not draws_batches(program, target)
 
 
 def for_mesh(program: TrainingProgram, target: Target, keras: Keras, mapped: bool) -> Target:

@@ -8,11 +8,9 @@ with Adam to 2e-7 over twelve (tests/harness/test_recording_loops.py, guides.md 
 
 from __future__ import annotations
 
-import textwrap
-
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan, primary
-from migrator.targets.target import Loop
+from migrator.targets.plan import TrainingPlan, of_tensorflow1, primary
+from migrator.targets.target import Loop, LoopShape
 
 # What Keras does to labels of one number per example before a loss: a class averages the last axis, which must not be
 # that of the examples; a function of the program's own was written for the column that Keras makes.
@@ -31,34 +29,89 @@ RESTORE = """
         latest = os.path.basename(self.checkpoints.latest_checkpoint or "")
         if not latest.startswith("model.ckpt"):  # an Estimator's
             self.checkpoints.restore_or_initialize()"""
+_RESTORE_ON_WORKERS = """
+        checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+        latest = tf.train.latest_checkpoint(model_dir)
+        if latest and not os.path.basename(latest).startswith("model.ckpt"):  # an Estimator's
+            checkpoint.restore(latest)
+        # All workers save, since some variables are read from all of them; what the chief writes stays.
+        folder = model_dir if self.strategy.extended.should_checkpoint else tempfile.mkdtemp()
+        self.checkpoints = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=5)"""
 _SAVE = """
         self.checkpoints.save(self.model.optimizer.iterations.numpy())"""
+# Each replica moves averages of its own; a checkpoint of an Estimator has their mean, which its evaluation reads.
+_AVERAGE = """
+        for weight in self.model.non_trainable_weights:
+            weight.assign(weight.read_value())  # the mean of the replicas' moving averages, as an Estimator saves it"""
 
-_CLASS = '''\
+_HEAD = '''\
 class {name}:
-    """Trains and evaluates a model in steps of all replicas of its strategy."""
+    """{what} a model in steps of all replicas of its strategy."""
 
     def __init__(self, model{model_dir}):
         self.model = model
-        self.strategy = model.distribute_strategy
+        self.strategy = model.distribute_strategy{mean_loss}{restore}
+'''
+_MEAN_LOSS = """
         with self.strategy.scope():
-            self.mean_loss = tf.keras.metrics.Mean(name="loss"){restore}
+            self.mean_loss = tf.keras.metrics.Mean(name="loss")"""
 
+_BATCHES = '''
     def batches(self, dataset):
         """Returns an iterator over the batches of a dataset, each divided between the replicas."""
         return iter(self.strategy.experimental_distribute_dataset(dataset))
+'''
+_BATCHES_OF_WORKERS = '''
+    def batches(self, dataset):
+        """Returns an iterator over the batches of a dataset, each divided between the replicas of all workers."""
+        options = tf.data.Options()
+        # Not by files: workers would make up other batches than those of the dataset.
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+        return iter(self.strategy.experimental_distribute_dataset(dataset.with_options(options)))
+'''
+_OWN_BATCHES_OF_WORKERS = '''
+    def own_batches(self, make_dataset):
+        """Returns an iterator that draws whole batches for every worker, as an Estimator's strategy does."""
+        return iter(self.strategy.distribute_datasets_from_function(make_dataset))
+'''
+# See setup.per_replica.
+_OWN_BATCHES = '''
+    def own_batches(self, make_dataset):
+        """Returns an iterator that draws whole batches for every replica, until there is not one for each of them."""
 
-    def loss(self, labels, predictions):
-        """Returns a replica's share of the mean over the examples of all replicas, regularization included."""{labels}
-        losses = self.model.loss(labels, predictions)
-        tf.debugging.assert_rank_at_least(losses, 1, "the loss has to be that of each example")
-        # Counted, because the last batch may be smaller than the others.
-        size = tf.distribute.get_replica_context().all_reduce("SUM", tf.size(losses))
-        loss = tf.nn.compute_average_loss(losses, global_batch_size=size)
+        def whole_rounds(context):
+            rounds = make_dataset(context).window(context.num_replicas_in_sync, drop_remainder=True)
+            return rounds.flat_map(lambda *parts: tf.data.Dataset.zip(parts))
+
+        return iter(self.strategy.distribute_datasets_from_function(whole_rounds))
+'''
+
+_LOSS = '''
+    def loss(self, labels, predictions{divided}):
+        """Returns {whose}, regularization included."""{labels}
+        losses = self.model.loss(labels, predictions){mean}
         if self.model.losses:
             loss += tf.nn.scale_regularization_loss(tf.add_n(self.model.losses))
         return loss
+'''
+_DIVIDED_MEAN = """
+        tf.debugging.assert_rank_at_least(losses, 1, "the loss has to be that of each example")
+        # Counted, because the last batch may be smaller than the others.
+        size = tf.distribute.get_replica_context().all_reduce("SUM", tf.size(losses))
+        loss = tf.nn.compute_average_loss(losses, global_batch_size=size)"""
+_OWN_MEAN = """
+        loss = tf.reduce_mean(losses) / self.strategy.num_replicas_in_sync"""
+_EITHER_MEAN = """
+        if divided:
+            tf.debugging.assert_rank_at_least(losses, 1, "the loss has to be that of each example")
+            size = tf.distribute.get_replica_context().all_reduce("SUM", tf.size(losses))
+            loss = tf.nn.compute_average_loss(losses, global_batch_size=size)
+        else:
+            loss = tf.reduce_mean(losses) / self.strategy.num_replicas_in_sync"""
+_MEAN = """
+        loss = tf.reduce_mean(losses)"""
 
+_TRAIN_STEP = """
     def train_step(self, inputs):
         features, labels = inputs
         with tf.GradientTape() as tape:
@@ -66,32 +119,42 @@ class {name}:
         variables = self.model.trainable_variables
         self.model.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         return loss
-
+"""
+_TEST_STEP = """
+    def test_step(self, inputs):
+        features, labels = inputs
+        predictions = self.model(features, training=False)
+        self.mean_loss.update_state(self.loss(labels, predictions)){update}
+"""
+_TEST_STEP_OF_REPLICAS = """
     def test_step(self, inputs):
         features, labels = inputs
         predictions = self.model(features, training=False)
         # The mean over replicas of what only their sum makes whole.
-        self.mean_loss.update_state(self.loss(labels, predictions) * self.strategy.num_replicas_in_sync){update}
-
+        self.mean_loss.update_state(self.loss(labels, predictions{of}) * self.strategy.num_replicas_in_sync){update}
+"""
+_DISTRIBUTED_TRAIN_STEP = """
     @tf.function
     def distributed_train_step(self, batch):
         return self.strategy.reduce("SUM", self.strategy.run(self.train_step, args=(batch,)), axis=None)
-
+"""
+_DISTRIBUTED_TEST_STEP = """
     @tf.function
     def distributed_test_step(self, batch):
         self.strategy.run(self.test_step, args=(batch,))
-'''
+"""
 
 # How a program drives the steps.
-_DRIVING = '''
+_TRAIN = '''
     def train(self, batches, steps=None):
         """Trains on so many batches (None: all of them)."""
         loss = None
         for batch in itertools.islice(batches, steps):
             loss = self.{train_step}(batch)
         if loss is not None:
-            print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){save}
-
+            print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){average}{save}
+'''
+_EVALUATE = '''
     def evaluate(self, batches):
         """Returns the mean loss of the batches and the metrics, by name."""
         self.mean_loss.reset_state(){reset}
@@ -101,42 +164,66 @@ _DRIVING = '''
 '''
 
 
-def training_loop(name: str, indent: str, *, of_class: bool, saves: bool, measures: bool) -> str:
-    """The class beside the program, as source text.
-
-    `of_class`: the model's loss is one of Keras' classes, else a function of the program's own. `saves`: the program
-    has a model_dir, `measures`: it has metrics.
-    """
-    steps = ("distributed_train_step", "distributed_test_step")
-    restore = textwrap.indent(RESTORE, "    ")
-    return filled(_CLASS, restore, steps, name, indent, of_class=of_class, saves=saves, measures=measures)
+def training_loop(name: str, indent: str, shape: LoopShape) -> str:
+    """The class beside the program, as source text."""
+    either = shape.draws and shape.evaluates and not shape.on_workers
+    parts = [_HEAD]
+    if shape.evaluates or not shape.draws:
+        parts.append(_BATCHES_OF_WORKERS if shape.on_workers and shape.divides else _BATCHES)
+    if shape.draws:
+        parts.append(_OWN_BATCHES_OF_WORKERS if shape.on_workers else _OWN_BATCHES)
+    parts += [_LOSS, _TRAIN_STEP]
+    if shape.evaluates:
+        parts.append(_TEST_STEP_OF_REPLICAS if shape.divides or either else _TEST_STEP)
+    parts.append(_DISTRIBUTED_TRAIN_STEP)
+    if shape.evaluates:
+        parts.append(_DISTRIBUTED_TEST_STEP)
+    whose = "a replica's share of the mean over the examples of all replicas"
+    mean = _DIVIDED_MEAN
+    if either:
+        whose, mean = (
+            "a replica's share of the mean over the replicas, or over the examples that they divide",
+            _EITHER_MEAN,
+        )
+    elif shape.draws:
+        whose, mean = "a replica's share of the mean over the replicas", _OWN_MEAN
+    elif not shape.divides:
+        whose, mean = "the mean over the examples", _MEAN
+    return filled(
+        "".join(parts),
+        _RESTORE_ON_WORKERS if shape.on_workers else RESTORE,
+        ("distributed_train_step", "distributed_test_step"),
+        name,
+        indent,
+        shape,
+        whose=whose,
+        mean=mean,
+        divided=", divided=False" if either else "",
+        of=", divided=True" if either else "",
+    )
 
 
 def filled(
-    text: str,
-    restore: str,
-    steps: tuple[str, str],
-    name: str,
-    indent: str,
-    *,
-    of_class: bool,
-    saves: bool,
-    measures: bool,
+    text: str, restore: str, steps: tuple[str, str], name: str, indent: str, shape: LoopShape, **further: str
 ) -> str:
     """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir, `steps`
-    are the methods that train and evaluate on a batch.
+    are the methods that train and evaluate on a batch, `further` are texts for fields of the class.
     """
-    text = (text + _DRIVING).format(
+    text = (text + _TRAIN + (_EVALUATE if shape.evaluates else "")).format(
         name=name,
+        what="Trains and evaluates" if shape.evaluates else "Trains",
         train_step=steps[0],
         test_step=steps[1],
-        model_dir=", model_dir" if saves else "",
-        restore=restore if saves else "",
-        save=_SAVE if saves else "",
-        labels=_OF_CLASS if of_class else _OF_FUNCTION,
-        update="\n        self.model.compiled_metrics.update_state(labels, predictions)" if measures else "",
-        reset="\n        self.model.reset_metrics()" if measures else "",
-        metrics="[self.mean_loss, *self.model.metrics]" if measures else "[self.mean_loss]",
+        model_dir=", model_dir" if shape.saves else "",
+        mean_loss=_MEAN_LOSS if shape.evaluates else "",
+        restore=restore if shape.saves else "",
+        average=_AVERAGE if shape.averages else "",
+        save=_SAVE if shape.saves else "",
+        labels=_OF_CLASS if shape.of_class else _OF_FUNCTION,
+        update="\n        self.model.compiled_metrics.update_state(labels, predictions)" if shape.measures else "",
+        reset="\n        self.model.reset_metrics()" if shape.measures else "",
+        metrics="[self.mean_loss, *self.model.metrics]" if shape.measures else "[self.mean_loss]",
+        **further,
     )
     return text if indent == "    " else text.replace("    ", indent)
 
@@ -148,7 +235,10 @@ def set_up(plan: TrainingPlan) -> list[str]:
 
 
 def _batches(plan: TrainingPlan, dataset: str) -> str:
-    return f"{plan.loop_name}.batches({dataset})"
+    """An iterator over the batches of a training."""
+    if not plan.draws:
+        return f"{plan.loop_name}.batches({dataset})"
+    return f"{plan.loop_name}.own_batches(lambda context: {dataset})"
 
 
 def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -> list[str]:
@@ -167,22 +257,52 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
 
 def train_and_evaluate(plan: TrainingPlan) -> str:
     """The statements that replace train_and_evaluate, as source text at depth 0."""
-    shown = f"print({evaluate(plan, 0)})"
+    shown = [f"print({evaluate(plan, 0)})"]
+    on_workers = plan.target.reads_cluster
+    if on_workers:
+        shown = [f"if not {plan.resolver}.cluster_spec().jobs:", plan.indent + shown[0]]
     if plan.period is None:
-        return "\n".join([*train(plan, plan.train_dataset, plan.max_steps, True), shown]) + "\n"
-    begin = f"{plan.model}.optimizer.iterations.numpy() // {plan.period}, " if plan.resumes else ""
-    lines = [
-        f"{plan.batches} = {_batches(plan, plan.train_dataset)}",
-        f"for _ in range({begin}{plan.epochs}):",
-        f"{plan.indent}{plan.loop_name}.train({plan.batches}, {plan.period})",
-        plan.indent + shown,
-    ]
+        lines = [*train(plan, plan.train_dataset, plan.max_steps, True), *shown]
+    else:
+        begin = f"{plan.model}.optimizer.iterations.numpy() // {plan.period}, " if plan.resumes else ""
+        lines = [
+            f"{plan.batches} = {_batches(plan, plan.train_dataset)}",
+            f"for _ in range({begin}{plan.epochs}):",
+            f"{plan.indent}{plan.loop_name}.train({plan.batches}, {plan.period})",
+            *(plan.indent + line for line in shown),
+        ]
+    if on_workers:
+        evaluator = [
+            f'if {plan.resolver}.task_type == "evaluator":',
+            *(plan.indent + line for line in _evaluator(plan)),
+        ]
+        lines = [*evaluator, "else:", *(plan.indent + line for line in lines)]
     return "\n".join(lines) + "\n"
+
+
+def _evaluator(plan: TrainingPlan) -> list[str]:
+    """Evaluates every new checkpoint until the last one."""
+    if plan.model_dir is None:
+        return ['print("This program has no model_dir, and so no checkpoints to evaluate.")']
+    indent = plan.indent
+    lines = [
+        f"for {plan.checkpoint} in tf.train.checkpoints_iterator({plan.model_dir}):",
+        f"{indent}if {of_tensorflow1(plan)}:",
+        f"{indent * 2}continue  # an Estimator's",
+        f"{indent}{plan.loop_name}.checkpoints.checkpoint.restore({plan.checkpoint}).expect_partial()",
+        f"{indent}print({evaluate(plan, 0)})",
+    ]
+    if plan.max_steps is not None:
+        lines += [
+            f"{indent}if {plan.model}.optimizer.iterations.numpy() >= {primary(plan.max_steps)}:",
+            f"{indent * 2}break",
+        ]
+    return lines
 
 
 def evaluate(plan: TrainingPlan, depth: int) -> str:
     """The expression that evaluates after the training."""
-    return f"{plan.loop_name}.evaluate({_batches(plan, plan.eval_dataset)})"
+    return f"{plan.loop_name}.evaluate({plan.loop_name}.batches({plan.eval_dataset}))"
 
 
 LOOP = Loop(

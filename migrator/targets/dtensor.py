@@ -17,7 +17,7 @@ from functools import partial
 from migrator.emit.layout import call
 from migrator.targets import custom
 from migrator.targets.plan import TrainingPlan
-from migrator.targets.target import Target
+from migrator.targets.target import LoopShape, Target
 
 BATCH = "batch"
 UNSHARDED = "unsharded"
@@ -155,11 +155,9 @@ class {name}:
 '''
 
 
-def training_loop(name: str, indent: str, *, of_class: bool, saves: bool, measures: bool) -> str:
+def training_loop(name: str, indent: str, shape: LoopShape) -> str:
     """The class beside the program, as source text; see `custom.training_loop`."""
-    return custom.filled(
-        _CLASS, _RESTORE, ("train_step", "test_step"), name, indent, of_class=of_class, saves=saves, measures=measures
-    )
+    return custom.filled(_CLASS, _RESTORE, ("train_step", "test_step"), name, indent, replace(shape, evaluates=True))
 
 
 def _loop_of_model(plan: TrainingPlan) -> list[str]:

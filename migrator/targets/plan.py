@@ -29,7 +29,8 @@ class TrainingPlan:
     callback that makes their moving averages equal ("": there are none). `eval_steps` are the batches of an evaluation,
     where that is told them; with `evaluates_apart` each is one batch for every replica. `tpu_flag` is
     the condition for a TPU (None: always), `tpu_resolver` the arguments of its resolver (None: it is there).
-    `loop_name`, `loop_class` and `batches` are names of a loop of the program's own. `mesh` is the name of a mesh of
+    `loop_name`, `loop_class` and `batches` are names of a loop of the program's own, whose replicas `draws` whole
+    batches or divide them. `mesh` is the name of a mesh of
     devices. `stopper` is the name of the callback that ends a training after a step, where not every batch counts as
     one.
     """
@@ -64,6 +65,7 @@ class TrainingPlan:
     loop_name: str = ""
     loop_class: str = ""
     batches: str = ""
+    draws: bool = False
     stopper: str = ""
     saves_every: str | None = None
     mesh: str = ""

@@ -75,6 +75,30 @@ class Target:
 
 
 @dataclass(frozen=True)
+class LoopShape:
+    """What the class of a loop of the program's own has to do for a program.
+
+    - `of_class`: the model's loss is one of Keras' classes, else a function of the program's own
+    - `saves`: the program has a model_dir
+    - `measures`: it has metrics
+    - `evaluates`: it evaluates
+    - `divides`: replicas divide the batches of the input function, so that a step is what it was on one device
+    - `draws`: each replica draws whole batches, as those of an Estimator with a strategy do
+    - `averages`: replicas that draw have moving averages of their own
+    - `on_workers`: the replicas may be those of several processes
+    """
+
+    of_class: bool
+    saves: bool
+    measures: bool
+    evaluates: bool = True
+    divides: bool = False
+    draws: bool = False
+    averages: bool = False
+    on_workers: bool = False
+
+
+@dataclass(frozen=True)
 class Loop:
     """How a program trains: by `fit`, or by a loop of its own.
 
@@ -84,8 +108,7 @@ class Loop:
     - `evaluate`: the expression that evaluates a dataset, on a line of this depth
     - `set_up`: lines after those that make the model
     - `make`: the class beside the program whose steps these are, which also restores what was saved: its source text
-      for a name, an indent, whether the loss is one of Keras' classes, whether there is a model_dir, and whether there
-      are metrics; None where the steps are those of `fit`
+      for a name, an indent and a shape; None where the steps are those of `fit`
     """
 
     word: str
@@ -93,7 +116,7 @@ class Loop:
     train: Callable[[TrainingPlan, str, str | None, bool], list[str]]
     evaluate: Callable[[TrainingPlan, int], str]
     set_up: Callable[[TrainingPlan], list[str]] = _nothing
-    make: Callable[..., str] | None = None
+    make: Callable[[str, str, LoopShape], str] | None = None
 
     @property
     def own(self) -> bool:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.proving import Servers, prove_project
+from tests.end_to_end.test_strategies_train_the_same import ALL, MEAN, MIRRORED, MOMENTUM, NORMALIZED
+from tests.end_to_end.test_strategies_train_the_same import PROGRAM as REPLICAS
 
 pytestmark = pytest.mark.tensorflow
 
@@ -48,6 +50,13 @@ estimator = tf.estimator.Estimator(model_fn, config=config)
 train_spec = tf.estimator.TrainSpec(lambda: input_fn().repeat(), max_steps=10)
 tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(input_fn, steps=None))
 """
+SHARED = """\
+strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
+estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(train_distribute=strategy))
+train_spec = tf.estimator.TrainSpec(lambda: input_fn().repeat(), max_steps=6)
+tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(input_fn, steps=None))
+"""
+WORKERS = "multi-worker-mirrored"
 CLASSES = {
     "labels": "22",
     "dtype": "np.int32",
@@ -69,14 +78,23 @@ SQUARES = {
 
 
 @pytest.mark.parametrize(
-    ("parts", "driver", "steps", "strategy", "devices"),
+    ("parts", "driver", "steps", "strategy", "devices", "clusters"),
     [
-        pytest.param(CLASSES, TWICE, 5, "auto", 1, id="a-class-on-one-device"),
-        pytest.param(SQUARES, PERIODS, 10, "mirrored", 2, id="a-function-on-two-replicas"),
+        pytest.param(CLASSES, TWICE, 5, "auto", 1, ("", ""), id="a-class-on-one-device"),
+        pytest.param(SQUARES, PERIODS, 10, "mirrored", 2, ("", ""), id="a-function-on-two-replicas"),
+        pytest.param(SQUARES, PERIODS, 10, WORKERS, 1, ("", "worker=2,evaluator=1"), id="two-workers-that-divide"),
+        pytest.param(CLASSES, SHARED, 6, "auto", 1, ("worker=2", "worker=2"), id="two-workers-that-draw"),
     ],
 )
 def test_a_loop_of_its_own(
-    parts: dict[str, str], driver: str, steps: int, strategy: str, devices: int, servers: Servers, tmp_path: Path
+    parts: dict[str, str],
+    driver: str,
+    steps: int,
+    strategy: str,
+    devices: int,
+    clusters: tuple[str, str],
+    servers: Servers,
+    tmp_path: Path,
 ) -> None:
     text = PROGRAM.format(**parts, driver=driver)
     new = prove_project(
@@ -88,5 +106,15 @@ def test_a_loop_of_its_own(
         strategy=strategy,
         loop="custom",
         devices=devices,
+        clusters=clusters,
     )
-    assert "tf.nn.compute_average_loss(" in new["train.py"] and ".fit(" not in new["train.py"]
+    divides = strategy != "auto"
+    assert ("tf.nn.compute_average_loss(" in new["train.py"]) == divides and ".fit(" not in new["train.py"]
+
+
+def test_replicas_that_draw_whole_batches(servers: Servers, tmp_path: Path) -> None:
+    """Ten batches of 8 for two replicas; their moving averages and a divided evaluation as the Estimator's."""
+    parts = {"strategy": MIRRORED, "network": NORMALIZED, "loss": MEAN, "optimizer": MOMENTUM, "driver": ALL}
+    text = REPLICAS.format(**parts, count=80, evaluation="")
+    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, loop="custom")
+    assert "loop.own_batches(" in new["train.py"] and ".fit(" not in new["train.py"]

@@ -54,13 +54,44 @@ def test_replicas_normalize_the_whole_batch(strategy: str, written: str) -> None
     assert ("TFM738" in [f.code for f in findings]) == bool(written)
 
 
-def test_replicas_that_draw_whole_batches_are_refused() -> None:
-    text = program().replace(
-        'params={"rate": 0.1}',
-        'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy())',
-    )
+STRATEGY = 'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(train_distribute=tf.distribute.%s())'
+
+
+def test_replicas_of_a_strategy_draw_whole_batches() -> None:
+    text = program(driver="estimator.train(input_fn, steps=3)")
+    text = text.replace('params={"rate": 0.1}', STRATEGY % "MirroredStrategy")
     new, findings = run(text, loop="custom")
+    assert manual(findings) == [] and "TFM740" in [f.code for f in findings]
+    assert "loop.train(loop.own_batches(lambda context: input_fn()), 3)" in new
+    assert "loss = tf.reduce_mean(losses) / self.strategy.num_replicas_in_sync" in new
+    assert "whole_rounds" in new and "def evaluate" not in new and "mean_loss" not in new and "all_reduce" not in new
+    compile(new, "train.py", "exec")
+
+
+def test_a_program_without_a_strategy_beside_one_with_it_is_refused() -> None:
+    again = (
+        'other = tf.estimator.Estimator(\n    model_fn,\n    params={"rate": 0.1},\n)\nother.train(input_fn, steps=3)\n'
+    )
+    text = program(driver="estimator.train(input_fn, steps=3)")
+    text = text.replace('params={"rate": 0.1}', STRATEGY % "MirroredStrategy") + again
+    new, findings = run(text, "mirrored", loop="custom")
     assert new == text and "TFM737" in manual(findings)
+
+
+def test_workers_divide_batches_and_the_chief_saves() -> None:
+    text = program(driver=BOTH).replace(
+        'params={"rate": 0.1}', 'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(model_dir="m")'
+    )
+    new, findings = run(text, "multi-worker-mirrored", loop="custom")
+    assert manual(findings) == [] and "TFM736" in [f.code for f in findings]
+    assert "AutoShardPolicy.DATA" in new and "tf.nn.compute_average_loss(" in new and "import tempfile" in new
+    assert "folder = model_dir if self.strategy.extended.should_checkpoint else tempfile.mkdtemp()" in new
+    assert (
+        'if resolver.task_type == "evaluator":\n    for checkpoint in tf.train.checkpoints_iterator(model_dir):\n'
+        in new
+    )
+    assert "    loop.checkpoints.checkpoint.restore(checkpoint).expect_partial()\n" in new
+    compile(new, "train.py", "exec")
 
 
 def test_checkpoints_and_evaluations_come_with_every_period() -> None:
@@ -82,7 +113,7 @@ def test_checkpoints_and_evaluations_come_with_every_period() -> None:
         (program(), {"keras": "3"}, "TFM735"),
         (program(), {"style": "mapped"}, "TFM735"),
         (program(network='net = tf.get_variable("v", [1]) * net'), {"style": "auto"}, "TFM153"),
-        (program(driver=BOTH), {"strategy": "multi-worker-mirrored"}, "TFM737"),
+        (program(driver=BOTH), {"strategy": "central-storage"}, "TFM737"),
         (program(driver=BOTH), {"strategy": "parameter-server"}, "TFM737"),
         (program(driver=BOTH + 'import os\nprint(os.environ["TF_CONFIG"])'), {}, "TFM737"),
         (

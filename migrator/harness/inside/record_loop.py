@@ -84,6 +84,7 @@ class LoopRecorder(object):
         self.counter = None
         self.limit = recorder.limit
         self.optimizer = None
+        self.restored = None  # the optimizer that an evaluator, which does not train, reads from checkpoints
         self.settled = 0
         self.dirty = False
         self.last = None
@@ -186,7 +187,6 @@ class LoopRecorder(object):
         if self.folder.replay:
             count = batches.count(self.folder.replay)
             self.limit = count if self.limit is None else min(count, self.limit)
-        atexit.register(self.end)
 
     def write_step(self, strategy, steps, data, number):
         """Adds the operations that write one step."""
@@ -350,13 +350,16 @@ class LoopRecorder(object):
     def end(self):
         if self.optimizer is not None:
             self.settle()
-            self.write_evaluation()
+        self.write_evaluation()
 
-    def before_reading(self, original, *args, **kwargs):
+    def before_reading(self, original, checkpoint, *args, **kwargs):
         """Before weights are read from a checkpoint."""
         if self.dirty:
             self.settle()
-        return original(*args, **kwargs)
+        elif self.optimizer is None:
+            optimizers = [one for one in vars(checkpoint).values() if hasattr(one, "iterations")]
+            self.restored = optimizers[0] if len(optimizers) == 1 else None
+        return original(checkpoint, *args, **kwargs)
 
     # -- evaluation --
     def saw_metric(self, metric):
@@ -378,7 +381,8 @@ class LoopRecorder(object):
 
     def evaluation_line(self, evaluation):
         recorder = self.recorder
-        step = None if self.optimizer is None else int(read(self.tf, self.optimizer.iterations))
+        optimizer = self.restored if self.optimizer is None else self.optimizer
+        step = None if optimizer is None else int(read(self.tf, optimizer.iterations))
         line = {"time": time.time(), "step": step, "results": {}}
         if step is not None and recorder.parts:
             # What was evaluated: another program is to evaluate the same.
@@ -515,6 +519,7 @@ def install(recorder):
     """Records loops beside what ``recorder``, that of Keras, records."""
     tf = recorder.tf
     loop = LoopRecorder(recorder)
+    atexit.register(loop.end)
     strategies = importlib.import_module("tensorflow.python.distribute.distribute_lib")
     parts.wrap(strategies.StrategyBase, "run", loop.run)
     _artifact(strategies.StrategyBase.run)
