@@ -30,16 +30,17 @@ _MIXED = ("model_dir", "config", "warm_start_from")
 
 
 def write_out(files: Sequence[ParsedFile]) -> list[ParsedFile]:
-    """The files with their canned Estimators and heads written out, where that can be done."""
-    concerned = [file for file in files if _may_hold(file.text)]
-    if not concerned:
-        return list(files)
-    return [_Writer(file).write() if file in concerned else file for file in files]
+    """The files with their canned Estimators and heads written out, where that can be done.
+
+    Not in a file of which something was left out already: what is written there would stand in its old text.
+    """
+    return [_Writer(file).write() if _may_hold(file) else file for file in files]
 
 
-def _may_hold(text: str) -> bool:
+def _may_hold(file: ParsedFile) -> bool:
     words = ("Classifier", "Regressor", "create_estimator_spec", "logits_dimension", "LinearEst", "DNNEst")
-    return any(word in text for word in words) or says_nothing(text)
+    concerned = any(word in file.text for word in words) or says_nothing(file.text)
+    return concerned and file.module.code == file.text
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,8 @@ def test_a_flag_decides_when_the_program_runs() -> None:
     assert new == migrated(tpu(), "tpu")
     findings = run(tpu())[1]
     assert {"TFM440", "TFM420", "TFM444"} <= set(review(findings)) and "TFM144" not in review(findings)
+    lines = {f.code: tpu().splitlines()[f.line - 1] for f in findings}
+    assert "FLAGS.tpu_name" in lines["TFM420"] and "TPUEstimator(" in lines["TFM101"]  # although branches are gone
 
 
 @pytest.mark.parametrize("use_tpu", ["True", "absent"])
