@@ -255,6 +255,16 @@ def test_but_not_where_it_imports_them_or_where_the_module_would_change() -> Non
         assert "TF1Model" not in results["train.py"][0]
 
 
+def test_a_shared_module_with_a_keras_layer_would_not_run_in_tensorflow_1() -> None:
+    layer = "    loss = tf.reduce_sum(tf.keras.layers.LayerNormalization()(tf.reshape(loss, [1, 1])))\n    tvars"
+    update = UPDATE.replace("    tvars", layer, 1)
+    alone = BLOCKED.replace("import train\n", "")
+    texts = {"train.py": PROGRAM.format(before="pass", more=""), "update.py": update}
+    assert "get_or_create_layer" in run_project(texts, style="mapped")["update.py"][0]
+    results = share(update, alone)
+    assert results["update.py"][0] == update and "TF1Model" not in results["train.py"][0]
+
+
 def test_a_step_that_is_counted_in_any_order_is_told() -> None:
     _, findings = run_project(
         {"train.py": PROGRAM.format(before="pass", more=""), "update.py": UPDATE}, style="mapped"
