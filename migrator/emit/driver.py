@@ -263,6 +263,7 @@ class _Emitter:
         self.loop = loop if trains else LOOPS["fit"]
         make_loop = self.loop.make
         self.draws = False  # each replica of a loop of the program's own draws whole batches
+        self.iterates = False  # such a loop goes over the batches one by one
         if make_loop is not None:
             draws = draws_batches(program, target)
             divides = divides_batches(program, target)
@@ -280,13 +281,15 @@ class _Emitter:
                 saves=program.model_dir is not None,
                 measures=measures,
                 evaluates=program.train_and_evaluate is not None or uses_of(program, "evaluate"),
-                divides=divides,
+                divides=target.in_step and not draws,
                 draws=draws,
                 averages=draws and target.replicas and self._has_averages(),
                 on_workers=target.mirrored_workers,
+                counts=self._is_counted(),
             )
             self._helper("TrainingLoop", lambda name: make_loop(name, self.indent, shape))
             self.draws = draws
+            self.iterates = target.mesh or not shape.counts
             self.names["loop"] = self._free("loop")
         self.model = self._model_name()
         if has_predictor:
@@ -339,7 +342,7 @@ class _Emitter:
             if not any("CrossShardOptimizer" in file.text for file in self.project.files):
                 message = "no CrossShardOptimizer: every core trained on its own gradients, which are summed now"
                 self.remarks.append(Blocked("TFM444", program.tpu.place, message))
-            if program.tpu.iterations is not None and not self.takes_steps:
+            if program.tpu.iterations is not None and not self.takes_steps and not self.loop.own:
                 message = "every step is an execution of its own: the function that makes the model takes no number"
                 self.remarks.append(Blocked("TFM445", program.tpu.iterations, message))
         if plan.model_dir is not None:
@@ -424,7 +427,7 @@ class _Emitter:
     def _needs(self, plan: TrainingPlan) -> frozenset[str]:
         """Modules that the new lines import."""
         needs = {"os", "time"} if self.program.servings else {"os"} if plan.model_dir is not None else set()
-        needs = needs | ({"copy"} if self.copies_params else set()) | ({"itertools"} if self.loop.own else set())
+        needs = needs | ({"copy"} if self.copies_params else set()) | ({"itertools"} if self.iterates else set())
         if self.loop.own and self.target.mirrored_workers and plan.model_dir is not None:
             needs = needs | {"tempfile"}
         needs = needs | self.further_needs
@@ -473,7 +476,7 @@ class _Emitter:
 
     def _counted(self, dataset: str, steps: cst.BaseExpression | None, default: str | None) -> tuple[str, str | None]:
         """A dataset of at most `steps` batches; or the whole, and the steps for a call that is told them."""
-        if not self.target.counts:
+        if not self.target.counts or self.loop.own:
             return self._limited(dataset, steps, default), None
         if steps is None:
             return dataset, default
@@ -524,6 +527,7 @@ class _Emitter:
             loop_name=self.names.get("loop", ""),
             loop_class=self.names.get("TrainingLoop", ""),
             draws=self.draws,
+            steps_per_call=self._steps_per_call(tpu),
             stopper=self.stopper,
         )
         plan = self._with_strategy(plan)
@@ -633,6 +637,30 @@ class _Emitter:
         trainings = [use.arguments for use in self.program.all_uses if use.method == "train"]
         given = [*trainings, *([] if both is None else [both.train])]
         return any(not is_none(arguments.get(name)) for arguments in given for name in ("steps", "max_steps"))
+
+    def _is_counted(self) -> bool:
+        """Whether every training is surely told its steps."""
+        both = self.program.train_and_evaluate
+        trainings = [use.arguments for use in self.program.all_uses if use.method == "train"]
+        given = [*trainings, *([] if both is None else [both.train])]
+        return bool(given) and all(
+            self.stop is not None or any(self._is_number(arguments.get(name)) for name in ("steps", "max_steps"))
+            for arguments in given
+        )
+
+    def _is_number(self, node: cst.BaseExpression | None) -> bool:
+        """Whether an argument is surely not None when the program runs, as far as can be seen."""
+        if node is None or is_none(node) or self._may_be_none(node):
+            return False
+        flag = node.attr.value if isinstance(node, cst.Attribute) else None
+        empty = rf"""DEFINE_\w+\(\s*(?:name=)?["']{flag}["'],\s*(?:default=)?None\b"""
+        return flag is None or re.search(empty, self.file.text) is None
+
+    def _steps_per_call(self, tpu: TpuUse | None) -> str | None:
+        """How many steps a loop of the program's own makes in one call, where the program says it."""
+        if tpu is None or tpu.iterations is None or not self.loop.own or not self._is_counted():
+            return None
+        return self._text(tpu.iterations)
 
     def _has_averages(self) -> bool:
         """Whether the model may have moving averages, which each replica keeps by itself."""

@@ -247,7 +247,7 @@ class NativeMigration(GroupState):
 
     def _takes_steps(self, program: TrainingProgram) -> bool:
         """Whether the driver says how many steps `fit` makes in one execution. A lambda would not take that."""
-        if program.tpu is None or program.tpu.iterations is None or program.model.lambdas:
+        if program.tpu is None or program.tpu.iterations is None or program.model.lambdas or self.loop.own:
             return False
         # What a mapped model predicts, it predicts itself: each time as many batches as it trains on in one execution.
         predicts = self.mapped and (uses_of(program, "predict") or bool(program.servings))

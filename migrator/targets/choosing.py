@@ -27,7 +27,7 @@ _PARAMETERS = {
     "parameter-server": ("cluster_resolver",),
 }
 # The strategies that a loop of the program's own is written for, beside one device.
-_WITH_LOOPS = ("mirrored", "multi-worker-mirrored")
+_WITH_LOOPS = ("mirrored", "multi-worker-mirrored", "tpu")
 _CONTRIB = {
     "mirrored": (
         *("devices", "num_gpus", "num_gpus_per_worker", "cross_device_ops"),
@@ -109,12 +109,16 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped:
 
 def draws_batches(program: TrainingProgram, target: Target) -> bool:
     """Whether each replica draws whole batches in a loop of the program's own, as those of its Estimator did."""
-    return target.in_step and program.config.get("train_distribute") is not None
+    return target.in_step and target is not TPU and program.config.get("train_distribute") is not None
 
 
 def divides_batches(program: TrainingProgram, target: Target) -> bool:
-    """Whether replicas divide the batches of the one device that the Estimator had, in a loop of the program's own."""
-    return target.in_step and target is not AUTO and not draws_batches(program, target)
+    """Whether replicas divide the batches of the one device that the Estimator had, in a loop of the program's own.
+
+    The cores of a TPUEstimator divided its batches, too, but each computed its part of a step by itself.
+    """
+    of_cores = target is TPU and program.tpu is not None
+    return target.in_step and target is not AUTO and not draws_batches(program, target) and not of_cores
 
 
 def for_mesh(program: TrainingProgram, target: Target, keras: Keras, mapped: bool) -> Target:

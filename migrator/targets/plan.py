@@ -30,9 +30,9 @@ class TrainingPlan:
     where that is told them; with `evaluates_apart` each is one batch for every replica. `tpu_flag` is
     the condition for a TPU (None: always), `tpu_resolver` the arguments of its resolver (None: it is there).
     `loop_name`, `loop_class` and `batches` are names of a loop of the program's own, whose replicas `draws` whole
-    batches or divide them. `mesh` is the name of a mesh of
-    devices. `stopper` is the name of the callback that ends a training after a step, where not every batch counts as
-    one.
+    batches or divide them, and which makes `steps_per_call` steps in one call (None: what is usual). `mesh` is the name
+    of a mesh of devices. `stopper` is the name of the callback that ends a training after a step, where not every batch
+    counts as one.
     """
 
     target: Target
@@ -66,6 +66,7 @@ class TrainingPlan:
     loop_class: str = ""
     batches: str = ""
     draws: bool = False
+    steps_per_call: str | None = None
     stopper: str = ""
     saves_every: str | None = None
     mesh: str = ""

@@ -86,6 +86,7 @@ class LoopShape:
     - `draws`: each replica draws whole batches, as those of an Estimator with a strategy do
     - `averages`: replicas that draw have moving averages of their own
     - `on_workers`: the replicas may be those of several processes
+    - `counts`: every training is told its steps, of which many are made in one call
     """
 
     of_class: bool
@@ -96,6 +97,7 @@ class LoopShape:
     draws: bool = False
     averages: bool = False
     on_workers: bool = False
+    counts: bool = False
 
 
 @dataclass(frozen=True)

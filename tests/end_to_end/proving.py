@@ -27,6 +27,7 @@ def record(
     initial: Path | None,
     devices: int = 1,
     cluster: str = "",
+    tpu_cores: int = 1,
 ) -> Recording:
     """Runs a program to its end; from `initial`, for which it waits, if that is given."""
     shape = ClusterShape.parse(cluster)
@@ -45,7 +46,7 @@ def record(
         "record_batches": True,
         "pin_dropout": True,
         "evaluate": True,
-        "tpu_cores": 1,
+        "tpu_cores": tpu_cores,
         "devices": devices,
     }
     folder.mkdir()
@@ -61,6 +62,7 @@ def record_both(
     folder: Path,
     devices: int = 1,
     clusters: tuple[str, str] = ("", ""),
+    tpu_cores: int = 1,
 ) -> tuple[Recording, Recording, name_map.NameMap]:
     """Runs two programs, each on its cluster, the migrated one from the original's weights, and maps the variables of
     the two.
@@ -69,7 +71,9 @@ def record_both(
     """
     initial, shown = folder / "initial.npz", folder / "migrated-run" / "record"
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(record, servers[1], "migrated", migrated, shown.parent, initial, devices, clusters[1])
+        running = pool.submit(
+            record, servers[1], "migrated", migrated, shown.parent, initial, devices, clusters[1], tpu_cores
+        )
         values: dict[str, np.ndarray] = {}
         try:
             first = record(servers[0], "original", original, folder / "original-run", None, cluster=clusters[0])
@@ -120,6 +124,7 @@ def prove_project(
     devices: int = 1,
     rounding: float = 1e-4,
     clusters: tuple[str, str] = ("", ""),
+    tpu_cores: int = 1,
 ) -> dict[str, str]:
     """Migrates a program that trains for `steps` steps (at least 5), runs both and compares; returns the new files.
 
@@ -140,7 +145,7 @@ def prove_project(
         for name, text in files.items():
             (tmp_path / kind / name).write_text(text, encoding="utf-8")
     original, migrated, pairs = record_both(
-        servers, tmp_path / "original" / script, tmp_path / "migrated" / script, tmp_path, devices, clusters
+        servers, tmp_path / "original" / script, tmp_path / "migrated" / script, tmp_path, devices, clusters, tpu_cores
     )
     assert len(losses(original)) == len(losses(migrated)) == steps
     np.testing.assert_allclose(losses(migrated), losses(original), rtol=1e-5)

@@ -9,6 +9,8 @@ import pytest
 from tests.end_to_end.proving import Servers, prove_project
 from tests.end_to_end.test_strategies_train_the_same import ALL, MEAN, MIRRORED, MOMENTUM, NORMALIZED
 from tests.end_to_end.test_strategies_train_the_same import PROGRAM as REPLICAS
+from tests.end_to_end.test_tpu_trains_the_same import NATIVE
+from tests.end_to_end.test_tpu_trains_the_same import PROGRAM as ON_TPU
 
 pytestmark = pytest.mark.tensorflow
 
@@ -40,8 +42,8 @@ def model_fn(features, labels, mode):
 """
 TWICE = """\
 estimator = tf.estimator.Estimator(model_fn)
-estimator.train(input_fn, steps=3)
 estimator.train(input_fn, steps=2)
+estimator.train(input_fn, steps=9)
 print(estimator.evaluate(input_fn)["loss"])
 """
 PERIODS = """\
@@ -118,3 +120,13 @@ def test_replicas_that_draw_whole_batches(servers: Servers, tmp_path: Path) -> N
     text = REPLICAS.format(**parts, count=80, evaluation="")
     new = prove_project({"train.py": text}, "train.py", servers, tmp_path, loop="custom")
     assert "loop.own_batches(" in new["train.py"] and ".fit(" not in new["train.py"]
+
+
+def test_cores_of_a_tpu(servers: Servers, tmp_path: Path) -> None:
+    """Two cores divide the batches and make three steps in one call, then two; the stand-in has two virtual CPUs."""
+    total = (
+        'tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)) / params["batch_size"]'
+    )
+    text = ON_TPU.format(network=NATIVE, spec="").replace(total, "tf.losses.sigmoid_cross_entropy(labels, logits)")
+    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, loop="custom", tpu_cores=2)
+    assert "TrainingLoop(model, steps_per_call=3)" in new["train.py"] and ".fit(" not in new["train.py"]

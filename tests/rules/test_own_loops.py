@@ -14,6 +14,36 @@ tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(inp
 """
 
 
+ON_TPU = """
+import tensorflow as tf
+
+
+def input_fn(params):
+    data = tf.data.Dataset.from_tensor_slices((tf.ones([16, 3]), tf.ones([16, 1])))
+    return data.repeat().batch(params["batch_size"], drop_remainder=True)
+
+
+def model_fn(features, labels, mode, params):
+    net = tf.layers.dense(features, 3)
+    net = tf.layers.batch_normalization(net, training=mode == tf.estimator.ModeKeys.TRAIN)
+    logits = tf.layers.dense(net, 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    if mode == tf.estimator.ModeKeys.EVAL:
+        return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss)
+    optimizer = tf.tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+resolver = tf.distribute.cluster_resolver.TPUClusterResolver("here")
+config = tf.estimator.tpu.RunConfig(cluster=resolver, tpu_config=tf.estimator.tpu.TPUConfig(iterations_per_loop=20))
+estimator = tf.estimator.tpu.TPUEstimator(model_fn, config=config, train_batch_size=8, eval_batch_size=8)
+estimator.train(input_fn, steps=40)
+print(estimator.evaluate(input_fn, steps=2))
+"""
+
+
 def manual(findings: list[Finding]) -> list[str]:
     return [finding.code for finding in findings if finding.severity is Severity.MANUAL]
 
@@ -25,6 +55,34 @@ def test_steps_are_written_out() -> None:
     assert "loop = TrainingLoop(model)\nloop.train(loop.batches(input_fn()), 3)\n" in new
     assert "tf.distribute.MirroredStrategy" not in new and "fit(" not in new and "CheckpointManager" not in new
     compile(new, "train.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("before", "steps", "many"),
+    [
+        ("", "steps=3", True),
+        ("", "max_steps=len(str(3))", True),
+        ("", "steps=None", False),
+        ("count = None\n", "steps=count", False),
+        ('tf.flags.DEFINE_integer("count", None, "")\n', "steps=tf.flags.FLAGS.count", False),
+        ('tf.flags.DEFINE_integer("count", 5, "")\n', "steps=tf.flags.FLAGS.count", True),
+    ],
+)
+def test_many_steps_are_made_in_one_call_where_they_are_counted(before: str, steps: str, many: bool) -> None:
+    new, findings = run(program(driver=f"{before}estimator.train(input_fn, {steps})"), loop="custom")
+    assert manual(findings) == []
+    assert ("for _ in tf.range(steps):" in new) == many == ("import itertools" not in new)
+    assert ("batches.get_next_as_optional()" in new) == many
+    compile(new, "train.py", "exec")
+
+
+def test_the_loop_of_a_tpu_makes_its_iterations_in_one_call() -> None:
+    new, findings = run(ON_TPU, loop="custom")
+    assert [f.code for f in findings if f.severity is not Severity.MIGRATED] == ["TFM440"]
+    assert "TrainingLoop(model, steps_per_call=20)\n" in new and "steps_per_execution" not in new
+    assert "tf.distribute.TPUStrategy(resolver)" in new and "for _ in tf.range(steps):" in new
+    assert 'loop.evaluate(loop.batches(input_fn({"batch_size": 8}).take(2)))' in new
+    assert "synchronized" not in new and "tf.nn.compute_average_loss(" in new
 
 
 def test_a_loss_function_of_the_programs_own_is_not_averaged() -> None:
