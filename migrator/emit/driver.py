@@ -286,6 +286,7 @@ class _Emitter:
                 averages=draws and target.replicas and self._has_averages(),
                 on_workers=target.mirrored_workers,
                 counts=self._is_counted(),
+                on_keras3=keras.number == 3,
             )
             self._helper("TrainingLoop", lambda name: make_loop(name, self.indent, shape))
             self.draws = draws

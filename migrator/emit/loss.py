@@ -15,6 +15,7 @@ from migrator.program.model_function import ModelFunction
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import labels as label_rules
+from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.losses import DataLoss
 
 _LOSS_FUNCTIONS = {
@@ -56,6 +57,7 @@ def emit_loss(
     replicas: bool,
     further: Sequence[str] = (),
     of_examples: bool = False,
+    keras: Keras = KERAS_2,
 ) -> EmittedLoss:
     """Builds the loss of labels (the name `labels`) and the model's output (the name `output`).
 
@@ -69,7 +71,7 @@ def emit_loss(
         model = emit_general_loss(function, text, replaced, taken, outputs, replicas)
         reads = f"({', '.join(sorted(closure(function, function.loss.carved, function.loss.nodes)))})"
         return EmittedLoss((), (), frozenset(), (), model, (reads,), frozenset(function.loss.carved.statements))
-    emitter = _Emitter(function, labels, output, taken, text, is_static, of_examples)
+    emitter = _Emitter(function, labels, output, taken, text, is_static, of_examples, keras)
     lines, argument = emitter.emit()
     return EmittedLoss(
         (f"loss={argument}",), tuple(lines), frozenset(emitter.moved), tuple(emitter.remarks), reads=(argument,)
@@ -86,8 +88,10 @@ class _Emitter:
         text: Callable[[cst.CSTNode], str],
         is_static: Callable[[str], bool],
         of_examples: bool,
+        keras: Keras,
     ) -> None:
         self.of_examples = of_examples
+        self.unreduced = '"none"' if keras.number == 3 else "tf.keras.losses.Reduction.NONE"
         self.function = function
         assert isinstance(function.loss, DataLoss)
         self.data = function.loss
@@ -114,7 +118,7 @@ class _Emitter:
                     )
                 arguments = self._arguments(data)
                 if self.of_examples:
-                    arguments.append("reduction=tf.keras.losses.Reduction.NONE")
+                    arguments.append(f"reduction={self.unreduced}")
                 return [], f"tf.keras.losses.{keras}({', '.join(arguments)})"
         subject = data.labels if data.labels is not None else data.mean_of
         assert subject is not None

@@ -194,6 +194,7 @@ class _Emitter:
             self.replicas,
             metrics.outputs,
             of_examples=self.rewriter.training.of_examples,
+            keras=self.keras,
         )
         if self.rewriter.training.of_examples and (loss.model is not None or metrics.made or metrics.outputs):
             message = "its loss or a metric needs more than labels and one output, which only `fit` is written for"

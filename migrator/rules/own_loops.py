@@ -16,7 +16,7 @@ RULES = (
         Severity.MANUAL,
         """
 `--loop custom` writes the steps of the training out: a `GradientTape`, the loss of each example averaged over those of
-all replicas, `strategy.run` in a `tf.function`. That is done for native models on Keras 2 whose loss is that of labels
+all replicas, `strategy.run` in a `tf.function`. That is done for native models whose loss is that of labels
 and one output, whose metrics read nothing else, and whose hooks are left out. Leave `--loop custom` out: `Model.fit`
 trains the same.
 """,

@@ -91,8 +91,6 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped:
     if mapped:
         message = "a loop of the program's own is written for native models only: leave `--loop custom` out"
         raise Blocked("TFM735", place, message)
-    if keras.number == 3:
-        raise Blocked("TFM735", place, "a loop of the program's own is written for Keras 2: leave `--keras 3` out")
     if program.handed is not None or program.lent:
         message = "the Estimator is handed around, where a loop of its own does not go: leave `--loop custom` out"
         raise Blocked("TFM735", place, message)

@@ -57,11 +57,21 @@ class {name}:
 
     def __init__(self, model{model_dir}{many}):
         self.model = model
-        self.strategy = model.distribute_strategy{keep_many}{mean_loss}{restore}
+        self.strategy = model.distribute_strategy{keep_many}{mean_loss}{build}{restore}
 '''
 _MEAN_LOSS = """
         with self.strategy.scope():
             self.mean_loss = tf.keras.metrics.Mean(name="loss")"""
+
+# The slots of Keras 3 have to be there before a step runs in a tf.function, and before they are restored.
+_BUILD = """
+        model.optimizer.build(model.trainable_variables)"""
+_APPLY = "self.model.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))"
+_APPLY_ON_KERAS3 = "self.model.optimizer.apply(tape.gradient(loss, variables), variables)"
+_UPDATE = """
+        self.model.compiled_metrics.update_state(labels, predictions)"""
+_UPDATE_ON_KERAS3 = """
+        self.model.compute_metrics(features, labels, predictions)"""
 
 _BATCHES = '''
     def batches(self, dataset):
@@ -124,7 +134,7 @@ _TRAIN_STEP = """
         with tf.GradientTape() as tape:
             loss = self.loss(labels, self.model(features, training=True))
         variables = self.model.trainable_variables
-        self.model.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        {apply}
         return loss
 """
 _TEST_STEP = """
@@ -194,8 +204,13 @@ _EVALUATE = '''
         self.mean_loss.reset_state(){reset}
         for batch in batches:
             self.{test_step}(batch)
-        return {{metric.name: metric.result().numpy() for metric in {metrics}}}
+        {results}
 '''
+
+_RESULTS = "return {metric.name: metric.result().numpy() for metric in %s}"
+_RESULTS_ON_KERAS3 = """\
+results = dict(self.model.get_metrics_result(), loss=self.mean_loss.result())
+        return {name: value.numpy() for name, value in results.items()}"""
 
 
 def training_loop(name: str, indent: str, shape: LoopShape) -> str:
@@ -243,6 +258,7 @@ def filled(
     """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir, `steps`
     are the methods that train and evaluate on a batch, `further` are texts for fields of the class.
     """
+    metrics = "[self.mean_loss, *self.model.metrics]" if shape.measures else "[self.mean_loss]"
     many = shape.counts and steps[0] != "train_step"
     text = (text + (_TRAIN_MANY if many else _TRAIN) + (_EVALUATE if shape.evaluates else "")).format(
         name=name,
@@ -257,9 +273,11 @@ def filled(
         average=_AVERAGE if shape.averages else "",
         save=_SAVE if shape.saves else "",
         labels=_OF_CLASS if shape.of_class else _OF_FUNCTION,
-        update="\n        self.model.compiled_metrics.update_state(labels, predictions)" if shape.measures else "",
+        build=_BUILD if shape.on_keras3 else "",
+        apply=_APPLY_ON_KERAS3 if shape.on_keras3 else _APPLY,
+        update="" if not shape.measures else _UPDATE_ON_KERAS3 if shape.on_keras3 else _UPDATE,
         reset="\n        self.model.reset_metrics()" if shape.measures else "",
-        metrics="[self.mean_loss, *self.model.metrics]" if shape.measures else "[self.mean_loss]",
+        results=_RESULTS_ON_KERAS3 if shape.on_keras3 and shape.measures else _RESULTS % metrics,
         **further,
     )
     return text if indent == "    " else text.replace("    ", indent)

@@ -87,6 +87,7 @@ class LoopShape:
     - `averages`: replicas that draw have moving averages of their own
     - `on_workers`: the replicas may be those of several processes
     - `counts`: every training is told its steps, of which many are made in one call
+    - `on_keras3`: it is written for Keras 3
     """
 
     of_class: bool
@@ -98,6 +99,7 @@ class LoopShape:
     averages: bool = False
     on_workers: bool = False
     counts: bool = False
+    on_keras3: bool = False
 
 
 @dataclass(frozen=True)

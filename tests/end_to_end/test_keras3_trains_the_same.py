@@ -14,7 +14,9 @@ import pytest
 from migrator.harness.cluster import ForkServer
 from migrator.harness.environments import migrated_python, original_python
 from migrator.rules.keras3 import OPS, WRAPPED, known_names, on_symbolic
-from tests.end_to_end.proving import Servers, prove
+from tests.end_to_end.proving import Servers, prove, prove_project
+from tests.end_to_end.test_own_loops_train_the_same import CLASSES, TWICE
+from tests.end_to_end.test_own_loops_train_the_same import PROGRAM as WITH_LOOP
 from tests.rules.programs import run
 
 pytestmark = pytest.mark.tensorflow
@@ -370,3 +372,9 @@ def test_an_exported_model_serves(tmp_path: Path) -> None:
     assert sorted(before) == sorted(after) == ["positive", "value"]
     assert before["positive"] == after["positive"]
     assert after["value"][0][0] == pytest.approx(before["value"][0][0], rel=1e-5)
+
+
+def test_a_loop_of_its_own(servers: Servers, tmp_path: Path) -> None:
+    text = WITH_LOOP.format(**CLASSES, driver=TWICE)
+    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, keras="3", loop="custom")["train.py"]
+    assert "self.model.optimizer.apply(" in new and "self.model.compute_metrics(" in new and ".fit(" not in new

@@ -85,6 +85,19 @@ def test_the_loop_of_a_tpu_makes_its_iterations_in_one_call() -> None:
     assert "synchronized" not in new and "tf.nn.compute_average_loss(" in new
 
 
+def test_a_loop_on_keras3() -> None:
+    text = program(driver=BOTH).replace(
+        'params={"rate": 0.1}', 'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(model_dir="m")'
+    )
+    new, findings = run(text, loop="custom", keras="3")
+    assert manual(findings) == []
+    assert 'loss=tf.keras.losses.MeanSquaredError(reduction="none")' in new and "Reduction.NONE" not in new
+    assert "self.model.optimizer.apply(tape.gradient(loss, variables), variables)" in new
+    build = "        model.optimizer.build(model.trainable_variables)\n        checkpoint = tf.train.Checkpoint("
+    assert build in new and "TF_USE_LEGACY_KERAS" not in new and "compiled_metrics" not in new
+    compile(new, "train.py", "exec")
+
+
 def test_a_loss_function_of_the_programs_own_is_not_averaged() -> None:
     loss = "loss = tf.reduce_mean(tf.square(labels - logits))"
     new, findings = run(program(loss=loss), loop="custom")
@@ -168,7 +181,7 @@ def test_checkpoints_and_evaluations_come_with_every_period() -> None:
     ("text", "options", "code"),
     [
         (program(loss="loss = tf.losses.mean_squared_error(labels, logits, weights=2.0 * labels)"), {}, "TFM735"),
-        (program(), {"keras": "3"}, "TFM735"),
+        (program(), {"keras": "3", "strategy": "mirrored"}, "TFM872"),
         (program(), {"style": "mapped"}, "TFM735"),
         (program(network='net = tf.get_variable("v", [1]) * net'), {"style": "auto"}, "TFM153"),
         (program(driver=BOTH), {"strategy": "central-storage"}, "TFM737"),

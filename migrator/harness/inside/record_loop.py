@@ -31,7 +31,8 @@ class Trained(object):
     def __init__(self, step):
         self.layers = list(step.layers.outermost)
         self.optimizer = step.optimizer
-        updated = [variable for _, variable in step.gradients]
+        known = {id(_inner(variable)) for variable in _of(self.layers, "variables")}
+        updated = [variable for _, variable in step.gradients if id(variable) not in known]
         self.variables = _distinct([*_of(self.layers, "variables"), *updated])
         self.trainable_variables = _distinct([*_of(self.layers, "trainable_variables"), *updated])
         self.weights = self.variables
@@ -48,6 +49,17 @@ class Trained(object):
 
 def _of(layers, name):
     return [one for layer in layers for one in getattr(layer, name, [])]
+
+
+def _inner(variable):
+    """The TensorFlow variable in a variable of Keras 3; others as they are."""
+    return variable._value if hasattr(variable, "path") else variable
+
+
+def _results(metric, value):
+    """The numbers of a metric, which Keras 3 has some of in a dict."""
+    found = value if isinstance(value, dict) else {metric.name: value}
+    return parts.numbers({name: one.numpy() for name, one in found.items()})
 
 
 def _distinct(things):
@@ -376,7 +388,7 @@ class LoopRecorder(object):
         if evaluation.calls and any(metric is one for one in evaluation.metrics):
             if evaluation.line is None:
                 evaluation.line = self.evaluation_line(evaluation)
-            evaluation.line["results"].update(parts.numbers({metric.name: value.numpy()}))
+            evaluation.line["results"].update(_results(metric, value))
         return value
 
     def evaluation_line(self, evaluation):
@@ -422,7 +434,10 @@ class LoopRecorder(object):
             metric.reset_state()
         for original, function, args, kwargs in evaluation.calls:
             original(function, *args, **kwargs)
-        return parts.numbers({metric.name: metric.result().numpy() for metric in evaluation.metrics})
+        found = {}
+        for metric in evaluation.metrics:
+            found.update(_results(metric, metric.result()))
+        return found
 
     def write_evaluation(self):
         line = self.evaluation.line
