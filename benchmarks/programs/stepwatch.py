@@ -75,8 +75,9 @@ def watch_keras():
         several = int(execution.numpy()) if hasattr(execution, "numpy") else int(execution or 1)
 
         def watched(*inputs):
+            count = int(execution.numpy()) if several > 1 and hasattr(execution, "numpy") else several
             result = function(*inputs)
-            stepped(several)
+            stepped(count)  # the last execution may be shorter
             return result
 
         watched.watched = True
