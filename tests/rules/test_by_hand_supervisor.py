@@ -93,6 +93,12 @@ def test_a_supervisor_trains_as_a_monitored_session_does(loop: str) -> None:
         assert "steps = STEPS - model.optimizer.iterations.numpy()" in text
 
 
+def test_a_supervisor_without_a_saver_has_no_checkpoints() -> None:
+    text, findings = run(LOCAL.replace("saver=tf.train.Saver()", "saver=None"))
+    assert "/tmp/run" not in text and "heckpoint" not in text and "model.fit(" in text, text
+    assert {f.code for f in findings} == {"TFM101", "TFM763"}, findings
+
+
 def test_servers_of_a_supervisor() -> None:
     text, findings = run(CLUSTER)
     ast.parse(text)
@@ -114,6 +120,12 @@ REFUSED = {
     "one step more": ("step < STEPS", "step <= STEPS", "TFM733"),
     "another count": ("step < STEPS", "shown < STEPS", "TFM733"),
     "a limit that changes": ("step < STEPS:", "step < limit:\n            limit = 9", "TFM733"),
+    "a limit that is said inside": (
+        f"step = 0\n        {WHILE}",
+        f"step = 0\n        limit = STEPS * 2\n        {WHILE.replace('STEPS', 'limit')}",
+        "TFM733",
+    ),
+    "checkpoints that are only read": ("global_step=global_step,\n    ", "save_model_secs=0,\n    ", "TFM733"),
     "another reason": ("not supervisor.should_stop() and", "not finished() and", "TFM733"),
     "steps that are not counted": (", global_step=global_step)\n    init", ")\n    init", "TFM733"),
     "a session without a block": (

@@ -64,6 +64,13 @@ def given_to_session(training: Training) -> dict[str, cst.BaseExpression]:
     given = bind(training.call, sessions.MANAGED_PARAMETERS, "the session of the Supervisor", "TFM733")
     found: dict[str, cst.BaseExpression] = {key: given[key] for key in ("master", "config") if key in given}
     names = {"is_chief": "is_chief", "logdir": "checkpoint_dir", "save_model_secs": "save_checkpoint_secs"}
+    if "saver" in supervisor.given and is_none(supervisor.given["saver"]):
+        del names["logdir"]  # of summaries only
+    elif not is_none(supervisor.given.get("logdir")):
+        seconds = supervisor.given.get("save_model_secs")
+        if isinstance(seconds, cst.Integer) and seconds.value == "0":
+            message = "with `save_model_secs=0` checkpoints are read and never written: leave it out, or the `logdir`"
+            raise Blocked("TFM733", seconds, message)
     found |= {new: supervisor.given[old] for old, new in names.items() if old in supervisor.given}
     return found if training.stop is None else found | {"hooks": training.stop}
 
@@ -149,10 +156,12 @@ def _last_step(training: Training, loop: cst.CSTNode, test: cst.BaseExpression, 
     wanted = cst.GreaterThanEqual if after else cst.LessThan
     if not isinstance(test.left, cst.Name) or not isinstance(only.operator, wanted):
         raise Blocked("TFM733", test, message)
-    if names_in(only.comparator) & {name for name, _ in bindings(loop)} or not _is_step(
-        training, loop, test.left.value
-    ):
+    changing = {name for name, _ in bindings(loop)}
+    if names_in(only.comparator) & changing or not _is_step(training, loop, test.left.value):
         raise Blocked("TFM733", test, message)
+    inside = {name for statement in training.inside for name, _ in bindings(statement)}
+    if names_in(only.comparator) & inside:
+        raise Blocked("TFM733", test, "how many steps the loop takes is said inside the session: say it before it")
     return only.comparator
 
 
