@@ -38,6 +38,7 @@ from migrator.targets.choosing import arguments_of, divides_batches, draws_batch
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
 from migrator.targets.registry import LOOPS, TPU
 from migrator.targets.target import Loop, LoopShape, Target
+from migrator.walking import walk
 
 _AVERAGES = re.compile(r"batch_?norm|moving_?(mean|average|variance)|on_read", re.IGNORECASE)
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
@@ -489,7 +490,7 @@ class _Emitter:
             return False
         values = [Assigned(bound) for name, bound in bindings(self.program.scope) if name == node.value]
         for value in values:
-            self.program.scope.visit(value)
+            walk(self.program.scope, value)
         return any(is_none(value.found) for value in values if value.found is not None)
 
     # -- the plan --------------------------------------------------------------------------------------------------

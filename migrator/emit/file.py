@@ -16,6 +16,7 @@ from migrator.program.summaries import summary_symbol
 from migrator.rules import mnist
 from migrator.rules.generation import Keras
 from migrator.rules.rewriter import Rewriter
+from migrator.walking import walk
 
 _ON_CLUSTER = "# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer, which cannot fit on a cluster."
 _PRIVATE = frozenset(("tensorflow.python.client.device_lib",))
@@ -61,7 +62,7 @@ class FileRewriter(Rewriter):
         self.problems += [Blocked("TFM209", node, message) for node, message in self.imports.problems]
         self._read_nested_imports()
         finder = _Loaders(self.imports)
-        module.visit(finder)
+        walk(module, finder)
         if finder.loaders and finder.methods:
             message = f"`{finder.methods[0].attr.value}` of the old MNIST loader is not carried over: batch the arrays"
             self.problems.append(Blocked("TFM752", finder.methods[0], message))
@@ -83,7 +84,7 @@ class FileRewriter(Rewriter):
                     seen |= any(imports_tensorflow(small) is not False for small in statement.body)
                 continue
             finder = _ImportLines()
-            statement.visit(finder)
+            walk(statement, finder)
             for line, small, in_function in finder.found:
                 alone = isinstance(line, cst.SimpleStatementLine) and all(
                     imports_tensorflow(other) is True for other in line.body

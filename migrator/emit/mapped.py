@@ -49,6 +49,7 @@ from migrator.rules.rewriter import Rewriter
 from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.rules.site import CallRule, TrainingContext
 from migrator.rules.warm_starts import RESTORING
+from migrator.walking import walk
 
 CLASS = "TF1Model"
 _COUNTER = 'tf.keras.optimizers.Optimizer("train_op")'
@@ -688,7 +689,7 @@ class _Emitter:
             return
         for node, file in self.function.region.items():
             finder = _Normalizations(file)
-            node.visit(finder)
+            walk(node, finder)
             if finder.found is not None:
                 message = "the updates of this batch normalization never ran, but would in a Keras model"
                 where = finder.found if file is self.file else self.function.node.name
@@ -836,7 +837,7 @@ def _replaced(node: cst.BaseStatement) -> set[str]:
 def names_given_in(function: cst.FunctionDef) -> set[str]:
     """Names that a function's own body gives a value to."""
     collector = _Given(function)
-    function.body.visit(collector)
+    walk(function.body, collector)
     return collector.found
 
 

@@ -42,6 +42,7 @@ from migrator.rules.summary_writers import written_summaries
 from migrator.targets.choosing import choose, divides_batches, draws_batches, for_mesh, for_own_loop
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.target import Target
+from migrator.walking import walk
 
 #: What stands in the way of a strategy that the program asks for.
 _OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721")
@@ -514,7 +515,7 @@ def _top_level(
     """
     for index, statement in enumerate(module.body):  # noqa: B007
         finder = _Contains(node)
-        statement.visit(finder)
+        walk(statement, finder)
         if finder.found:
             break
     else:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.parsed import ParsedFile
+from migrator.walking import walk
 
 _DYNAMIC = frozenset(("eval", "exec", "globals", "locals", "vars", "getattr", "import_module", "__import__"))
 
@@ -92,7 +93,7 @@ class _Words(cst.CSTVisitor):
 @lru_cache(maxsize=16384)
 def _words(node: cst.CSTNode, without: frozenset[cst.CSTNode] = frozenset()) -> set[str]:
     finder = _Words(without)
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 

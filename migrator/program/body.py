@@ -10,6 +10,7 @@ import libcst as cst
 from migrator.program.calls import is_none
 from migrator.program.modes import ModalStatement, Modes, Spec
 from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.walking import walk
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def assigned_in_blocks(statements: Sequence[ModalStatement]) -> set[str]:
         node = statement.node
         simple = isinstance(node, cst.SimpleStatementLine)
         if not simple or not list(definitions_in((statement,))):
-            node.visit(collector)
+            walk(node, collector)
     return collector.found
 
 
@@ -106,7 +107,7 @@ def names_given(statements: Sequence[ModalStatement]) -> set[str]:
     """Every name that statements give a value to, wherever in them."""
     collector = _Targets()
     for statement in statements:
-        statement.node.visit(collector)
+        walk(statement.node, collector)
     return collector.found
 
 

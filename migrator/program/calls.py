@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from migrator.program.parsed import Blocked
+from migrator.walking import walk
 
 
 def bind(call: cst.Call, parameters: Sequence[str], what: str, code: str) -> dict[str, cst.BaseExpression]:
@@ -81,7 +82,7 @@ class _CallCollector(cst.CSTVisitor):
 def calls_in(node: cst.CSTNode) -> list[cst.Call]:
     """Every call below a node, outer ones first."""
     collector = _CallCollector()
-    node.visit(collector)
+    walk(node, collector)
     return collector.found
 
 
@@ -97,7 +98,7 @@ class _ClassCollector(cst.CSTVisitor):
 def classes_in(node: cst.CSTNode) -> list[cst.ClassDef]:
     """Every class below a node, outer ones first."""
     collector = _ClassCollector()
-    node.visit(collector)
+    walk(node, collector)
     return collector.found
 
 
@@ -113,5 +114,5 @@ class _FunctionCollector(cst.CSTVisitor):
 def functions_in(node: cst.CSTNode) -> list[cst.FunctionDef]:
     """Every function below a node, outer ones first."""
     collector = _FunctionCollector()
-    node.visit(collector)
+    walk(node, collector)
     return collector.found

@@ -35,6 +35,7 @@ from migrator.program.training import (
 )
 from migrator.rules.hooks import Tensors
 from migrator.rules.inputs import check_returns
+from migrator.walking import walk
 
 #: The symbols that make Estimators which may be handed around.
 ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS)
@@ -334,7 +335,7 @@ class _HandedReader:
         own: set[str] = set()
         if subclass is not None:
             finder = _SelfAttributes(self.parents, self.file, subclass)
-            subclass.visit(finder)
+            walk(subclass, finder)
             own = finder.stored | {s.name.value for s in subclass.body.body if isinstance(s, cst.FunctionDef)}
             taken = sorted(finder.stored & _TAKEN)
             if taken:
@@ -618,7 +619,7 @@ class _HandedReader:
         """The methods of a name, of whatever class."""
         for file in self.mentioning([f"def {name}"]):
             finder = _Methods(name)
-            file.module.visit(finder)
+            walk(file.module, finder)
             for method in finder.found:
                 first = [] if "staticmethod" in decorators(method) else [p.name.value for p in method.params.params[:1]]
                 yield file, method, set(first)
@@ -650,7 +651,7 @@ def _is_parameter(function: cst.FunctionDef, name: str) -> bool:
 
 def _names(function: cst.FunctionDef) -> list[cst.Name]:
     finder = _ReadNames()
-    function.visit(finder)
+    walk(function, finder)
     return finder.found
 
 
@@ -708,7 +709,7 @@ def estimator_subclasses(file: ParsedFile) -> list[tuple[cst.ClassDef, str, cst.
     if "stimator" not in file.text:
         return []
     finder = _Subclasses(file)
-    file.module.visit(finder)
+    walk(file.module, finder)
     return finder.found
 
 
@@ -726,7 +727,7 @@ class _Subclasses(cst.CSTVisitor):
             calls = _InitCalls()
             for method in node.body.body:
                 if isinstance(method, cst.FunctionDef) and method.name.value == "__init__":
-                    method.visit(calls)
+                    walk(method, calls)
             self.found.append((node, name, calls.found[0] if len(calls.found) == 1 else None))
 
 

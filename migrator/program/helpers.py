@@ -15,6 +15,7 @@ from migrator.program.calls import calls_in, is_false, is_none, is_true, number
 from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, method_of, path_to
+from migrator.walking import walk
 
 _STEPPING = (
     *("tf.train.", "tf.gradients", "tf.contrib.layers.optimize_loss", "tf.contrib.training.", "tf.contrib.opt."),
@@ -142,7 +143,7 @@ def touches_training(
             continue
         seen.add(function)
         finder = _References(where)
-        function.body.visit(finder)
+        walk(function.body, finder)
         told = [n for n in finder.symbols if n.startswith(prefixes or _TRAINING) or (not prefixes and _ENTROPY in n)]
         applied = {f.attr.value for f in finder.functions if isinstance(f, cst.Attribute)} & _APPLYING
         if applied or any(not name.endswith("Optimizer") for name in told):
@@ -300,7 +301,7 @@ def can_stay(
     if path_to(scope.around[-1], helper):
         return False  # a function inside the model_fn, which is rewritten with it
     symbols = _References(file)
-    helper.body.visit(symbols)
+    walk(helper.body, symbols)
     if any(name.startswith("tf.summary.") for name in symbols.symbols):
         return False  # it is rewritten by itself, and summaries are left out of what is rewritten with its file
     flags = _local_flags(stays)
@@ -315,7 +316,7 @@ def can_stay(
         return found is not None and can_stay(project, inner, flags, inner_call, *found, seen | {helper})
 
     uses = _Uses(file, flags, passes_on)
-    helper.body.visit(uses)
+    walk(helper.body, uses)
     return not uses.others
 
 

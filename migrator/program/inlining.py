@@ -23,6 +23,7 @@ from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
+from migrator.walking import walk
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statements = list[cst.BaseStatement]
@@ -86,7 +87,7 @@ class _Inliner:
                 continue
             entries = _dict_given(made[0], name) or {}
             finder = _Entries(name)
-            node.body.visit(finder)
+            walk(node.body, finder)
             if finder.others != 1 or not finder.keys <= entries.keys():
                 continue
             counts = [bound for bound, _ in bindings(node)]
@@ -178,7 +179,7 @@ class _Inliner:
                 return self._expand(line, small, value, *found)
         before: Statements = []
         finder = _Calls()
-        value.visit(finder)
+        walk(value, finder)
         for call in finder.found:
             found = self._to_inline(call)
             if found is None:
@@ -420,7 +421,7 @@ def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseSta
     if not isinstance(helper.body, cst.IndentedBlock):
         raise Blocked("TFM120", call, f"`{helper.name.value}` is written on one line")
     finder = _Strange()
-    helper.body.visit(finder)
+    walk(helper.body, finder)
     kinds = {d.decorator.value for d in helper.decorators if isinstance(d.decorator, cst.Name)}
     if finder.found is not None or len(kinds - {"staticmethod"}) or len(kinds) != len(helper.decorators):
         raise Blocked("TFM120", call, f"`{helper.name.value}` is a generator, has a decorator, or sets global names")
@@ -515,7 +516,7 @@ class _Inside(cst.CSTVisitor):
 def _bound_inside(helper: cst.FunctionDef) -> set[str]:
     """Names that the inner functions and comprehensions of a helper bind: they are renamed with its own."""
     finder = _Inside()
-    helper.body.visit(finder)
+    walk(helper.body, finder)
     return finder.found
 
 

@@ -37,6 +37,7 @@ from migrator.program.train_op import TrainBody, TrainOp, read_train_op
 from migrator.program.variable_order import check_order
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.metrics import is_metric
+from migrator.walking import walk
 
 #: The arguments of an EstimatorSpec that the mapped form keeps, and what they are called there.
 KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics", "eval_metrics": "metrics"}
@@ -219,7 +220,7 @@ def _bound_specs(
 ) -> tuple[tuple[cst.Call, ...], dict[cst.Call, dict[str, cst.BaseExpression]]]:
     """The EstimatorSpecs of a model_fn and their arguments, those in the statements `without` left out."""
     specs = _Specs(file, without)
-    node.body.visit(specs)
+    walk(node.body, specs)
     if not specs.found:
         raise Blocked("TFM105", node.name, "the model_fn makes no EstimatorSpec itself")
     bound = {call: _arguments(file, call) for call in specs.found}
@@ -273,7 +274,7 @@ def _with_inner(statements: Iterable[cst.BaseStatement]) -> tuple[cst.BaseStatem
     """Statements, and those in their blocks."""
     found = _Statements()
     for statement in statements:
-        statement.visit(found)
+        walk(statement, found)
     return tuple(found.found)
 
 
@@ -432,13 +433,13 @@ def only_names(file: ParsedFile, node: cst.CSTNode) -> bool:
 
 def _attributes(node: cst.CSTNode) -> list[cst.BaseExpression]:
     found = References()
-    node.visit(found)
+    walk(node, found)
     return found.found
 
 
 def _summaries(file: ParsedFile, function: cst.CSTNode) -> list[cst.CSTNode]:
     lines = _Lines()
-    function.visit(lines)
+    walk(function, lines)
     return [line for line in lines.found if is_summary(file, line)]
 
 
@@ -457,7 +458,7 @@ class _Lines(cst.CSTVisitor):
 def metric_pairs(file: ParsedFile, function: cst.CSTNode) -> dict[str, str]:
     """What `value, update = tf.metrics.X(...)` calls the two parts, anywhere in a function."""
     finder = _MetricNames(file)
-    function.visit(finder)
+    walk(function, finder)
     return finder.pairs
 
 
@@ -479,10 +480,10 @@ def _check_metrics(own: cst.FunctionDef, region: Region, gone: Collection[cst.CS
     any_found = False
     for function, file in region.items():
         finder = _MetricNames(file)
-        function.visit(finder)
+        walk(function, finder)
         any_found = any_found or finder.found
         reads = _MetricReads(finder.names, finder.pairs, finder.keys, gone)
-        function.visit(reads)
+        walk(function, reads)
         if reads.read is not None:
             where = reads.read if file is region[own] else own.name
             raise Blocked("TFM501", where, "the value of a metric is read: Keras only reports it")
@@ -676,7 +677,7 @@ def _unit(statement: cst.BaseStatement, dropped: set[int]) -> list[_Unit]:
         gives, reads = _gives(statement.body[0], dropped)
         return [_Unit(statement, gives, reads, ())]
     finder = _Reads(dropped)
-    statement.visit(finder)
+    walk(statement, finder)
     return [_Unit(statement, None, frozenset(finder.found), ())]
 
 
@@ -685,21 +686,21 @@ def _gives(small: cst.BaseSmallStatement, dropped: set[int]) -> tuple[frozenset[
     finder = _Reads(dropped)
     if isinstance(small, cst.Assign):
         targets = [_target(target.target) for target in small.targets]
-        small.value.visit(finder)
+        walk(small.value, finder)
         if all(target is not None for target in targets):
             return frozenset().union(*(t for t in targets if t)), frozenset(finder.found)
     elif isinstance(small, cst.AugAssign) and _target(small.target) is not None:
-        small.value.visit(finder)
+        walk(small.value, finder)
         return _target(small.target), frozenset(finder.found)
     elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
         function = small.value.func
         if isinstance(function, cst.Attribute) and isinstance(function.value, cst.Name):
             if function.attr.value in ("append", "extend", "update", "add"):
                 for arg in small.value.args:
-                    arg.visit(finder)
+                    walk(arg, finder)
                 return frozenset((function.value.value,)), frozenset(finder.found)
     finder = _Reads(dropped)
-    small.visit(finder)
+    walk(small, finder)
     return None, frozenset(finder.found)
 
 

@@ -15,6 +15,7 @@ from migrator.names.imports import ImportMap
 from migrator.program.calls import is_none, string
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
+from migrator.walking import walk
 
 TRAIN, EVAL, PREDICT = "train", "eval", "infer"
 ALL = frozenset((TRAIN, EVAL, PREDICT))
@@ -208,7 +209,7 @@ def _with_flag(names: ModeNames, statement: cst.BaseStatement) -> ModeNames:
         if when is not None and not isinstance(small.value, cst.Name):
             return ModeNames(names.imports, names.mode, {**names.flags, name: when})
     given = _Given()
-    statement.visit(given)
+    walk(statement, given)
     left = {name: when for name, when in names.flags.items() if name not in given.found}
     return names if len(left) == len(names.flags) else ModeNames(names.imports, names.mode, left)
 
@@ -273,7 +274,7 @@ class _Walker:
             self._nones[name] = self._nones.get(name, frozenset()) | modes
             return
         given = _Given()
-        statement.visit(given)
+        walk(statement, given)
         for name in given.found & self._nones.keys():
             self._nones[name] -= modes
 
@@ -287,7 +288,7 @@ class _Walker:
         if self.names.imports.resolve(call.func) not in ("tf.name_scope", "tf.variable_scope"):
             return False
         finder = _Symbols(self.names.imports)
-        statement.body.visit(finder)
+        walk(statement.body, finder)
         return any(
             name.startswith(("tf.losses.", "tf.train.", "tf.metrics.", "tf.estimator.")) or "cross_entropy" in name
             for name in finder.found
@@ -404,7 +405,7 @@ class _Walker:
         if self.lenient:
             return
         finder = _Returns()
-        statement.visit(finder)
+        walk(statement, finder)
         if finder.found is not None and not isinstance(statement, cst.FunctionDef | cst.ClassDef):
             raise Blocked(
                 "TFM105", finder.found, "the model_fn returns from inside a block that tf-migrate cannot resolve"
@@ -474,7 +475,7 @@ class _Spread(cst.CSTVisitor):
 def _spread(body: Sequence[cst.BaseStatement], imports: ImportMap) -> frozenset[str]:
     finder = _Spread(imports)
     for statement in body:
-        statement.visit(finder)
+        walk(statement, finder)
     return frozenset(finder.found)
 
 

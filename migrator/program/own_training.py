@@ -11,6 +11,7 @@ import libcst as cst
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import Region, symbols
 from migrator.rules.schedules import GLOBAL_STEPS, is_schedule
+from migrator.walking import walk
 
 #: What a train_op may use beside what any model_fn may. Run in TensorFlow 2.21, in a function that Keras traces, all of
 #: these do what they do in an Estimator's graph; the collections are those that the Keras model fills.
@@ -49,13 +50,13 @@ def check_own_training(region: Region, file: ParsedFile, place: cst.CSTNode) -> 
     """Raises Blocked for a train_op that would not do in a Keras model what it did in an Estimator's graph."""
     for node, where in region.items():
         stock = _Stock(where)
-        node.visit(stock)
+        walk(node, stock)
         if stock.found is not None:
             name, call = stock.found
             message = f"`{name}` makes its variables anew at every call there: use an optimizer class of your own"
             raise Blocked(_CODE, call if where is file else place, message)
         unused = _Unused(where)
-        node.visit(unused)
+        walk(node, unused)
         if unused.found is not None:
             message = "nothing uses the result of this assignment: it never ran, but would in a Keras model"
             raise Blocked(_CODE, unused.found if where is file else place, message)
@@ -74,7 +75,7 @@ def counted_in_any_order(region: Region) -> list[tuple[ParsedFile, cst.CSTNode]]
     found: list[tuple[ParsedFile, cst.CSTNode]] = []
     for node, file in region.items():
         finder = _Counts(file)
-        node.visit(finder)
+        walk(node, finder)
         found += [(file, one) for one in finder.found]
     return found
 

@@ -15,6 +15,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.bindings import Binding, read_bindings
 from migrator.names.imports import ImportMap, canonical, read_imports
 from migrator.program.spread import Spread, line_starts
+from migrator.walking import walk
 
 if TYPE_CHECKING:
     from migrator.program.by_hand import Cluster
@@ -97,7 +98,7 @@ class ParsedFile:
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
         """The node around each node of this file's tree."""
         visitor = _Parents()
-        self.module.visit(visitor)
+        walk(self.module, visitor)
         return visitor.found
 
     def home(self, node: cst.CSTNode | None) -> tuple[ParsedFile, cst.CSTNode | None]:
@@ -217,7 +218,7 @@ class NameCollector(cst.CSTVisitor):
 def name_nodes(node: cst.CSTNode) -> list[cst.Name]:
     """The identifiers read or written anywhere in `node`."""
     collector = NameCollector()
-    node.visit(collector)
+    walk(node, collector)
     return collector.found
 
 
@@ -271,7 +272,7 @@ class Project:
             shared = _tensorflow_names(other)
             if shared:
                 finder = _AttributesOf(module_name, shared)
-                file.module.visit(finder)
+                walk(file.module, finder)
                 for node in finder.found:
                     text = file.code(node)
                     imports.problems.append((node, f"`{text}` is TensorFlow through another module: import it here"))

@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.scopes import bindings, path_to
+from migrator.walking import walk
 
 Region = Mapping[cst.CSTNode, ParsedFile]
 
@@ -67,7 +68,7 @@ def _kept(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.BaseExpress
     for scope in path_to(file.module, node):
         if isinstance(scope, cst.ClassDef):
             attributes = _Attributes()
-            scope.visit(attributes)
+            walk(scope, attributes)
             for target, value in attributes.found:
                 found.setdefault(file.code(target), []).append(value)
     return found
@@ -141,7 +142,7 @@ class References(cst.CSTVisitor):
 def references(node: cst.CSTNode, without: frozenset[cst.CSTNode] = frozenset()) -> tuple[cst.BaseExpression, ...]:
     """Names and dotted names that are read below a node, those in the nodes `without` left out."""
     mentions = References(without)
-    node.visit(mentions)
+    walk(node, mentions)
     return tuple(mentions.found)
 
 

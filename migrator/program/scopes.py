@@ -10,6 +10,7 @@ import libcst as cst
 from migrator.names.imports import dotted
 from migrator.program.calls import classes_in
 from migrator.program.parsed import NameCollector, ParsedFile, Project, names_in
+from migrator.walking import walk
 
 
 class _Parents(cst.CSTVisitor):
@@ -29,10 +30,10 @@ class _Parents(cst.CSTVisitor):
 
 
 # A tree never changes, so what was found out about one node holds for ever; the caches are for speed only.
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=512)
 def _parents(scope: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
     finder = _Parents()
-    scope.visit(finder)
+    walk(scope, finder)
     return finder.found
 
 
@@ -62,7 +63,7 @@ def bindings(scope: cst.CSTNode) -> list[Binding]:
 @lru_cache(maxsize=4096)
 def _bindings(scope: cst.CSTNode) -> tuple[Binding, ...]:
     collector = _Bindings(scope)
-    scope.visit(collector)
+    walk(scope, collector)
     return tuple(collector.found)
 
 
@@ -175,7 +176,7 @@ class _Lambdas(cst.CSTVisitor):
 def assigned_lambdas(scope: cst.CSTNode) -> dict[str, cst.Lambda]:
     """Lambdas that are given to a name in a scope."""
     collector = _Lambdas()
-    scope.visit(collector)
+    walk(scope, collector)
     return collector.found
 
 
@@ -191,7 +192,7 @@ def rebound(
 ) -> Binding | None:
     """What changes a name that `expression` reads, between two places of a scope; None when nothing does."""
     early = _Early()
-    expression.visit(early)
+    walk(expression, early)
     names = {node.value for node in early.found} - file.imports.names.keys()
     outer = path_to(scope, since)
     loops = [n for n in path_to(scope, until) if isinstance(n, cst.For | cst.While) and not _among(n, outer)]
@@ -259,7 +260,7 @@ class _Values(cst.CSTVisitor):
 def values_of(scope: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
     """The values that assignments anywhere in a function (or a module) give to a name."""
     finder = _Values(name)
-    scope.visit(finder)
+    walk(scope, finder)
     return finder.found
 
 
@@ -296,7 +297,7 @@ class _Replaced(cst.CSTTransformer):
 def mentions_of(scope: cst.CSTNode, name: str) -> list[cst.CSTNode]:
     """Where a scope, functions inside included, reads one of its names."""
     visitor = _NameMentions(scope, name)
-    scope.visit(visitor)
+    walk(scope, visitor)
     return visitor.found
 
 
@@ -315,7 +316,7 @@ def attributes_called(scope: cst.CSTNode, names: Sequence[str]) -> list[cst.CSTN
     """The attributes of some names, of whatever object, in a scope."""
     visitor = _AttributesCalled(names)
     if names:
-        scope.visit(visitor)
+        walk(scope, visitor)
     return visitor.found
 
 
@@ -356,7 +357,7 @@ class _Returns(cst.CSTVisitor):
 def returns_in(node: cst.CSTNode) -> list[cst.Return]:
     """The return statements below a node, functions inside it left out."""
     finder = _Returns()
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 

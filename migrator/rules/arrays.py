@@ -13,6 +13,7 @@ from migrator.program.calls import is_false, is_none, is_true
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, expression
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -112,7 +113,7 @@ class ArrayInput:
 def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], list[Blocked]]:
     """Every such call of a file, problems (names that change), and remarks (orders that cannot be repeated)."""
     finder = _Finder(file)
-    file.module.visit(finder)
+    walk(file.module, finder)
     problems, remarks = [], []
     every = []
     for found, scope in finder.found:
@@ -160,13 +161,13 @@ class _Nodes(cst.CSTVisitor):
 
 def _loops(scope: cst.CSTNode) -> list[cst.CSTNode]:
     nodes = _Nodes()
-    scope.visit(nodes)
+    walk(scope, nodes)
     return nodes.loops
 
 
 def _inside(node: cst.CSTNode) -> set[cst.CSTNode]:
     nodes = _Nodes()
-    node.visit(nodes)
+    walk(node, nodes)
     return set(nodes.found)
 
 

@@ -11,6 +11,7 @@ from migrator.names.imports import dotted
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -64,7 +65,7 @@ def check_uses(files: Sequence[ParsedFile]) -> list[tuple[ParsedFile, Blocked]]:
     """Uses of HParams in a program that more than read and set attributes."""
     uses = [(file, _Uses(file)) for file in files]
     for file, finder in uses:
-        file.module.visit(finder)
+        walk(file.module, finder)
     if not any(finder.made for _, finder in uses):
         return []
     found: list[tuple[ParsedFile, Blocked]] = []

@@ -10,6 +10,7 @@ from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.scopes import path_to
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -130,7 +131,7 @@ def shared_initializers(file: ParsedFile) -> list[Blocked]:
     """Remarks (TFM258) on random initializers without a seed that have a name which is used several times."""
     finder = _Named(file)
     if "nitializer" in file.text:
-        file.module.visit(finder)
+        walk(file.module, finder)
     return finder.found
 
 

@@ -15,6 +15,7 @@ from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.iterators import initializable, of_collection, setting_of
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -89,7 +90,7 @@ def check_returns(function: cst.FunctionDef, imports: ImportMap, functions: Coll
     """Raises Blocked (TFM601) when a function known to be an input function returns tensors instead of a dataset."""
     changes = rewrite_returns(function, imports, functions).expressions
     collector = _Returns()
-    function.body.visit(collector)
+    walk(function.body, collector)
     for node in collector.found:
         value = node.value
         if value is None or value in changes:
@@ -173,7 +174,7 @@ class _Reader:
     def _read_initializers(self, setters: Collection[cst.CSTNode]) -> None:
         """The lines that say how an initializable iterator is initialized, and what they feed."""
         lines = _Lines()
-        self.function.body.visit(lines)
+        walk(self.function.body, lines)
         for line in lines.found:
             setting = setting_of(line) if any(line is one for one in setters) else None
             name = setting.iterator if setting is not None else of_collection(line.body[0], self.imports)
@@ -315,7 +316,7 @@ class _Reader:
         for element in state.elements.values():
             target = element.target
             kinds = _Kinds(target.value if isinstance(target, cst.Name) else "")
-            value.visit(kinds)
+            walk(value, kinds)
             if isinstance(target, cst.Name) and kinds.kinds == {"dict"}:
                 names = [target.value]
             elif isinstance(target, cst.Tuple) and all(isinstance(e.value, cst.Name) for e in target.elements):
@@ -407,7 +408,7 @@ class _Reader:
             if name not in names and everywhere.get(name, 0) != count:
                 raise _other_use(middle[0])  # it also has a value from outside
         given = _Returns()
-        self.function.body.visit(given)
+        walk(self.function.body, given)
         outside = set().union(*(names_in(node) for node in (*middle, value))) - names
         for assigned in given.assigned:
             # A tensor from outside was computed again for every batch, and would be computed once.
@@ -460,7 +461,7 @@ def _parameters(target: cst.BaseExpression, statements: Sequence[cst.CSTNode]) -
         return None
     finder = _Kinds(target.value)
     for statement in statements:
-        statement.visit(finder)
+        walk(statement, finder)
     if len(finder.kinds) > 1:
         return None
     parameter = cst.Param(cst.Name(target.value))
@@ -562,7 +563,7 @@ def _stores(node: cst.CSTNode) -> set[str]:
 
 def _iterators(node: cst.CSTNode) -> list[cst.Call]:
     finder = _Iterators()
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 

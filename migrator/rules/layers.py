@@ -15,6 +15,7 @@ from migrator.program.parsed import Blocked
 from migrator.rules.dropout import in_training
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, keyword
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -251,7 +252,7 @@ def runs_updates(node: cst.CSTNode, imports: ImportMap) -> bool:
     True where the collection `tf.GraphKeys.UPDATE_OPS` is read, or a function is called that reads it by itself.
     """
     finder = _UpdateOps(imports)
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 

@@ -1,0 +1,132 @@
+"""`walk` shows a visitor what libcst's `visit` shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from migrator.walking import walk
+
+SYNTAX = '''\
+import a.b as c, d
+from . import (e, f as g,)
+from ..h import *
+
+@decorator(1)
+async def function(x, /, y: int = 1, *args: str, z=2, **kwargs) -> None:  # comment
+    """Text."""
+    global one, two
+    async with a as b, c:
+        await d
+    async for x in y:
+        yield x
+    else:
+        yield from z
+    nonlocal_ = lambda a, *, b=1: (a, b)
+    del x[1:2, ::3], y.z
+    raise ValueError from None
+
+class Of(Base, *more, metaclass=Meta):
+    one: int = 1; two: "str"
+    try:
+        pass
+    except (A, B) as error:
+        ...
+    else:
+        x = y = f"a{one!r:>{two}} b{three=}" "c"
+    finally:
+        x += -1 if not x else +2 ** 3
+
+def generic[T: int, *Ts, **P](x: T) -> T:
+    def inner():
+        nonlocal x
+        x = [i for i in j if i for k in l]
+        return {a: b for a, b in c}, {**d, 1: 2}, {*e, 1}, (x async for x in y), (yield)
+    assert x < y <= z is not None and a or b not in c, "message"
+    while (n := 1) > 0:
+        if a: break
+        elif b:
+            continue
+    match x:
+        case [1, *rest] | {"a": 1, **others} if x: pass
+        case Point(x=0, y=0) as p: pass
+        case _: pass
+type Alias = int
+x[*a] = call(*b, c=d, **e)
+'''
+
+
+class Seen(cst.CSTVisitor):
+    def __init__(self, leave_out: type[cst.CSTNode] | None = None) -> None:
+        super().__init__()
+        self.leave_out = leave_out
+        self.calls: list[tuple[str, cst.CSTNode]] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.calls.append(("visit", node))
+        return self.leave_out is None or not isinstance(node, self.leave_out)
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        self.calls.append(("leave", original_node))
+
+
+class Methods(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[cst.CSTNode] = []
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.calls.append(node)
+
+    def visit_Call(self, node: cst.Call) -> bool:
+        self.calls.append(node)
+        return False
+
+    def leave_Call(self, original_node: cst.Call) -> None:
+        self.calls.append(original_node)
+
+    def leave_Attribute(self, original_node: cst.Attribute) -> None:
+        self.calls.append(original_node)
+
+
+class Names(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def visit_Arg_keyword(self, node: cst.Arg) -> None:
+        self.found.append("keyword")
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.append(node.value)
+
+
+@pytest.mark.parametrize("leave_out", [None, cst.FunctionDef, cst.BaseExpression])
+def test_the_same_nodes_in_the_same_order(leave_out: type[cst.CSTNode] | None) -> None:
+    own = Path(__file__).read_text(encoding="utf-8")
+    for text in (SYNTAX, own, *(p.read_text(encoding="utf-8") for p in Path(__file__).parent.glob("rules/pro*.py"))):
+        module = cst.parse_module(text)
+        expected, found = Seen(leave_out), Seen(leave_out)
+        module.visit(expected)
+        walk(module, found)
+        assert len(found.calls) == len(expected.calls) > 100
+        for (kind, node), (other_kind, other) in zip(found.calls, expected.calls, strict=True):
+            assert kind == other_kind and node is other
+
+
+def test_the_methods_of_a_visitor() -> None:
+    module = cst.parse_module(SYNTAX)
+    expected, found = Methods(), Methods()
+    module.visit(expected)
+    walk(module, found)
+    assert len(expected.calls) > 100 and [*map(id, expected.calls)] == [*map(id, found.calls)]
+
+
+def test_visitors_of_attributes_see_them() -> None:
+    module = cst.parse_module(SYNTAX)
+    expected, found = Names(), Names()
+    module.visit(expected)
+    walk(module, found)
+    assert found.found == expected.found and "keyword" in found.found
