@@ -35,19 +35,24 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
         return edits, said
     finder = _Scopes()
     file.module.visit(finder)
+    gone: list[tuple[cst.Module | cst.IndentedBlock, cst.SimpleStatementLine]] = []
     for scope in finder.found:
         for block, line in _lines(scope):
             small = line.body[0]
             if isinstance(small, cst.Assign) and _is_chained(file, scope, small):
                 edits.append(Edit(file.range(line)[0], file.range(small.value)[0], ()))
             elif isinstance(scope, cst.FunctionDef) and _is_idle_config(file, scope, small):
-                edits.append(_removal(file, block, line))
+                gone.append((block, line))
                 message = "this RunConfig is given to no Estimator, and is left out"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif _is_idle_replace(file, scope, small):
-                edits.append(_removal(file, block, line))
+                gone.append((block, line))
                 message = "`replace` gives a new RunConfig, which nobody takes: the setting never did anything"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
+    for block, line in gone:
+        first = next(one for other, one in gone if other is block)
+        empty = sum(other is block for other, _ in gone) == len(block.body)
+        edits.append(_removal(file, line, keeps_block=empty and line is first))
     return edits, said
 
 
@@ -166,10 +171,10 @@ def _is_idle_replace(file: ParsedFile, scope: cst.CSTNode, small: cst.BaseSmallS
     return bool(bound) and _made(file, scope, name, ("RunConfig",)) and _only_settings(file, small.value)
 
 
-def _removal(file: ParsedFile, block: cst.Module | cst.IndentedBlock, line: cst.SimpleStatementLine) -> Edit:
-    """A line without what it holds; `pass` stays where a block has nothing else."""
+def _removal(file: ParsedFile, line: cst.SimpleStatementLine, keeps_block: bool) -> Edit:
+    """A line without what it holds; `pass` in its place where its block would be empty."""
     start, end = file.range(line.body[0])
-    if len(block.body) == 1:
+    if keeps_block:
         return Edit(start, end, (Written("pass", start),))
     text = file.text
     start = text.rfind("\n", 0, start) + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from migrator.findings import Severity
 from tests.rules.programs import program, run
 
@@ -68,15 +70,18 @@ def test_a_run_config_that_somebody_reads_stays() -> None:
     assert all(f.code != "TFM124" for f in run(calls)[1])
 
 
-def test_a_replace_whose_result_nobody_takes_goes() -> None:
+@pytest.mark.parametrize("several", [1, 2])
+def test_a_replace_whose_result_nobody_takes_goes(several: int) -> None:
+    replaced = "    config.replace(tf_random_seed=3)\n" * several
     old = program(driver="estimator.train(input_fn, steps=3)").replace(
         MADE,
-        "config = tf.estimator.RunConfig(save_summary_steps=100)\nif len('x'):\n    config.replace(tf_random_seed=3)\n"
-        'estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1}, config=config)\n',
+        "config = tf.estimator.RunConfig(save_summary_steps=100)\nif len('x'):\n"
+        + replaced
+        + 'estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1}, config=config)\n',
     )
     new, findings = run(old)
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert "seed" not in new and "RunConfig" not in new
     assert [f.message for f in findings if f.code == "TFM124"] == [
         "`replace` gives a new RunConfig, which nobody takes: the setting never did anything"
-    ]
+    ] * several
