@@ -196,6 +196,41 @@ def test_a_mesh_of_others_trains_the_same(meshes: Meshes, one: tuple[Recording, 
             np.testing.assert_allclose(replayed.states[step][name], value, rtol=1e-5, atol=1e-7)
 
 
+def test_gradients_that_are_applied_outside_of_their_function_are_recorded(
+    meshes: Meshes, one: tuple[Recording, Path]
+) -> None:
+    begin = PROGRAM.index("        gradients = [dtensor.relayout")
+    end = PROGRAM.index("    @tf.function\n    def test_step")
+    inside = PROGRAM[begin:end]
+    outside = """        return loss, tape.gradient(loss, model.trainable_variables)
+
+    def train_step(self, batch):
+        loss, gradients = self.gradients(batch)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+"""
+    program = PROGRAM.replace(inside, outside).replace("def train_step", "def gradients", 1).replace("SEED = 1", "SEED = 5")
+    initial, replay = meshes.save(one[0]), str(one[1] / "record")
+    replayed, folder = meshes.run(program, initial=initial, replay=replay, evaluation_control=True)
+    np.testing.assert_allclose(losses(replayed), losses(one[0]), rtol=2e-6)
+    assert [batch.digest for batch in replayed.batches] == [batch.digest for batch in one[0].batches]
+    assert [step.learning_rate for step in replayed.steps] == [step.learning_rate for step in one[0].steps]
+    assert replayed.evaluations[0].results == pytest.approx(one[0].evaluations[0].results, rel=2e-5)
+    assert sorted(replayed.states) == sorted(one[0].states) and replayed.gradients.keys() == one[0].gradients.keys()
+    for mine, other in ((replayed.states, one[0].states), (replayed.gradients, one[0].gradients)):
+        for step, values in other.items():
+            for name, value in values.items():
+                np.testing.assert_allclose(mine[step][name], value, rtol=1e-5, atol=1e-6)
+    for key, value in one[0].slots[1].items():
+        np.testing.assert_allclose(replayed.slots[1][key], value, rtol=1e-5, atol=1e-6)
+    short, _ = meshes.run(program, initial=initial, steps=3)
+    assert len(short.steps) == 3 and short.evaluations[0].step == 3
+    faster, _ = meshes.run(program, initial=initial, replay=replay, steps=2, learning_rate_factor=2.0)
+    assert [step.learning_rate for step in faster.steps] == pytest.approx([0.2, 0.2])
+    assert losses(faster)[0] == pytest.approx(losses(replayed)[0]) and losses(faster)[1] != losses(replayed)[1]
+
+
 def test_a_step_without_an_optimizer_of_keras_is_not_recorded(meshes: Meshes) -> None:
     by_itself = PROGRAM.replace(
         "optimizer.apply_gradients(zip(gradients, variables))",

@@ -310,6 +310,7 @@ class LoopRecorder(object):
             self.write_evaluation()
             self.evaluation = Evaluation()
             if self.over():
+                self.mesh.skip(function)
                 return self.skip()
         elif self.dirty:
             self.settle()
@@ -540,6 +541,8 @@ def install(recorder):
     _artifact(strategies.StrategyBase.run)
     functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
     parts.wrap(functions.Function, "__call__", loop.call)
+    parts.wrap(tf.keras.optimizers.Optimizer, "apply_gradients", loop.mesh.apply)
+    _artifact(tf.keras.optimizers.Optimizer.apply_gradients)
     for name in ("read", "restore"):
         parts.wrap(tf.train.Checkpoint, name, loop.before_reading)
     _leave_to_keras(loop, tf.keras.Model)

@@ -1,5 +1,5 @@
-"""Records steps on a DTensor mesh: a ``tf.function`` that is called with DTensors, takes gradients, and applies them
-by a Keras optimizer.
+"""Records steps on a DTensor mesh: a ``tf.function`` that is called with DTensors and takes gradients, which a Keras
+optimizer applies inside of it, or after it as the next thing the program does.
 
 A mesh is one device to its program, and operations that write files cannot run on it. So the traced step hands out what
 it computes (loss, rate, gradients) beside its own result, and everything is written between the steps, whole: divided
@@ -13,8 +13,10 @@ import sys
 import batches
 import numpy as np
 import parts
+import sources
 
 MARK = "tf_migrate_step"
+SKIPPED = "skipped"  # in the place of a pending call that was not made
 
 
 class Again(BaseException):
@@ -67,6 +69,18 @@ def describe(tf, variable):
     }
 
 
+class Pending(object):
+    """A call that took gradients and applied none: what it was called with, what came out, and what it shows."""
+
+    def __init__(self, original, function, args, kwargs, result, shown):
+        self.original = original
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.result = result
+        self.shown = shown
+
+
 class MeshSteps(object):
     """The steps on a mesh in the program of ``loop``, a LoopRecorder."""
 
@@ -79,6 +93,8 @@ class MeshSteps(object):
         self.data_of = data_of
         self.wanted = None  # the function that the program calls now, until its trace begins
         self.replayed = False  # whether the batch of the call is a recorded one
+        self.apart = {}  # id of function -> the step of its last trace, where its gradients are applied after it
+        self.pending = None
 
     def takes(self, args, kwargs):
         leaves = self.tf.nest.flatten((list(args), kwargs))
@@ -87,6 +103,9 @@ class MeshSteps(object):
     def call(self, original, function, *args, **kwargs):
         """A call of a function with DTensors, the first one around it."""
         loop = self.loop
+        if isinstance(self.pending, Pending):
+            self.pending = None
+            loop.folder.note_unrecorded("a step that changes weights without a Keras optimizer", sources.user_line())
         if not getattr(function._python_function, "watched", False):
             function._python_function = self.watched(function, function._python_function)
         known = loop.kinds.get(id(function))
@@ -99,11 +118,54 @@ class MeshSteps(object):
             self.replayed = True
             args, kwargs = self.recorded(args, kwargs)
             result = self.run(original, function, args, kwargs)
-        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict) and MARK in result[1]:
-            result, shown = result
-            if shown[MARK]:
-                self.write(shown[MARK], args, kwargs)
+        result, shown = _parted(result)
+        if shown and id(function) in self.apart:
+            self.pending = Pending(original, function, args, kwargs, result, shown)
+        elif shown:
+            self.write(shown, args, kwargs)
         return result
+
+    def skip(self, function):
+        """In the place of a call after the last step that counts."""
+        self.pending = SKIPPED if id(function) in self.apart else None
+
+    def apply(self, original, optimizer, grads_and_vars, *args, **kwargs):
+        """A call of ``optimizer.apply_gradients``: the end of a step whose gradients it is given."""
+        pending = self.pending
+        if pending is None or not self.tf.executing_eagerly():
+            return original(optimizer, grads_and_vars, *args, **kwargs)
+        self.pending = None
+        if pending is SKIPPED:
+            return optimizer.iterations
+        step = self.apart[id(pending.function)]
+        step.optimizer = optimizer
+        step.gradients = list(grads_and_vars)
+        if self.loop.optimizer is None:
+            self.begin(pending, step)
+        rate = optimizer.learning_rate * self.recorder.factor
+        gradients = {part.name: gradient for part, gradient in self.recorder.named_gradients(step)}
+        result = original(optimizer, step.gradients, *args, **kwargs)
+        self.write(dict(pending.shown, learning_rate=rate, gradients=gradients), pending.args, pending.kwargs)
+        return result
+
+    def begin(self, pending, step):
+        """Once, before gradients are applied for the first time. They were computed with the program's own weights and
+        batch: with those that the training is to start from they are computed again.
+        """
+        tf = self.tf
+        self.loop.begin(self.make_trained(step), tf.distribute.get_strategy())
+        self.recorder.describe_traced()
+        if self.loop.over():
+            raise SystemExit(0)  # only the variables were asked for
+        if self.recorder.folder.replay:
+            pending.args, pending.kwargs = self.recorded(pending.args, pending.kwargs)
+        before = pending.result
+        again = self.run(pending.original, pending.function, pending.args, pending.kwargs)
+        pending.result, pending.shown = _parted(again)
+        new = {id(old): one for old, one in zip(tf.nest.flatten(before), tf.nest.flatten(pending.result))}
+        if any(id(gradient) not in new for gradient, _ in step.gradients):
+            self.loop.folder.note_unrecorded("gradients that are changed outside of their step", sources.user_line())
+        step.gradients = [(new.get(id(gradient), gradient), variable) for gradient, variable in step.gradients]
 
     def run(self, original, function, args, kwargs):
         self.wanted = function
@@ -127,18 +189,26 @@ class MeshSteps(object):
                 result = converted(*inputs, **named)
             finally:
                 recorder.tracing.step = None
-            return result, {MARK: self.traced(step)}
+            return result, {MARK: self.traced(function, step)}
 
         watched.watched = True
         return _artifact(watched)
 
-    def traced(self, step):
+    def traced(self, function, step):
         """What a step shows of itself; nothing where it does not train."""
         tf = self.tf
         self.loop.seen.add("evaluate" if step.loss is None else "train")
+        self.apart.pop(id(function), None)
+        apart = step.loss is not None and not step.applied
+        if apart:
+            step.gradients = []
         if step.loss is None or not self.loop.recordable([step]):
             return {}
         graph = tf.compat.v1.get_default_graph()
+        if apart:
+            self.recorder.note_trace(step, graph)
+            self.apart[id(function)] = step
+            return {"loss": tf.cast(step.loss, tf.float32)}
         with tf.init_scope():
             if self.loop.optimizer is None:
                 self.loop.begin(self.make_trained(step), tf.distribute.get_strategy())
@@ -199,6 +269,13 @@ class MeshSteps(object):
         pairs = zip(tf.nest.flatten(data), tf.nest.flatten(batch))
         new = {id(leaf): placed(tf, np.asarray(tensor), leaf) for leaf, tensor in pairs}
         return tf.nest.map_structure(lambda leaf: new.get(id(leaf), leaf), (tuple(args), dict(kwargs)))
+
+
+def _parted(result):
+    """The result of a watched function, and what its step shows (nothing: None)."""
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict) and MARK in result[1]:
+        return result[0], result[1][MARK]
+    return result, None
 
 
 def _converted(fn):
