@@ -33,7 +33,7 @@ from migrator.program.training import (
 from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
-from migrator.targets import setup
+from migrator.targets import dtensor, setup
 from migrator.targets.choosing import arguments_of, divides_batches, draws_batches, own_strategy
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
 from migrator.targets.registry import LOOPS, TPU
@@ -292,6 +292,9 @@ class _Emitter:
             self._helper("TrainingLoop", lambda name: make_loop(name, self.indent, shape))
             self.draws = draws
             self.iterates = target.mesh or not shape.counts
+            if target.layouts:
+                self._helper("check_layouts", lambda name: dtensor.check_layouts(name, self.indent))
+                self.further_needs.add("re")
             self.names["loop"] = self._free("loop")
         self.model = self._model_name()
         if has_predictor:
@@ -524,6 +527,7 @@ class _Emitter:
             keras=self.keras,
             make_strategy=self.names.get(self.target.helper_name, ""),
             mesh=self.names.get("mesh", ""),
+            check_layouts=self.names.get("check_layouts", ""),
             tpu_flag=None if tpu is None or tpu.flag is None else self._text(tpu.flag),
             tpu_resolver=self._resolver(tpu),
             loop_name=self.names.get("loop", ""),

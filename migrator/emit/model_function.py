@@ -36,7 +36,7 @@ class EmittedModel:
     `loss_of_class` that the loss is one of Keras' classes, `loss_of_batch` that the model computes it from whole
     batches, and `measures` that the model has metrics.
     `counts_by_condition` that not every batch of a training counts as a step. `unsplit` are layers outside of the
-    scopes of the partitioners.
+    scopes of the partitioners. `matrices` are the weights that devices may divide by rows, where they are known.
     """
 
     node: cst.FunctionDef
@@ -54,6 +54,16 @@ class EmittedModel:
     measures: bool = False
     counts_by_condition: bool = False
     unsplit: tuple[cst.CSTNode, ...] = ()
+    matrices: tuple[Matrix, ...] | None = ()
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A weight of two axes: `layer.weight`, whether it is a table of embeddings, and its rows where they are known."""
+
+    name: str
+    table: bool
+    rows: int | None
 
 
 def ready_model(node: cst.FunctionDef) -> EmittedModel:

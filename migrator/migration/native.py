@@ -203,7 +203,7 @@ class NativeMigration(GroupState):
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
         if any(self._strategy(p).mesh for p in sharing):
-            emitted = replace(emitted, node=on_mesh(emitted.node, program.model_fn.name))
+            emitted = on_mesh(emitted, file, program.model_fn.name)
         for made in function.inlined:
             own = [id(name) for node in (made, program.model_fn) for name in name_nodes(node)]
             left = [n for n in name_nodes(file.module) if n.value == made.name.value and id(n) not in own]
@@ -343,6 +343,8 @@ class NativeMigration(GroupState):
             self._trainer(program, emitted, of_dicts, served)
             self.strategies.append(strategy)
             return
+        if strategy.mesh:
+            strategy = partitioning.on_mesh(self, program, emitted, strategy)
         partitioner = partitioning.partitioner_of(self, program, emitted, strategy)
         driver = emit_driver(
             self.project,

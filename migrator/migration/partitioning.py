@@ -13,19 +13,17 @@ from migrator.program.calls import string
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.training import TrainingProgram, bindings, path_to
 from migrator.rules import partitioners
+from migrator.targets import dtensor
 from migrator.targets.target import Target
 
 
 def partitioner_of(state: GroupState, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> str | None:
     """The text of the partitioner that the strategy of a program is given; None where it gets none."""
     own = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))
-    found = [*((program.model_file, *given) for given in own), *state.partitioners]
+    found = _partitioners(state, program, emitted)
     if not found:
         return None
     if strategy.mesh:
-        file, node, _ = found[0]
-        message = "the partitioner is left out: `--mesh` and `--layout` say which variables the devices divide"
-        state.remarks[file.path].append(Blocked("TFM795", node, message))
         return None
     if not strategy.parameter_servers:
         file, node, _ = found[0]
@@ -53,6 +51,48 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
         message = "this is not in the scope of the partitioner, which splits all variables now"
         state.remarks[program.model_file.path].append(Blocked("TFM890", emitted.unsplit[0], message))
     return texts[0] if texts else None
+
+
+def _partitioners(
+    state: GroupState, program: TrainingProgram, emitted: EmittedModel
+) -> list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]:
+    """The partitioners of a program, those of its model_fn first."""
+    own = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))
+    return [*((program.model_file, *given) for given in own), *state.partitioners]
+
+
+def on_mesh(state: GroupState, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> Target:
+    """The mesh of a program: what a partitioner divided over parameter servers is divided over a dimension of it."""
+    found = _partitioners(state, program, emitted)
+    if not found:
+        return strategy
+    file, node, made = found[0]
+    fixed = isinstance(made, cst.Call) and file.imports.resolve(made.func) == "tf.fixed_size_partitioner"
+    parts = file.integer(made.args[0].value) if fixed and isinstance(made, cst.Call) and made.args else None
+    new, message = strategy, ""
+    if strategy.layouts:
+        message = "the partitioner is left out: `--layout` says which variables the devices divide"
+    elif emitted.matrices is None:
+        message = "the partitioner is left out, because the names of the layers are not known: give `--layout`"
+    else:
+        size = strategy.dimensions[0][1] if strategy.dimensions else parts or 1
+        tables = [one for one in emitted.matrices if one.table]
+        chosen = tables if tables and (emitted.unsplit or not fixed) else list(emitted.matrices) if fixed else []
+        names = [one.name for one in chosen if one.rows is None or one.rows % size == 0]
+        divided = dtensor.partitioned(strategy, parts, names)
+        if divided is None:
+            message = "how many parts the partitioner makes is not known before it runs: say it, as in `--mesh model=2`"
+        elif not names or size == 1:
+            message = "the partitioner is left out: no variable is known that it divides evenly; `--layout` names some"
+        else:
+            new = divided
+            what = ", ".join(f"`{name}`" for name in names)
+            over = f"`{divided.dimensions[0][0]}` of the mesh ({size} parts)"
+            message = f"the rows of {what} are divided over the dimension {over}, as the partitioner divided variables"
+    remark = Blocked("TFM795", node, message)
+    if remark not in state.remarks[file.path]:
+        state.remarks[file.path].append(remark)
+    return new
 
 
 def _param(state: GroupState, program: TrainingProgram, place: cst.CSTNode, key: str) -> cst.BaseExpression | None:

@@ -11,6 +11,7 @@ changed one of four variables; with the gradients laid out as their variables mo
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,6 +22,7 @@ from migrator.targets.target import LoopShape, Target
 
 BATCH = "batch"
 UNSHARDED = "unsharded"
+MODEL = "model"
 
 
 class LayoutError(ValueError):
@@ -102,6 +104,25 @@ def _set_up(variables: tuple[tuple[str, tuple[str, ...]], ...], plan: TrainingPl
     return lines
 
 
+def check_layouts(name: str, indent: str) -> str:
+    """A function beside the program that refuses layouts of nothing, as source text."""
+    return _CHECK_LAYOUTS.format(name=name).replace("    ", indent)
+
+
+_CHECK_LAYOUTS = '''\
+def {name}(model, layouts):
+    """Raises ValueError where a pattern of the layouts is that of no variable of the model."""
+    names = [
+        layer.name + "." + weight.name.rpartition("/")[2].partition(":")[0]
+        for layer in model.layers
+        for weight in layer.weights
+    ]
+    for pattern in layouts:
+        if not any(re.match(pattern, name) for name in names):
+            raise ValueError("no variable has the layout of %r: there are %s" % (pattern, ", ".join(names)))
+'''
+
+
 # The slots have to be there before they are restored.
 _RESTORE = "\n        model.optimizer.build(model.trainable_variables)" + custom.RESTORE
 
@@ -163,8 +184,9 @@ def training_loop(name: str, indent: str, shape: LoopShape) -> str:
 
 
 def _loop_of_model(plan: TrainingPlan) -> list[str]:
+    checks = [f"{plan.check_layouts}({plan.model}, {plan.strategy_name})"] if plan.check_layouts else []
     arguments = [plan.model, plan.mesh, *([] if plan.model_dir is None else [plan.model_dir])]
-    return [call(f"{plan.loop_name} = {plan.loop_class}", arguments, plan.indent, 0)]
+    return [*checks, call(f"{plan.loop_name} = {plan.loop_class}", arguments, plan.indent, 0)]
 
 
 _LOOP = replace(custom.LOOP, word="dtensor", set_up=_loop_of_model, make=training_loop)
@@ -186,4 +208,23 @@ def with_layouts(target: Target, layouts: Layouts) -> Target:
         target,
         helper=partial(_make_mesh, layouts.dimensions),
         set_up=partial(_set_up, layouts.variables),
+        dimensions=layouts.dimensions,
+        layouts=layouts.variables,
     )
+
+
+def partitioned(target: Target, parts: int | None, names: Sequence[str]) -> Target | None:
+    """The target with the rows of matrices divided over a dimension of the mesh, as over parameter servers.
+
+    `names` are those of the matrices (`layer.weight`), `parts` into how many a partitioner divided them (None: that is
+    not known). A mesh that has a dimension beside the batch's already divides them over that one; without one and
+    without `parts` there is no such target.
+    """
+    if target.dimensions:
+        dimensions = target.dimensions
+    elif parts is None:
+        return None
+    else:
+        dimensions = ((MODEL, parts),)
+    variables = tuple((re.escape(name), (dimensions[0][0], UNSHARDED)) for name in names)
+    return with_layouts(target, Layouts(dimensions, variables))

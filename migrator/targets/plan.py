@@ -31,8 +31,9 @@ class TrainingPlan:
     the condition for a TPU (None: always), `tpu_resolver` the arguments of its resolver (None: it is there).
     `loop_name`, `loop_class` and `batches` are names of a loop of the program's own, whose replicas `draws` whole
     batches or divide them, and which makes `steps_per_call` steps in one call (None: what is usual). `mesh` is the name
-    of a mesh of devices. `stopper` is the name of the callback that ends a training after a step, where not every batch
-    counts as one.
+    of a mesh of devices, and `check_layouts` that of the function that refuses layouts of nothing ("": there are no
+    layouts). `stopper` is the name of the callback that ends a training after a step, where not every batch counts as
+    one.
     """
 
     target: Target
@@ -70,6 +71,7 @@ class TrainingPlan:
     stopper: str = ""
     saves_every: str | None = None
     mesh: str = ""
+    check_layouts: str = ""
     saves_surely: bool = False
 
     @property

@@ -39,6 +39,8 @@ class Target:
     - `helper_name`: what the helper is called
     - `loop`: the only loop that trains there, whatever `--loop` says
     - `mesh`: the devices are a mesh, which the function that makes the model is given
+    - `dimensions`, `layouts`: those of the mesh beside the batch's, and what variables are divided over, see
+      `dtensor.Layouts`
     """
 
     word: str
@@ -57,6 +59,8 @@ class Target:
     helper_name: str = "make_strategy"
     loop: Loop | None = None
     mesh: bool = False
+    dimensions: tuple[tuple[str, int], ...] = ()
+    layouts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def in_step(self) -> bool:

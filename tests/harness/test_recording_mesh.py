@@ -210,9 +210,10 @@ def test_gradients_that_are_applied_outside_of_their_function_are_recorded(
         return loss
 
 """
-    program = PROGRAM.replace(inside, outside).replace("def train_step", "def gradients", 1).replace("SEED = 1", "SEED = 5")
+    program = PROGRAM.replace(inside, outside).replace("SEED = 1", "SEED = 5")
+    program = program.replace("def train_step", "def gradients", 1)
     initial, replay = meshes.save(one[0]), str(one[1] / "record")
-    replayed, folder = meshes.run(program, initial=initial, replay=replay, evaluation_control=True)
+    replayed, _ = meshes.run(program, initial=initial, replay=replay, evaluation_control=True)
     np.testing.assert_allclose(losses(replayed), losses(one[0]), rtol=2e-6)
     assert [batch.digest for batch in replayed.batches] == [batch.digest for batch in one[0].batches]
     assert [step.learning_rate for step in replayed.steps] == [step.learning_rate for step in one[0].steps]

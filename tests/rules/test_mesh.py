@@ -118,3 +118,81 @@ def test_a_partitioner_is_left_out_and_told_of() -> None:
     assert "TFM795" in [f.code for f in result.findings if f.severity is Severity.REVIEW]
     assert "artitioner" not in result.text
     assert 'layouts[".*kernel"] = tf.experimental.dtensor.Layout(["model", "unsharded"], mesh)' in result.text
+
+
+EMBEDDED = """
+import tensorflow as tf
+
+ROWS = 12
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensors(({"ids": [[1, 2]] * 8}, [0] * 8)).repeat(3)
+
+
+def model_fn(features, labels, mode):
+    with tf.variable_scope("net", partitioner=PARTITIONER):
+        net = tf.keras.layers.Embedding(ROWS, 4)(features["ids"])
+    net = tf.layers.dense(tf.layers.flatten(net), 8)
+    logits = tf.layers.dense(net, 3)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    train_op = OPTIMIZER.minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn)
+"""
+FIXED = "tf.fixed_size_partitioner(2)"
+UNKNOWN = "tf.min_max_variable_partitioner(max_partitions=3, min_slice_size=8)"
+
+
+def embedded(partitioner: str = FIXED, optimizer: str = ADAM) -> str:
+    return EMBEDDED.replace("PARTITIONER", partitioner).replace("OPTIMIZER", optimizer)
+
+
+@pytest.mark.parametrize(
+    ("text", "mesh", "dimensions", "divided"),
+    [
+        (embedded(), "", '("model", 2)', [r'r"embedding\.embeddings"']),
+        (embedded(), "rows=4", '("rows", 4)', [r'r"embedding\.embeddings"']),
+        (embedded(), "rows=5", '("rows", 5)', []),  # which does not divide 12 rows
+        (embedded(UNKNOWN), "", '("batch", devices)', []),
+        (embedded(UNKNOWN), "model=4", '("model", 4)', [r'r"embedding\.embeddings"']),
+        (EMBEDDED.replace(", partitioner=PARTITIONER", "").replace("OPTIMIZER", ADAM), "", '("batch", devices)', []),
+    ],
+)
+def test_what_a_partitioner_split_is_divided(text: str, mesh: str, dimensions: str, divided: list[str]) -> None:
+    new, blocked = migrated(text, mesh)
+    assert not blocked and dimensions in new and "artitioner" not in new
+    lines = [line.strip() for line in new.splitlines() if line.strip().startswith("layouts[")]
+    axis = dimensions.split('"')[1]
+    made = f'tf.experimental.dtensor.Layout(["{axis}", "unsharded"], mesh)'
+    assert lines == [f"layouts[{name}] = {made}" for name in divided]
+    assert ("check_layouts(model, layouts)" in new) == bool(divided)
+    assert "net = Embedding(ROWS, 4)(features" in new
+
+
+def test_a_partitioner_of_all_layers_divides_their_kernels() -> None:
+    text = EMBEDDED.replace("    net = tf.layers.dense(tf", "        net = tf.layers.dense(tf")
+    text = text.replace("    logits =", "        logits =").replace("PARTITIONER", FIXED).replace("OPTIMIZER", ADAM)
+    new, blocked = migrated(text)
+    assert not blocked
+    for name in (r"embedding\.embeddings", r"dense\.kernel", r"dense_1\.kernel"):
+        assert f'layouts[r"{name}"] = tf.experimental.dtensor.Layout(["model", "unsharded"], mesh)' in new
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    ["tf.train.MomentumOptimizer(0.1, 0.9)", "tf.train.RMSPropOptimizer(0.1)", "tf.train.FtrlOptimizer(0.1)"],
+)
+def test_optimizers_that_leave_unused_rows_alone_are_refused(optimizer: str) -> None:
+    text = embedded(optimizer=optimizer)
+    new, blocked = migrated(text)
+    assert new == text and "TFM792" in [code for code, _ in blocked]
+
+
+def test_an_embedding_that_masks_is_refused() -> None:
+    text = embedded().replace("Embedding(ROWS, 4)", "Embedding(ROWS, 4, mask_zero=True)")
+    new, blocked = migrated(text)
+    assert new == text and "TFM791" in [code for code, _ in blocked]
