@@ -451,6 +451,29 @@ def _class_of(file: ModernFile, function: cst.FunctionDef) -> cst.ClassDef | Non
     return around if isinstance(around, cst.ClassDef) else None
 
 
+def _is_traced(file: ModernFile, function: cst.FunctionDef) -> bool:
+    """Whether a function is a `tf.function`."""
+    made = [d.decorator.func if isinstance(d.decorator, cst.Call) else d.decorator for d in function.decorators]
+    return any(file.name(node) == "tf.function" for node in made)
+
+
+def _decorates(file: ModernFile, call: cst.Call) -> bool:
+    return isinstance(file.parsed.parents.get(call), cst.Decorator)
+
+
+def _applied_outside(file: ModernFile) -> bool:
+    """Whether a file applies its gradients, by `apply_gradients`, in functions alone that no `tf.function` calls."""
+    called: dict[cst.FunctionDef, set[str]] = {}
+    for function in file.functions:
+        called[function] = {(dotted(call.func) or "").rpartition(".")[2] for call in calls_in(function.body)}
+    applying = {function for function, names in called.items() if "apply_gradients" in names}
+    forbidden = {"apply_gradients", "minimize", *(function.name.value for function in applying)}
+    if any(file.name(call.func) == "tf.function" for call in file.calls if not _decorates(file, call)):
+        return False  # what it is given may be one that applies
+    traced = [names for function, names in called.items() if _is_traced(file, function)]
+    return bool(applying) and not any(names & forbidden for names in traced)
+
+
 def _updates(function: cst.FunctionDef) -> bool:
     """Whether a function assigns variables."""
     finder = _Methods()
@@ -514,7 +537,11 @@ class _Counted(cst.CSTVisitor):
 def _gradients(file: ModernFile) -> Iterable[Change]:
     """Gradients of a tape that are given to an optimizer as they come."""
     seen: set[cst.Call] = set()
+    apart = _applied_outside(file)
     for function in reversed(file.functions):  # inner ones before those around them
+        if apart and _is_traced(file, function):
+            seen.update(calls_in(function.body))
+            continue
         methods = _Methods()
         function.body.visit(methods)
         calls = [call for call in calls_in(function.body) if call not in seen]
@@ -643,7 +670,7 @@ class _Blocks(cst.CSTVisitor):
 
 def _batches(file: ModernFile) -> Iterable[Change]:
     shards = _shards(file)
-    if not shards:
+    if not shards or _places_remainders(file):
         return
     many = max(size or 0 for size in shards)
     for call in file.calls:
@@ -661,6 +688,31 @@ def _batches(file: ModernFile) -> Iterable[Change]:
             yield Change("TFM775", call, message, severity=Severity.MANUAL)
         elif not drops:
             yield from _last_batch(file, call, size, many)
+
+
+def _places_remainders(file: ModernFile) -> bool:
+    """Whether a function that places tensors on the mesh asks for a remainder first, and copies such ones whole."""
+    for function in file.functions:
+        called = {(dotted(call.func) or "").rpartition(".")[2] for call in calls_in(function.body)}
+        if {"copy_to_mesh", "pack"} <= called:
+            finder = _Remainders()
+            function.body.visit(finder)
+            if finder.found:
+                return True
+    return False
+
+
+class _Remainders(cst.CSTVisitor):
+    """`if tensor.shape[0] % parts:`"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = False
+
+    def visit_If(self, node: cst.If) -> None:
+        test = node.test
+        modulo = isinstance(test, cst.BinaryOperation) and isinstance(test.operator, cst.Modulo)
+        self.found = self.found or modulo
 
 
 def _last_batch(file: ModernFile, call: cst.Call, size: int | None, many: int) -> Iterable[Change]:

@@ -75,6 +75,44 @@ CLASSES = PROGRAM.format(
     driver='estimator = tf.estimator.Estimator(model_fn, model_dir="MODEL_DIR")\n'
     "    estimator.train(input_fn, max_steps=STEPS)",
 )
+# The rows of the table are split by the partitioner. Adam moves all of them in every step.
+LOOKUPS = """
+import numpy as np
+import tensorflow as tf
+
+ROWS = 12
+
+
+def input_fn():
+    random = np.random.RandomState(0)
+    ids = random.randint(0, ROWS, size=(40, 4)).astype(np.int64)
+    labels = (ids.sum(axis=1) % 3).astype(np.int32)
+    return tf.data.Dataset.from_tensor_slices(({"ids": ids}, labels)).batch(8)
+
+
+def model_fn(features, labels, mode):
+    with tf.variable_scope("net", partitioner=tf.fixed_size_partitioner(2)):
+        net = tf.keras.layers.Embedding(ROWS, 4)(features["ids"])
+        net = tf.layers.dense(tf.layers.flatten(net), 8, activation=tf.nn.sigmoid)
+    output = tf.layers.dense(net, 3)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, output)
+    accuracy = tf.metrics.accuracy(labels, tf.argmax(output, 1))
+    if mode == tf.estimator.ModeKeys.EVAL:
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"accuracy": accuracy})
+    train_op = tf.train.AdamOptimizer(0.05).minimize(loss, global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def main():
+    estimator = tf.estimator.Estimator(model_fn)
+    estimator.train(input_fn, steps=5)
+    print(estimator.evaluate(input_fn)["loss"])
+
+
+if __name__ == "__main__":
+    main()
+"""
+LOOKUP_WEIGHTS = ("net/embedding/embeddings", "net/dense/kernel", "net/dense/bias", "dense/kernel", "dense/bias")
 WEIGHTS = ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias")
 COLUMNS = (r"dense\.kernel=unsharded,model", r"dense\.bias=model", r"dense_1\.kernel=model,unsharded")
 
@@ -124,17 +162,17 @@ def run_all(runs: dict[str, tuple[Path, list[tuple[str, int]] | None, Path | Non
     return found
 
 
-def begin(original: Recording, path: Path) -> Path:
+def begin(original: Recording, path: Path, weights: tuple[str, ...] = WEIGHTS) -> Path:
     """Writes the original's first weights, in the order in which the model has them."""
     first = {name.removesuffix(":0"): value for name, value in original.initial.items()}
-    np.savez(path, *[first[name] for name in WEIGHTS])
+    np.savez(path, *[first[name] for name in weights])
     return path
 
 
-def assert_same(seen: Seen, original: Recording, start: int = 0) -> None:
+def assert_same(seen: Seen, original: Recording, start: int = 0, weights: tuple[str, ...] = WEIGHTS) -> None:
     """The bounds are those of `proving.prove_project`."""
     np.testing.assert_allclose(seen.losses, [step.loss for step in original.steps][start:], rtol=1e-5)
-    for name, value in zip(WEIGHTS, seen.weights, strict=True):
+    for name, value in zip(weights, seen.weights, strict=True):
         trained = {key.removesuffix(":0"): each for key, each in original.states[5].items()}[name]
         np.testing.assert_allclose(value, trained, rtol=1e-4, atol=1e-6)
     before = original.evaluations[-1].results
@@ -166,6 +204,30 @@ def test_data_and_model_parallel(servers: Servers, tmp_path: Path) -> None:
     assert seen["both"].layouts == [["unsharded", "model"], ["model"], ["model", "unsharded"], ["unsharded"]]
     assert seen["both"].parts == [[[6, 4]] * 8, [[4]] * 8, [[4, 1]] * 8, [[1]] * 8]
     assert ["unsharded", "model"] in seen["both"].slots  # momentum is divided as its variable is
+
+
+def test_a_table_that_was_partitioned_is_divided(servers: Servers, tmp_path: Path) -> None:
+    """By the rows, over the dimension that the partitioner made; whole on every device it trains the same."""
+    (tmp_path / "original.py").write_text(LOOKUPS, encoding="utf-8")
+    original = record(servers[0], "original", tmp_path / "original.py", tmp_path / "run", None)
+    initial = begin(original, tmp_path / "initial.npz", LOOKUP_WEIGHTS)
+    divided = write(LOOKUPS, tmp_path, "divided.py")
+    nowhere = write(LOOKUPS, tmp_path, "nowhere.py", "model=2", ("embeddings=model,unsharded",))
+    whole = write(LOOKUPS.replace(", partitioner=tf.fixed_size_partitioner(2)", ""), tmp_path, "whole.py")
+    seen = run_all(
+        {"divided": (divided, [("batch", 2), ("model", 2)], initial), "whole": (whole, [("batch", 2)], initial)},
+        tmp_path,
+    )
+    assert len(original.steps) == 5
+    for one in seen.values():
+        assert_same(one, original, 0, LOOKUP_WEIGHTS)
+        assert set(one.results) == {"loss", "accuracy"}
+    assert seen["divided"].layouts[0] == ["model", "unsharded"]
+    assert seen["divided"].parts[:2] == [[[6, 4]] * 4, [[16, 8]] * 4]
+    assert seen["divided"].slots.count(["model", "unsharded"]) == 2
+    assert seen["whole"].parts[0] == [[12, 4]] * 2
+    with pytest.raises(AssertionError, match="no variable has the layout of 'embeddings'"):
+        run_all({"nowhere": (nowhere, None, None)}, tmp_path)
 
 
 def test_a_checkpoint_moves_between_layouts(servers: Servers, tmp_path: Path) -> None:

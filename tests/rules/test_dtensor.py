@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from migrator.findings import Severity
+from migrator.migrate import Options, migrate
 from migrator.modern import modernize
+from migrator.source.reading import Source, decode
 from tests.fixture_cases import FixtureCase, load_cases
+from tests.rules.programs import program
 
 HEAD = "import tensorflow as tf\nfrom tensorflow.experimental import dtensor\n"
 MESH = 'mesh = dtensor.create_mesh([("batch", 8)], devices=DEVICES)\n'
@@ -274,3 +277,34 @@ def test_a_fixture_comes_out_as_expected(case: FixtureCase) -> None:
     assert new[case.original] == expected
     assert not [f for f in findings[case.original] if f.severity is Severity.MANUAL]
     assert modernize({case.migrated: expected}, ())[0] == {}
+
+
+APART = (
+    HEAD
+    + MESH
+    + (
+        "@tf.function\ndef gradients(x):\n    with tf.GradientTape() as tape:\n        loss = f(x)\n"
+        "    return tape.gradient(loss, variables)\n\n\n"
+        "def step(x):\n    optimizer.apply_gradients(zip(gradients(x), variables))\n"
+    )
+)
+
+
+def test_gradients_that_are_applied_outside_of_their_function() -> None:
+    assert modern(APART) == (APART, [])
+    for trap in (
+        APART.replace("def step", "@tf.function\ndef step"),
+        APART + "\n\nquick = tf.function(step)\n",
+        APART + "\n\n@tf.function\ndef steps(batches):\n    for batch in batches:\n        step(batch)\n",
+    ):
+        new, findings = modern(trap)
+        assert new == trap and [one.split()[0] for one in findings] == ["TFM777"], trap
+
+
+def test_a_program_for_a_mesh_is_left_alone() -> None:
+    """A second migration of what `--strategy dtensor` writes changes nothing and warns of nothing."""
+    source = decode(Path("train.py"), program().encode())
+    assert isinstance(source, Source)
+    [first] = migrate([source], Options("dtensor", "native", mesh="model=2", layouts=(".*kernel=unsharded,model",)))
+    assert "create_mesh" in first.text
+    assert modern(first.text) == (first.text, [])
