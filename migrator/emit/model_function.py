@@ -22,6 +22,7 @@ from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.dropout import training_dropout
+from migrator.rules.embeddings import tables
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks
 from migrator.rules.layers import runs_updates
 from migrator.rules.rewriter import Rewriter
@@ -156,6 +157,8 @@ class _Emitter:
             lambda name: function.define(name) or function.file.constants.get(name),
         )
         self.rewriter.local = function.define
+        if self.keras.number == 2:  # not tried on Keras 3
+            self.rewriter.tables = tables(function.node, function.file.imports)
         for statement in function.statements:
             call = training_dropout(statement.node, function.file.imports)
             if call is not None and statement.modes == {TRAIN}:

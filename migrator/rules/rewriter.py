@@ -16,14 +16,14 @@ from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program.calls import is_none
 from migrator.program.modes import TRAIN, ModeNames
 from migrator.program.parsed import Blocked
-from migrator.rules import datasets, initializers, keras3, layers, logs, mnist, partitioners
+from migrator.rules import datasets, embeddings, initializers, keras3, layers, logs, mnist, partitioners
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
 from migrator.rules.mapped import only_two
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
-from migrator.rules.site import CallRule, Site, TrainingContext
+from migrator.rules.site import CallRule, Site, TrainingContext, expression
 
 # Classes that TensorFlow 1 has under the same name, but not the same ones.
 _OF_TWO = frozenset(
@@ -248,6 +248,9 @@ class Rewriter(cst.CSTTransformer):
         self.local: Callable[[str], cst.BaseExpression | None] = lambda name: None
         self.unsplit: list[cst.Call] = []  # layers outside of scopes with a partitioner
         self.splits_all = False
+        self.tables = embeddings.NO_TABLES
+        self._split_tables: set[cst.CSTNode] = set()
+        self._mixing: list[tuple[cst.CSTNode, cst.Call]] = []  # tables, and lookups that give the ids to parts in turn
         self._splitting = 0
         self.updates: bool | None = True
         self.remarks: list[Blocked] = []
@@ -373,6 +376,7 @@ class Rewriter(cst.CSTTransformer):
         if not is_none(given):
             self._collect_partitioner(given)
             self.splits_all = True
+            self._check_tables()
         return True
 
     def _collect_partitioner(self, node: cst.BaseExpression) -> None:
@@ -391,14 +395,23 @@ class Rewriter(cst.CSTTransformer):
         name = self.imports.tensorflow(node.func)
         if name is None:
             self._check_hub(node)
-        if name is not None and name in _CALLS:
+        if name is not None and (name in _CALLS or node in self.tables.variables or node in self.tables.lookups):
             self._consumed.add(node.func)
         if name == "tf.logging.set_verbosity":
             self._consumed.update(arg.value for arg in node.args if self.imports.tensorflow(arg.value) in logs.LEVELS)
         if name is not None and name.startswith("tf.losses."):
             reductions = (arg.value for arg in node.args if _is_reduction(self.imports.tensorflow(arg.value)))
             self._consumed.update(reductions)
-        if name is not None and not self._splitting and partitioners.makes_variables(name):
+        if node in self.tables.variables:
+            given = self.tables.variables[node]
+            if given is not None:
+                self._collect_partitioner(given)
+            if given is not None or self._splitting or self.splits_all:
+                self._split_tables.add(node)
+                self._check_tables()
+            else:
+                self.unsplit.append(node)
+        elif name is not None and not self._splitting and partitioners.makes_variables(name):
             self.unsplit.append(node)
         if name is not None and name.startswith(_LAYERS) and name in _CALLS:
             self._skip_arguments(name, node)
@@ -464,6 +477,10 @@ class Rewriter(cst.CSTTransformer):
         object_class = self._object_class(original_node.func) if name is None else None
         if original_node in self.dropped_arguments:
             return self._without_dropped(original_node, updated_node)
+        if original_node in self.tables.variables:
+            return self._table(updated_node)
+        if original_node in self.tables.lookups:
+            return self._looked_up(original_node, updated_node)
         try:
             if object_class is not None:
                 return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
@@ -486,6 +503,31 @@ class Rewriter(cst.CSTTransformer):
             # The rule sees rewritten arguments, which have no place in the file: report at the call.
             self.problems.append(Blocked(problem.code, original_node, problem.message))
         return updated_node
+
+    def _table(self, updated: cst.Call) -> cst.BaseExpression:
+        """The layer of a table of embeddings."""
+        name, (rows, columns), initializer = embeddings.arguments(updated)
+        start = '"glorot_uniform"' if initializer is None else self.code(initializer)
+        return expression(embeddings.layer([self.code(name), self.code(rows), self.code(columns), start]))
+
+    def _looked_up(self, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """The call of a table where its rows are looked up."""
+        table, divided = self.tables.lookups[original]
+        if not divided:
+            self._mixing.append((table, original))
+            self._check_tables()
+        return cst.Call(embeddings.table_of(updated), [cst.Arg(embeddings.ids(updated))])
+
+    def _check_tables(self) -> None:
+        """Refuses lookups that mix the rows of a table; which of the two is rewritten first is not known."""
+        for place in [place for table, place in self._mixing if self.splits_all or table in self._split_tables]:
+            message = (
+                "a partitioner splits the table, and this lookup gives the ids to its parts in turn: the row of an id "
+                'is not that of its number. Give it `partition_strategy="div"`'
+            )
+            problem = Blocked("TFM796", place, message)
+            if problem not in self.problems:
+                self.problems.append(problem)
 
     def _site(self, name: str, original: cst.Call, updated: cst.Call) -> Site:
         return Site(
