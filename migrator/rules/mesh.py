@@ -42,7 +42,8 @@ raised in TensorFlow 1 and gives zeros here.
         "an optimizer that has no form for a mesh",
         Severity.MANUAL,
         """
-Keras optimizers keep their slots in the layouts of the variables when they are given the mesh. That was compared with
+Keras optimizers keep their slots in the layouts of the variables when they are given the mesh (the accumulators of
+Adagrad alone are whole on every device). That was compared with
 one device, step by step, for gradient descent (also with momentum), Adam, Adagrad and RMSProp of Keras with a constant
 rate. Other optimizers, rates that change, clipped gradients, and the classes that stand for formulas of TensorFlow 1
 which Keras has not, are refused: choose another `--strategy`.

@@ -88,7 +88,9 @@ def test_fixture_is_equivalent(
     assert asked == ({"TPUEstimator": 1, "TPUStrategy": case.tpu_cores} if case.tpu_cores > 1 else {})
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if not c.cluster and c.strategy != "dtensor"], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if not c.cluster and c.strategy != "dtensor"], ids=lambda case: case.name
+)
 def test_migrated_program_runs_by_itself(case: FixtureCase, first_keras2: ForkServer, tmp_path: Path) -> None:
     """Without tf-migrate on the path, on TensorFlow 2.21 with tf_keras, or on its Keras 3; and on plain TensorFlow
     2.15.1, which chooses nothing (its own Keras is Keras 2): there it need not be a process from the start.

@@ -308,3 +308,11 @@ def test_a_program_for_a_mesh_is_left_alone() -> None:
     [first] = migrate([source], Options("dtensor", "native", mesh="model=2", layouts=(".*kernel=unsharded,model",)))
     assert "create_mesh" in first.text
     assert modern(first.text) == (first.text, [])
+
+
+def test_sparse_gradients_of_embeddings() -> None:
+    text = APART + "\n\ntable = tf.keras.layers.Embedding(12, 4)\n"
+    assert [one.split()[0] for one in modern(text)[1] if "TFM7" in one] == ["TFM779"]
+    dense = text.replace("return tape.gradient(loss, variables)", "return dense(tape.gradient(loss, variables))")
+    dense += "\n\ndef dense(gradients):\n    return [tf.convert_to_tensor(gradient) for gradient in gradients]\n"
+    assert not [one for one in modern(dense)[1] if "TFM779" in one]
