@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +14,7 @@ from migrator.cli.program import program as command
 from migrator.findings import Severity
 from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, decode
-from migrator.targets.dtensor import LayoutError, Layouts, parse
+from migrator.targets.dtensor import LayoutError, Layouts, check_layouts, parse
 from tests.rules.programs import program
 
 DECAYING = "tf.train.AdamOptimizer(tf.train.exponential_decay(0.1, tf.train.get_global_step(), 5, 0.9))"
@@ -196,3 +199,13 @@ def test_an_embedding_that_masks_is_refused() -> None:
     text = embedded().replace("Embedding(ROWS, 4)", "Embedding(ROWS, 4, mask_zero=True)")
     new, blocked = migrated(text)
     assert new == text and "TFM791" in [code for code, _ in blocked]
+
+
+def test_the_new_program_refuses_layouts_of_nothing() -> None:
+    names: dict[str, Any] = {"re": re}
+    exec(check_layouts("check", "    "), names)
+    weights = [SimpleNamespace(name="words/table/embeddings:0")]
+    model = SimpleNamespace(layers=[SimpleNamespace(name="table", weights=weights)])
+    names["check"](model, {r"table\.embeddings": None, ".*embeddings": None})
+    with pytest.raises(ValueError, match="no variable has the layout of 'embeddings': there are table.embeddings"):
+        names["check"](model, {".*embeddings": None, "embeddings": None})
