@@ -207,5 +207,5 @@ def test_the_new_program_refuses_layouts_of_nothing() -> None:
     weights = [SimpleNamespace(name="words/table/embeddings:0")]
     model = SimpleNamespace(layers=[SimpleNamespace(name="table", weights=weights)])
     names["check"](model, {r"table\.embeddings": None, ".*embeddings": None})
-    with pytest.raises(ValueError, match="no variable has the layout of 'embeddings': there are table.embeddings"):
+    with pytest.raises(ValueError, match=r"no variable has the layout of 'embeddings': there are table\.embeddings"):
         names["check"](model, {".*embeddings": None, "embeddings": None})
