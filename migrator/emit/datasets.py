@@ -22,7 +22,8 @@ from migrator.targets.target import Target
 @dataclass(frozen=True)
 class Datasets:
     """Makes the expressions of datasets. `strategy` is the name of the new program's strategy; `apart`: it evaluates
-    under one, too; `only_shapes`: the datasets are only asked what they consist of.
+    under one, too; `divided`: its replicas divide the batches of an Estimator that had no strategy; `only_shapes`: the
+    datasets are only asked what they consist of.
     """
 
     project: Project
@@ -31,6 +32,7 @@ class Datasets:
     target: Target
     strategy: str
     apart: bool
+    divided: bool
     only_shapes: bool = False
 
     def _text(self, node: cst.BaseExpression) -> str:
@@ -200,7 +202,7 @@ class Datasets:
         """What an Estimator with a strategy passes to the `input_context` of an input function; None for nothing."""
         if self.target.alone or self.target in (AUTO, TPU):
             return None
-        if mode != "train" and not (mode == "eval" and self.apart):
+        if self.divided or (mode != "train" and not (mode == "eval" and self.apart)):
             return None
         if self.only_shapes:
             return None if parameter.default is not None else "tf.distribute.InputContext()"

@@ -241,7 +241,8 @@ class _Emitter:
         self.names = {wanted: self._free(wanted) for wanted in ("resolver", "checkpoint", "steps")}
         self.names["strategy"] = self._free(target.scope)
         strategy = self.names["strategy"] if self.own is None or self.own.name is None else self.own.name
-        self.datasets = Datasets(project, program, rewriter, target, strategy, self.evaluates_apart)
+        divided = loop.own and not draws_batches(program, target)
+        self.datasets = Datasets(project, program, rewriter, target, strategy, self.evaluates_apart, divided)
         if target.mesh:
             self.names["mesh"] = self._free("mesh")
         if program.tpu is not None and target is TPU and program.tpu.name is not None:

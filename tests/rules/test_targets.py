@@ -192,6 +192,13 @@ def test_input_functions_get_the_context_of_the_strategy() -> None:
     assert run(text)[0] == text and "TFM602" in manual(run(text)[1])
 
 
+def test_batches_that_replicas_divide_are_made_without_a_context() -> None:
+    """An Estimator without a strategy has none to give; the input function may divide its batches by it."""
+    new, findings = run(sharded("None").replace("train_distribute=own", ""), "mirrored", loop="custom")
+    assert manual(findings) == []
+    assert "loop.batches(input_fn())" in new and "InputContext" not in new, new
+
+
 def test_keras_losses_of_every_example_may_be_added_up() -> None:
     loss = (
         "loss = tf.keras.losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.NONE)(labels, logits)\n"
