@@ -47,19 +47,33 @@ _SETTINGS = frozenset(
     eval_distribute experimental_distribute session_config device_fn protocol training_hooks evaluation_hooks
     prediction_hooks training_chief_hooks export_outputs features labels mode params config""".split()  # noqa: SIM905
 )
+# What a program needs besides TensorFlow, by the modules that it imports: it is none that one process trains alone.
+_NEEDS = {
+    "horovod": "Horovod",
+    "npu_bridge": "Ascend NPUs",
+    "tensorflowonspark": "Spark",
+    "tf_yarn": "YARN",
+    "adanet": "adanet",
+    "kfac": "kfac",
+    "tensorflow_ranking": "tensorflow_ranking",
+}
 _MAPPED = "track_tf1_style_variables"
 _EXAMPLES = 3
 
 
 @dataclass
 class Program:
-    """One construction of an Estimator, and what became of it: native, mapped, blocked or silent."""
+    """One construction of an Estimator, and what became of it: native, mapped, blocked or silent.
+
+    `needs` is the library that distributes the program, runs it or makes Estimators for it ("": TensorFlow alone).
+    """
 
     file: str
     line: int
     kind: str
     status: str = "silent"
     reasons: list[str] = field(default_factory=list)
+    needs: str = ""
 
 
 @dataclass
@@ -252,6 +266,7 @@ def _programs(
             line, column = own_text.position(node)
             program = Program(str(folder / file.path.relative_to(scratch)), line, kind)
             reached = _reach(project, file)
+            program.needs = _needs(project, reached)
             here = [f for f in findings.get(file.path, ()) if (f.line, f.column) == (line, column)]
             if any(f.code == "TFM101" for f in here):
                 mapped = any(_MAPPED in new[p] and new[p] != project._by_path[p].text for p in reached)
@@ -273,6 +288,16 @@ def _programs(
                 if own:
                     program.status = "blocked"
             tried.programs.append(program)
+
+
+def _needs(project: Project, reached: Iterable[Path]) -> str:
+    """What a program needs besides TensorFlow: a library that its files import."""
+    for path in reached:
+        text = project._by_path[path].text
+        for module, name in _NEEDS.items():
+            if re.search(rf"^\s*(import|from)\s+{module}\b", text, flags=re.MULTILINE):
+                return name
+    return ""
 
 
 def _reach(project: Project, file: ParsedFile) -> list[Path]:
@@ -380,7 +405,23 @@ def _totals(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]])
         if total:
             cells = [kind, total, *(count[s] for s in ("native", "mapped", "blocked", "silent")), _rate(count)]
             lines.append("| " + " | ".join(str(c) for c in [*cells, _rate(old) if old else "-"]) + " |")
-    return lines
+    return [*lines, "", *_two_rates(results)]
+
+
+def _two_rates(results: Sequence[dict[str, Any]]) -> list[str]:
+    """The rate of all programs, and that of those which need nothing but TensorFlow in one process."""
+    programs = [p for tried in results for p in tried["programs"]]
+    every, alone = (Counter(p["status"] for p in some) for some in (programs, [p for p in programs if not p["needs"]]))
+    others = Counter(p["needs"] for p in programs if p["needs"])
+    left_out = ", ".join(f"{name} {count}" for name, count in others.most_common()) or "none"
+
+    def share(count: Counter[str]) -> str:
+        return f"{count['native'] + count['mapped']} of {sum(count.values())} ({_rate(count)})"
+
+    return [
+        f"Native or mapped: {share(every)}; of those that need nothing but TensorFlow: {share(alone)}.",
+        f"What the others need: {left_out}.",
+    ]
 
 
 def _count(results: Sequence[dict[str, Any]], kind: str) -> Counter[str]:

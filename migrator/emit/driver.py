@@ -538,6 +538,10 @@ class _Emitter:
             stopper=self.stopper,
         )
         plan = self._with_strategy(plan)
+        plain = not (self.target.creates or self.target.counts or self.target.mesh or self.target.reads_cluster)
+        if plan.again and plain and self.keras.number == 2 and not (self.loop.own or self.stopper):
+            self._helper("CountedSteps", lambda name: setup.counted_steps(name, self.indent))
+            plan = replace(plan, counted=self.names["CountedSteps"])
         if both is None:
             every = program.config.get("save_checkpoints_steps")
             if every is not None and model_dir is not None and self.loop.own:

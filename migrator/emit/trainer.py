@@ -131,7 +131,10 @@ class _Emitter:
         make_inputs = ""
         if not self.mapped:
             make_inputs = self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))
-        name = self._helper("Trainer", lambda name: trainer(name, make_inputs, shape, self.indent))
+        counted = ""
+        if shape.trains:
+            counted = self._helper("CountedSteps", lambda name: setup.counted_steps(name, self.indent))
+        name = self._helper("Trainer", lambda name: trainer(name, make_inputs, counted, shape, self.indent))
         self.made.needs |= {"os"} if shape.has_model_dir else set()
         self.made.needs |= {"os", "time"} if shape.serves else set()
         self.made.needs |= {"copy"} if shape.has_params else set()

@@ -32,8 +32,8 @@ class TrainingPlan:
     `loop_name`, `loop_class` and `batches` are names of a loop of the program's own, whose replicas `draws` whole
     batches or divide them, and which makes `steps_per_call` steps in one call (None: what is usual). `mesh` is the name
     of a mesh of devices, and `check_layouts` that of the function that refuses layouts of nothing ("": there are no
-    layouts). `stopper` is the name of the callback that ends a training after a step, where not every batch counts as
-    one.
+    layouts). `counted` is the name of the callback that keeps the number of steps ("": none is needed), `stopper` that
+    of the one that ends a training after a step, where not every batch counts as one.
     """
 
     target: Target
@@ -73,6 +73,7 @@ class TrainingPlan:
     mesh: str = ""
     check_layouts: str = ""
     saves_surely: bool = False
+    counted: str = ""
 
     @property
     def resumes(self) -> bool:
@@ -99,6 +100,8 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
         found.append(f"{plan.averages}()")
     if plan.model_dir is not None:
         found = [*_savers(plan, name, depth), *found]
+    if plan.counted:
+        found = [f"{plan.counted}()", *found]  # before what saves the number
     return as_argument(found, plan.indent, depth)
 
 

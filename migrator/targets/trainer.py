@@ -42,8 +42,8 @@ class TrainerShape:
     saves: bool = False
 
 
-def trainer(name: str, make_inputs: str, shape: TrainerShape, indent: str) -> str:
-    """The class, as source text."""
+def trainer(name: str, make_inputs: str, counted: str, shape: TrainerShape, indent: str) -> str:
+    """The class, as source text; `counted` is the name of the callback that keeps the number of steps."""
     keeps = ", with its checkpoints in `model_dir`" if shape.has_model_dir else ""
     parts = [f'class {name}:\n    """A Keras model that is made for the first data it gets{keeps}."""\n']
     parts.append(_init(shape))
@@ -57,7 +57,7 @@ def trainer(name: str, make_inputs: str, shape: TrainerShape, indent: str) -> st
         parts.append(_EVAL_DIR)
     parts.append(_prepare(shape, make_inputs))
     if shape.trains:
-        parts.append(_train(shape))
+        parts.append(_train(shape, counted))
     if shape.evaluates:
         parts.append(_evaluate(shape))
     if shape.predicts:
@@ -149,7 +149,7 @@ def _data(shape: TrainerShape, mode: str, path: bool = True) -> str:
     return f"self.prepare({made}{given}{', checkpoint_path' if shape.checkpoint_paths and path else ''})"
 
 
-def _train(shape: TrainerShape) -> str:
+def _train(shape: TrainerShape, counted: str) -> str:
     watched = "train" in shape.watched
     lines = [
         f"    def train(self, input_fn, steps=None, max_steps=None{', callbacks=()' if watched else ''}):",
@@ -162,7 +162,7 @@ def _train(shape: TrainerShape) -> str:
     fed = ["dataset if steps is None else dataset.take(steps)"]
     if shape.has_model_dir:
         lines += [
-            "        callbacks = [*callbacks]" if watched else "        callbacks = []",
+            f"        callbacks = [{counted}(){', *callbacks' if watched else ''}]",
             "        if self.model_dir:",
             '            path = os.path.join(self.model_dir, "ckpt")',
             "            callbacks.append(tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True))",
@@ -173,8 +173,8 @@ def _train(shape: TrainerShape) -> str:
             lines += ["            if self.save_every:", f"                {saver}"]
             lines.append("                callbacks.insert(0, saver)  # before a callback that may end the training")
         fed.append("callbacks=callbacks")
-    elif watched:
-        fed.append("callbacks=[*callbacks]")
+    else:
+        fed.append(f"callbacks=[{counted}(){', *callbacks' if watched else ''}]")
     lines += ["        " + call("self.model.fit", fed, "    ", 2), "        return self"]
     return "\n".join(lines) + "\n"
 

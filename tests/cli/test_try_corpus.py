@@ -40,4 +40,19 @@ def test_programs_are_counted(tmp_path: Path) -> None:
     ]
     assert "| custom | 2 | 1 | 0 | 1 | 0 | 50 % | - |" in table
     assert "**1** (1) TFM203 `tf.placeholder` has no home" in table
+    assert "Native or mapped: 1 of 3 (33 %); of those that need nothing but TensorFlow: 1 of 3 (33 %)." in table
     assert sorted(path.name for path in first.iterdir()) == ["bad.py", "good.py"]
+
+
+def test_programs_of_other_libraries_are_counted_apart(tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    folder.mkdir()
+    (folder / "good.py").write_text(program())
+    distributed = "import horovod.tensorflow as hvd\n" + program().replace(
+        "estimator.train", "hvd.init()\nestimator.train"
+    )
+    (folder / "far.py").write_text(distributed)
+    _, data, table = tried(tmp_path, [folder])
+    assert {(Path(p["file"]).name, p["needs"]) for p in data[0]["programs"]} == {("good.py", ""), ("far.py", "Horovod")}
+    assert "of 2 (" in table and "of those that need nothing but TensorFlow: 1 of 1 (100 %)." in table
+    assert "What the others need: Horovod 1." in table

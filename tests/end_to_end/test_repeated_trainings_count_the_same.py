@@ -1,0 +1,59 @@
+"""Trainings that follow one another over data that do not know their length: the steps count as the Estimator's did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.proving import Servers, prove
+
+pytestmark = pytest.mark.tensorflow
+
+PROGRAM = """\
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+x = np.random.RandomState(0).uniform(-1.0, 1.0, (24, 3)).astype(np.float32)
+y = x.sum(1, keepdims=True).astype(np.float32)
+
+
+def model_fn(features, labels, mode):
+    predictions = tf.layers.dense(features, 1, kernel_initializer=tf.ones_initializer(), name="out")
+    loss = tf.losses.mean_squared_error(labels + 3.0, predictions)
+    train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+    return data.filter(lambda features, labels: tf.reduce_all(features < 2.0))
+
+
+{driver}
+"""
+LOOP = """\
+estimator = tf.estimator.Estimator(model_fn)
+for _ in range(2):
+    estimator.train(input_fn)
+assert estimator.evaluate(input_fn)["global_step"] == 6
+"""
+HANDED = """\
+def make():
+    return tf.estimator.Estimator(model_fn)
+
+
+def run(estimator):
+    for _ in range(2):
+        estimator.train(input_fn)
+    assert estimator.evaluate(input_fn)["global_step"] == 6
+
+
+run(make())
+"""
+
+
+@pytest.mark.parametrize("driver", [LOOP, HANDED], ids=["loop", "handed"])
+def test_a_batch_that_is_looked_for_is_no_step(driver: str, servers: Servers, tmp_path: Path) -> None:
+    new = prove(PROGRAM.format(driver=driver), servers, tmp_path, steps=6)
+    assert "callbacks=[CountedSteps()]" in new
