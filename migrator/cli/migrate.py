@@ -85,7 +85,8 @@ class _Rewritten:
     type=click.Choice(KERAS),
     default="2",
     show_default=True,
-    help="The generation of Keras that the new programs run on: 2 (tf_keras) for every strategy, or 3 for one device.",
+    help="The generation of Keras that the new programs run on: 2 (tf_keras) for every strategy, or 3 for one device "
+    "(with --loop custom also for mirrored replicas and workers).",
 )
 @click.option(
     "--loop",

@@ -285,7 +285,7 @@ class _Emitter:
                 evaluates=program.train_and_evaluate is not None or uses_of(program, "evaluate"),
                 divides=target.in_step and not draws,
                 draws=draws,
-                averages=draws and target.replicas and self._has_averages(),
+                averages=draws and target.replicas and keras.number == 2 and self._has_averages(),
                 on_workers=target.mirrored_workers,
                 counts=self._is_counted(),
                 on_keras3=keras.number == 3,

@@ -278,7 +278,7 @@ class NativeMigration(GroupState):
             if self.training[program.file.path].divided and draws_batches(program, strategy):
                 message = "a program beside it has no strategy, so that its replicas divide batches: migrate it alone"
                 raise Blocked("TFM737", program.place.call, message)
-        if self.keras.fits_on_clusters or strategy.fits_on_keras3:
+        if self.keras.fits_on_clusters or strategy.fits_on_keras3 or (self.loop.own and strategy.loops_on_keras3):
             return strategy
         if strategy is not AUTO:
             message = f"this program was not tried on Keras 3 under the {strategy.word} strategy: leave `--keras 3` out"

@@ -234,7 +234,8 @@ tensors that every TensorFlow function takes), or leave `--keras 3` out.
         """
 On TensorFlow 2.21 with Keras 3, `Model.fit` raises under ParameterServerStrategy and MultiWorkerMirroredStrategy, and a
 coordinator's own loop loses steps of the optimizer with two workers or more (44, 36 and 38 of 60 counted in three
-runs). Such a program stays as it was. Leave `--keras 3` out: Keras 2 (`tf_keras`) fits on all of them.
+runs). Such a program stays as it was. Leave `--keras 3` out: Keras 2 (`tf_keras`) fits on all of them. Or take `--loop
+custom`, whose steps mirrored replicas and workers make on Keras 3, too.
 """,
     ),
     Rule(

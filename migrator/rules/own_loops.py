@@ -38,9 +38,9 @@ batches as many times larger as there are replicas to use these fully, and see t
         "a strategy without a loop of its own",
         Severity.MANUAL,
         """
-Loops of the program's own are written for one device, TPUs, `--strategy mirrored` and `--strategy
-multi-worker-mirrored`. Programs under other strategies train by `Model.fit`: leave `--loop custom` out. A program that
-reads or writes TF_CONFIG has to be told the strategy of its loop (`--strategy`).
+Loops of the program's own are written for one device, replicas of one machine, mirrored workers and TPUs. Programs on
+parameter servers train by `Model.fit`: leave `--loop custom` out. A program that reads or writes TF_CONFIG has to be
+told the strategy of its loop (`--strategy`).
 """,
     ),
     Rule(

@@ -27,7 +27,7 @@ _PARAMETERS = {
     "parameter-server": ("cluster_resolver",),
 }
 # The strategies that a loop of the program's own is written for, beside one device.
-_WITH_LOOPS = ("mirrored", "multi-worker-mirrored", "tpu")
+_WITH_LOOPS = ("mirrored", "central-storage", "multi-worker-mirrored", "tpu")
 _CONTRIB = {
     "mirrored": (
         *("devices", "num_gpus", "num_gpus_per_worker", "cross_device_ops"),

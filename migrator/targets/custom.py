@@ -57,15 +57,16 @@ class {name}:
 
     def __init__(self, model{model_dir}{many}):
         self.model = model
-        self.strategy = model.distribute_strategy{keep_many}{mean_loss}{build}{restore}
+        self.strategy = model.distribute_strategy{keep_many}{made}{restore}
 '''
+_SCOPE = """
+        with self.strategy.scope():"""
 _MEAN_LOSS = """
-        with self.strategy.scope():
             self.mean_loss = tf.keras.metrics.Mean(name="loss")"""
 
 # The slots of Keras 3 have to be there before a step runs in a tf.function, and before they are restored.
 _BUILD = """
-        model.optimizer.build(model.trainable_variables)"""
+            model.optimizer.build(model.trainable_variables)"""
 _APPLY = "self.model.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))"
 _APPLY_ON_KERAS3 = "self.model.optimizer.apply(tape.gradient(loss, variables), variables)"
 _UPDATE = """
@@ -258,6 +259,7 @@ def filled(
     """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir, `steps`
     are the methods that train and evaluate on a batch, `further` are texts for fields of the class.
     """
+    made = (_MEAN_LOSS if shape.evaluates else "") + (_BUILD if shape.on_keras3 else "")
     metrics = "[self.mean_loss, *self.model.metrics]" if shape.measures else "[self.mean_loss]"
     many = shape.counts and steps[0] != "train_step"
     text = (text + (_TRAIN_MANY if many else _TRAIN) + (_EVALUATE if shape.evaluates else "")).format(
@@ -268,12 +270,11 @@ def filled(
         model_dir=", model_dir" if shape.saves else "",
         many=f", steps_per_call={STEPS_PER_CALL}" if shape.counts else "",
         keep_many="\n        self.steps_per_call = steps_per_call" if shape.counts else "",
-        mean_loss=_MEAN_LOSS if shape.evaluates else "",
+        made=_SCOPE + made if made else "",
         restore=restore if shape.saves else "",
         average=_AVERAGE if shape.averages else "",
         save=_SAVE if shape.saves else "",
         labels=_OF_CLASS if shape.of_class else _OF_FUNCTION,
-        build=_BUILD if shape.on_keras3 else "",
         apply=_APPLY_ON_KERAS3 if shape.on_keras3 else _APPLY,
         update="" if not shape.measures else _UPDATE_ON_KERAS3 if shape.on_keras3 else _UPDATE,
         reset="\n        self.model.reset_metrics()" if shape.measures else "",

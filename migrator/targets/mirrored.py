@@ -15,6 +15,7 @@ TARGET = Target(
     "mirrored",
     classes=("MirroredStrategy",),
     replicas=True,
+    loops_on_keras3=True,
     set_up=_set_up,
     feed=feeding.to_replicas,
     creates=True,

@@ -16,6 +16,7 @@ TARGET = Target(
     reads_cluster=True,
     mirrored_workers=True,
     helper=_make_strategy,
+    loops_on_keras3=True,
     set_up=tf_config.set_up,
     feed=feeding.to_workers,
     creates=True,

@@ -29,6 +29,7 @@ class Target:
     - `mirrored_workers`: workers may train in step, each in a process of its own
     - `replicas`: one process may train several replicas in step
     - `fits_on_keras3`: `Model.fit` works there on TensorFlow 2.21 with Keras 3
+    - `loops_on_keras3`: loops of the program's own work there
     - `helper`: a function beside the program that makes the strategy: its source text for a name, a partitioner (None:
       variables are not split) and an indent
     - `set_up`: the lines that make the strategy, which a model is then made in the scope of; none on one device
@@ -50,6 +51,7 @@ class Target:
     mirrored_workers: bool = False
     replicas: bool = False
     fits_on_keras3: bool = False
+    loops_on_keras3: bool = False
     helper: Callable[[str, str | None, str], str] | None = None
     set_up: Callable[[TrainingPlan], list[str]] = _nothing
     feed: Callable[[TrainingPlan, str, int], str] = _as_it_is

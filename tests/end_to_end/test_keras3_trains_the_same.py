@@ -15,7 +15,7 @@ from migrator.harness.cluster import ForkServer
 from migrator.harness.environments import migrated_python, original_python
 from migrator.rules.keras3 import OPS, WRAPPED, known_names, on_symbolic
 from tests.end_to_end.proving import Servers, prove, prove_project
-from tests.end_to_end.test_own_loops_train_the_same import CLASSES, TWICE
+from tests.end_to_end.test_own_loops_train_the_same import CLASSES, PERIODS, TWICE
 from tests.end_to_end.test_own_loops_train_the_same import PROGRAM as WITH_LOOP
 from tests.rules.programs import run
 
@@ -374,7 +374,34 @@ def test_an_exported_model_serves(tmp_path: Path) -> None:
     assert after["value"][0][0] == pytest.approx(before["value"][0][0], rel=1e-5)
 
 
-def test_a_loop_of_its_own(servers: Servers, tmp_path: Path) -> None:
-    text = WITH_LOOP.format(**CLASSES, driver=TWICE)
-    new = prove_project({"train.py": text}, "train.py", servers, tmp_path, keras="3", loop="custom")["train.py"]
+@pytest.mark.parametrize(
+    ("driver", "steps", "strategy", "devices", "clusters"),
+    [
+        pytest.param(TWICE, 5, "auto", 1, ("", ""), id="one-device"),
+        pytest.param(TWICE, 5, "mirrored", 2, ("", ""), id="two-replicas"),
+        pytest.param(PERIODS, 10, "multi-worker-mirrored", 1, ("", "worker=2,evaluator=1"), id="two-workers"),
+    ],
+)
+def test_a_loop_of_its_own(
+    driver: str,
+    steps: int,
+    strategy: str,
+    devices: int,
+    clusters: tuple[str, str],
+    servers: Servers,
+    tmp_path: Path,
+) -> None:
+    text = WITH_LOOP.format(**CLASSES, driver=driver)
+    new = prove_project(
+        {"train.py": text},
+        "train.py",
+        servers,
+        tmp_path,
+        steps=steps,
+        keras="3",
+        loop="custom",
+        strategy=strategy,
+        devices=devices,
+        clusters=clusters,
+    )["train.py"]
     assert "self.model.optimizer.apply(" in new and "self.model.compute_metrics(" in new and ".fit(" not in new

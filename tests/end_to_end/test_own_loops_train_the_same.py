@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.proving import Servers, prove_project
-from tests.end_to_end.test_strategies_train_the_same import ALL, MEAN, MIRRORED, MOMENTUM, NORMALIZED
+from tests.end_to_end.test_strategies_train_the_same import ALL, CENTRAL, MEAN, MIRRORED, MOMENTUM, NORMALIZED
 from tests.end_to_end.test_strategies_train_the_same import PROGRAM as REPLICAS
 from tests.end_to_end.test_tpu_trains_the_same import NATIVE
 from tests.end_to_end.test_tpu_trains_the_same import PROGRAM as ON_TPU
@@ -114,9 +114,10 @@ def test_a_loop_of_its_own(
     assert ("tf.nn.compute_average_loss(" in new["train.py"]) == divides and ".fit(" not in new["train.py"]
 
 
-def test_replicas_that_draw_whole_batches(servers: Servers, tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", [MIRRORED, CENTRAL])
+def test_replicas_that_draw_whole_batches(strategy: str, servers: Servers, tmp_path: Path) -> None:
     """Ten batches of 8 for two replicas; their moving averages and a divided evaluation as the Estimator's."""
-    parts = {"strategy": MIRRORED, "network": NORMALIZED, "loss": MEAN, "optimizer": MOMENTUM, "driver": ALL}
+    parts = {"strategy": strategy, "network": NORMALIZED, "loss": MEAN, "optimizer": MOMENTUM, "driver": ALL}
     text = REPLICAS.format(**parts, count=80, evaluation="")
     new = prove_project({"train.py": text}, "train.py", servers, tmp_path, loop="custom")
     assert "loop.own_batches(" in new["train.py"] and ".fit(" not in new["train.py"]
