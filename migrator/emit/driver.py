@@ -278,6 +278,11 @@ class _Emitter:
             if target.mesh:
                 message = "all devices compute each step together, each on its share of the batch"
                 self.remarks.append(Blocked("TFM794", program.place.call, message))
+            if target.in_step and keras.number == 3 and self._has_averages():
+                message = (
+                    "moving averages of several replicas were not tried in a loop on Keras 3: leave `--keras 3` out"
+                )
+                raise Blocked("TFM872", program.place.call, message)
             shape = LoopShape(
                 of_class=loss_of_class,
                 saves=program.model_dir is not None,
@@ -285,7 +290,7 @@ class _Emitter:
                 evaluates=program.train_and_evaluate is not None or uses_of(program, "evaluate"),
                 divides=target.in_step and not draws,
                 draws=draws,
-                averages=draws and target.replicas and keras.number == 2 and self._has_averages(),
+                averages=draws and target.replicas and self._has_averages(),
                 on_workers=target.mirrored_workers,
                 counts=self._is_counted(),
                 on_keras3=keras.number == 3,

@@ -44,6 +44,9 @@ print(estimator.evaluate(input_fn, steps=2))
 """
 
 
+NORMALIZED = "net = tf.layers.batch_normalization(net, training=mode == tf.estimator.ModeKeys.TRAIN)"
+
+
 def manual(findings: list[Finding]) -> list[str]:
     return [finding.code for finding in findings if finding.severity is Severity.MANUAL]
 
@@ -182,6 +185,7 @@ def test_checkpoints_and_evaluations_come_with_every_period() -> None:
     [
         (program(loss="loss = tf.losses.mean_squared_error(labels, logits, weights=2.0 * labels)"), {}, "TFM735"),
         (program(), {"keras": "3", "strategy": "central-storage"}, "TFM872"),
+        (program(network=NORMALIZED), {"keras": "3", "strategy": "mirrored"}, "TFM872"),
         (program(), {"style": "mapped"}, "TFM735"),
         (program(network='net = tf.get_variable("v", [1]) * net'), {"style": "auto"}, "TFM153"),
         (program(driver=BOTH), {"strategy": "parameter-server"}, "TFM737"),
