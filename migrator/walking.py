@@ -75,9 +75,15 @@ def _children(node: cst.CSTNode) -> list[object]:
             children += value
         else:
             children.append(value)
-    if any(isinstance(getattr(node, name), cst.CSTNode) for name in others):
-        return list(node.children)  # there is one that libcst visits in some cases only
+    if any(_holds_nodes(getattr(node, name)) for name in others):
+        return list(node.children)  # there is one that libcst visits in some cases only: an f-string's format, say
     return children
+
+
+def _holds_nodes(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return any(isinstance(one, cst.CSTNode) for one in value)
+    return isinstance(value, cst.CSTNode)
 
 
 def _looks_at_attributes(kind: type[cst.CSTVisitor]) -> bool:

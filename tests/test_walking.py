@@ -7,6 +7,7 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
+from migrator import walking
 from migrator.walking import walk
 
 SYNTAX = '''\
@@ -54,6 +55,8 @@ def generic[T: int, *Ts, **P](x: T) -> T:
         case Point(x=0, y=0) as p: pass
         case _: pass
 type Alias = int
+with (a as b, c as d,):
+    with (e): pass
 x[*a] = call(*b, c=d, **e)
 '''
 
@@ -101,6 +104,13 @@ class Names(cst.CSTVisitor):
 
     def visit_Name(self, node: cst.Name) -> None:
         self.found.append(node.value)
+
+
+@pytest.fixture(params=["", "f'{a}'", "f'{a:{b}}'"], autouse=True)
+def seen_before(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of a class of nodes must not depend on which of them came first."""
+    monkeypatch.setattr(walking, "_ATTRIBUTES", {})
+    walk(cst.parse_module(request.param), Seen())
 
 
 @pytest.mark.parametrize("leave_out", [None, cst.FunctionDef, cst.BaseExpression])
