@@ -511,6 +511,7 @@ class ProgramReader:
             if not is_none(arguments.get("steps")) or not is_none(arguments.get("max_steps")):
                 raise Blocked("TFM110", value, "StopAtStepHook beside `steps` or `max_steps`: leave one of them")
             arguments[name] = value
+            self.kept |= names_in(value)
 
     def _spec(self, node: cst.BaseExpression, name: str, parameters: Sequence[str], code: str) -> Arguments:
         """The arguments of a RunConfig, TrainSpec or EvalSpec, given in place or by the name of one."""

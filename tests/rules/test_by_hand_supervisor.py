@@ -99,6 +99,15 @@ def test_a_supervisor_without_a_saver_has_no_checkpoints() -> None:
     assert {f.code for f in findings} == {"TFM101", "TFM763"}, findings
 
 
+def test_a_limit_that_is_computed_before_the_session() -> None:
+    text = LOCAL.replace("    dataset =", "    limit = STEPS * 2\n    dataset =").replace(
+        "step < STEPS", "step < limit"
+    )
+    new, findings = run(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "    limit = STEPS * 2\n" in new and "steps = limit - model.optimizer" in new
+
+
 def test_servers_of_a_supervisor() -> None:
     text, findings = run(CLUSTER)
     ast.parse(text)

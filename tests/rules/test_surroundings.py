@@ -224,6 +224,22 @@ def test_stop_at_step_hook_is_the_number_of_steps() -> None:
     assert new == migrated(program(driver="estimator.train(input_fn, max_steps=9)"))
 
 
+def test_what_the_steps_of_a_hook_are_made_of_stays() -> None:
+    driver = """def main(count):
+    half = count // 2
+    limit = half * 2
+    estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1})
+    estimator.train(input_fn, hooks=[tf.train.StopAtStepHook(last_step=limit)])
+
+
+main(8)"""
+    old = program(driver=driver).replace(
+        '\nestimator = tf.estimator.Estimator(model_fn, params={"rate": 0.1})\n', "\n", 1
+    )
+    new = migrated(old)
+    assert "    half = count // 2\n    limit = half * 2\n" in new and "model.fit(input_fn().take(limit))" in new
+
+
 OWN = """\
 class Hook(tf.train.SessionRunHook):
     # looks on
