@@ -17,12 +17,8 @@ SUPERVISOR_PARAMETERS = (
 )
 #: Of a Supervisor: a graph, a readiness or an initialization of the program's own.
 SUPERVISOR_NOT_CARRIED = (
-    "graph",
-    "ready_op",
-    "ready_for_local_init_op",
-    "init_feed_dict",
-    "session_manager",
-    "init_fn",
+    *("graph", "ready_op", "ready_for_local_init_op", "init_feed_dict", "session_manager", "init_fn"),
+    "checkpoint_basename",
 )
 SUPERVISOR_INITIALIZERS = ("init_op", "local_init_op")
 MANAGED_PARAMETERS = ("master", "config", "start_standard_services", "close_summary_writer")

@@ -108,6 +108,18 @@ def test_a_limit_that_is_computed_before_the_session() -> None:
     assert "    limit = STEPS * 2\n" in new and "steps = limit - model.optimizer" in new
 
 
+def test_what_people_write_around_the_loop() -> None:
+    """A global step of their own, counted by position; the time."""
+    text = LOCAL.replace("tf.train.get_or_create_global_step()", "tf.Variable(0, trainable=False)")
+    text = text.replace("loss, global_step=global_step", "loss, global_step")
+    text = text.replace("        step = 0\n", "        step = 0\n        start = time.time()\n").replace(
+        "print(step, shown)", "print(step, shown, time.time() - start)"
+    )
+    new, findings = run(text.replace("import tensorflow", "import time\nimport tensorflow"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "global_step" not in new and "time.time" not in new
+
+
 def test_servers_of_a_supervisor() -> None:
     text, findings = run(CLUSTER)
     ast.parse(text)
@@ -132,6 +144,13 @@ REFUSED = {
     "a limit that is said inside": (
         f"step = 0\n        {WHILE}",
         f"step = 0\n        limit = STEPS * 2\n        {WHILE.replace('STEPS', 'limit')}",
+        "TFM733",
+    ),
+    "a saver of some": ("tf.train.Saver()", "tf.train.Saver(tf.trainable_variables())", "TFM733"),
+    "a saver that may be none": ("saver=tf.train.Saver()", "saver=make_saver()", "TFM733"),
+    "no checkpoints now and then": (
+        "global_step=global_step,\n    ",
+        "save_model_secs=0 if STEPS < 3 else 60,\n    ",
         "TFM733",
     ),
     "checkpoints that are only read": ("global_step=global_step,\n    ", "save_model_secs=0,\n    ", "TFM733"),

@@ -31,7 +31,8 @@ def read_loop(training: Training) -> None:
     at = next(index for index, statement in enumerate(body) if statement is loop)
     training.suffix = [*body[at + 1 :], *training.suffix]
     for statement in body[:at]:
-        if not isinstance(statement, cst.SimpleStatementLine) or value_of(statement) is None or calls_in(statement):
+        acts = any(not tells(call) for call in calls_in(statement))
+        if not isinstance(statement, cst.SimpleStatementLine) or value_of(statement) is None or acts:
             message = "what stands between the session and its loop is not carried over: do it before the session"
             raise Blocked("TFM760", statement, message)
         counted = {name for name, _ in bindings(statement)}

@@ -89,6 +89,7 @@ def count_steps(training: Training) -> None:
     line = training.maker
     call = next(c for c in methods_in(line.node) if c.func.attr.value in ("minimize", "apply_gradients"))
     counted = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "global_step"]
+    counted = counted or [arg for arg in call.args[1:2] if arg.keyword is None]
     step = cst.parse_expression(f"{training.tensorflow}.train.get_or_create_global_step()")
     if not counted and len(call.args) == 1:
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))

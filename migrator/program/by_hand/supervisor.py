@@ -6,6 +6,8 @@ tells it to stop is the loop: by a count of its own, or by the count of the step
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import libcst as cst
 
 from migrator.program.by_hand.loop import fetched_names, maker_of, method_of_session
@@ -15,6 +17,7 @@ from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, names_in
 from migrator.program.scopes import bindings
 from migrator.rules import sessions
+from migrator.walking import walk
 
 _MANAGED = ("managed_session", "prepare_or_wait_for_session")
 _STOPS = ("stop", "request_stop")
@@ -67,12 +70,42 @@ def given_to_session(training: Training) -> dict[str, cst.BaseExpression]:
     if "saver" in supervisor.given and is_none(supervisor.given["saver"]):
         del names["logdir"]  # of summaries only
     elif not is_none(supervisor.given.get("logdir")):
-        seconds = supervisor.given.get("save_model_secs")
-        if isinstance(seconds, cst.Integer) and seconds.value == "0":
-            message = "with `save_model_secs=0` checkpoints are read and never written: leave it out, or the `logdir`"
-            raise Blocked("TFM733", seconds, message)
+        _check_saves(training, supervisor.given)
     found |= {new: supervisor.given[old] for old, new in names.items() if old in supervisor.given}
     return found if training.stop is None else found | {"hooks": training.stop}
+
+
+def _check_saves(training: Training, given: Mapping[str, cst.BaseExpression]) -> None:
+    """Refuses checkpoints that are not written as the new program will: all variables, now and then."""
+    saver = given.get("saver")
+    if isinstance(saver, cst.Name):
+        made = [line for line in training.lines if saver.value in line.binds]
+        saver = value_of(made[0].node) if len(made) == 1 else saver
+    plain = isinstance(saver, cst.Call) and training.tf(saver) == "tf.train.Saver"
+    if saver is not None and not (plain and not _only_some(saver)):
+        message = "the saver is not a `tf.train.Saver()` of all variables that is made here"
+        raise Blocked("TFM733", given["saver"], message)
+    seconds = given.get("save_model_secs")
+    if seconds is not None and _mentions_zero(seconds):
+        message = "whether checkpoints are written is not known (`save_model_secs=0`): leave it out, or the `logdir`"
+        raise Blocked("TFM733", seconds, message)
+
+
+def _mentions_zero(node: cst.BaseExpression) -> bool:
+    numbers: list[cst.Integer] = []
+
+    class Numbers(cst.CSTVisitor):
+        def visit_Integer(self, node: cst.Integer) -> None:
+            numbers.append(node)
+
+    walk(node, Numbers())
+    return any(number.evaluated_value == 0 for number in numbers)
+
+
+def _only_some(saver: cst.BaseExpression) -> bool:
+    """Whether a Saver is told which variables it saves."""
+    assert isinstance(saver, cst.Call)
+    return any(arg.keyword is None or arg.keyword.value == "var_list" for arg in saver.args)
 
 
 def read_stops(training: Training) -> None:
