@@ -18,7 +18,7 @@ from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
 from migrator.migration import hooks, inputs, leftovers, partitioning, servings
 from migrator.migration.state import GroupState
-from migrator.program.calls import functions_in
+from migrator.program.calls import functions_in, is_none
 from migrator.program.canned import remarks_of
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.helpers import Scope
@@ -26,8 +26,9 @@ from migrator.program.inlining import inline_helpers
 from migrator.program.layer_names import check_layer_names
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
-from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.region import reach
+from migrator.program.scopes import values_of
 from migrator.program.shared import runs_in_both
 from migrator.program.training import TrainingProgram, path_to
 from migrator.program.variable_order import check_order
@@ -35,7 +36,7 @@ from migrator.rules import flags, hparams, keras3
 from migrator.rules.early_stopping import STOP_AT_STEP
 from migrator.rules.initializers import shared_initializers
 from migrator.rules.layers import runs_updates
-from migrator.rules.own_loops import over_examples
+from migrator.rules.own_loops import differs, over_examples, seeded_modules, sets_seed
 from migrator.rules.replicas import check_replicas
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
@@ -232,6 +233,56 @@ class NativeMigration(GroupState):
                 message = f"`{text}` is computed over all examples, which replicas divide: `--strategy one-device`"
                 raise Blocked("TFM739", program.model_fn.name if node is emitted.node else found, message)
 
+    def _check_batches(self, program: TrainingProgram, strategy: Target) -> None:
+        """Refuses batches that workers divide, but each draws for itself. Raises Blocked (TFM741)."""
+        if not self.loop.own or not strategy.mirrored_workers or not divides_batches(program, strategy):
+            return
+        fed = [use.arguments.get("input_fn") for use in program.all_uses if use.method == "train"]
+        both = program.train_and_evaluate
+        fed += [] if both is None else [both.train.get("input_fn")]
+        seeded = {m for file in self.group.files.values() for m in seeded_modules(file.module, file.imports)}
+        if self._has_seed(program):
+            seeded.add("tf")
+        for node in (node for node in fed if node is not None):
+            for one, file in self._feeding(program, node).items():
+                found = differs(one, file.imports, seeded)
+                if found is not None:
+                    message = (
+                        f"`{file.code(found)}` gives every worker something else, and they divide each batch: "
+                        "give it a seed, or the RunConfig (`tf_random_seed`), the same in all workers"
+                    )
+                    if file.path not in self.group.files:
+                        raise Blocked("TFM741", node, message)
+                    self.problems[file.path].append(Blocked("TFM741", found, message))
+
+    def _has_seed(self, program: TrainingProgram) -> bool:
+        """Whether every worker sets the same seed before it asks for data."""
+        if not is_none(program.config.get("tf_random_seed", cst.Name("None"))):
+            return True
+        made = program.place.call
+        scope, module = program.scope, program.file.module
+        body = [*module.body, *(scope.body.body if isinstance(scope, cst.FunctionDef) else ())]
+        plain = [line for line in body if isinstance(line, cst.SimpleStatementLine)]
+        before = [line for line in plain if program.file.position(line) < program.file.position(made)]
+        return any(sets_seed(line, program.file.imports) for line in before)
+
+    def _feeding(self, program: TrainingProgram, node: cst.BaseExpression) -> dict[cst.CSTNode, ParsedFile]:
+        """An input function and what it reaches, also by way of names that are given values."""
+        found: dict[cst.CSTNode, ParsedFile] = {}
+        queue: list[tuple[ParsedFile, cst.CSTNode]] = [(program.file, node)]
+        while queue:
+            where, current = queue.pop()
+            if current in found:
+                continue
+            for one, file in reach(self.project, where, current).items():
+                found[one] = file
+                for name in names_in(one):
+                    values = [file.constants[name]] if name in file.constants else []
+                    if file is program.file and isinstance(program.scope, cst.FunctionDef):
+                        values += values_of(program.scope, name)
+                    queue += [(file, value) for value in values]
+        return found
+
     def _training(self, program: TrainingProgram) -> TrainingContext:
         """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
         strategy = self._strategy(program)
@@ -324,6 +375,7 @@ class NativeMigration(GroupState):
         emitted, of_dicts = models[program.model_fn]
         file = program.file
         strategy = self._strategy(program)
+        self._check_batches(program, strategy)
         served = self.signatures.get(program.model_fn)
         shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None, served)
         known = self.driven.setdefault(program.place.call, shape)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
-from migrator.program.calls import is_none, is_true
+from migrator.program.calls import calls_in, is_false, is_none, is_true
+from migrator.program.scopes import values_of
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -78,6 +81,21 @@ network that divides by `tf.reduce_max(tf.abs(x))` has losses 4 to 8 % off from 
 (`--strategy one-device`), or compute along the other axes. A `tf.layers.batch_normalization` is carried over (TFM738).
 """,
     ),
+    Rule(
+        "TFM741",
+        "batches that are not the same in all workers, which divide them",
+        Severity.MANUAL,
+        """
+Where workers divide the batches of one device (`--strategy multi-worker-mirrored --loop custom`), every worker calls
+the input function for itself and takes its part of each batch. Where it shuffles or draws without a seed, the parts are
+those of different batches: some examples of an epoch come twice, others never. Give `shuffle`, `list_files` and
+`tf.random` operations a `seed`, the same in all workers, NumPy and `random` a call of their `seed` function; or the
+whole program one by `RunConfig(tf_random_seed=...)` or by a `tf.set_random_seed(...)` before the Estimator is made,
+which become a `tf.random.set_seed` that every worker calls (two workers on TensorFlow 2.21 then drew the same batches,
+one by one). What comes in the order in which threads are done
+(`sloppy=True`, `deterministic=False`) no seed makes the same: leave that out.
+""",
+    ),
 )
 
 # Calls that compute along axes: the position of these, and what is meant where they are not given.
@@ -94,6 +112,82 @@ _AXES = ("axis", "axes", "reduction_indices", "dim", "dimension")
 _ALWAYS = ("tf.unique", "tf.random_shuffle", "tf.random.shuffle")
 # What is told the number of examples only to make a tensor of as many.
 _MAKES_TENSORS = ("tf.reshape", "tf.zeros", "tf.ones", "tf.fill", "tf.tile", "tf.broadcast_to")
+
+# Calls that draw: where a seed is among the arguments by position (None: nowhere).
+_SHUFFLES: dict[str, int | None] = {"shuffle": 1, "shuffle_and_repeat": 2, "list_files": 2, "rejection_resample": 3}
+_DRAWS: dict[str, int | None] = {
+    **dict.fromkeys(("tf.data.experimental.sample_from_datasets", "tf.contrib.data.sample_from_datasets"), 2),
+    **{f"tf.{space}.shuffle_and_repeat": 2 for space in ("data.experimental", "contrib.data")},
+    **{f"tf.{space}.rejection_resample": 3 for space in ("data.experimental", "contrib.data")},
+    "tf.data.experimental.RandomDataset": 0,
+    **dict.fromkeys(("tf.truncated_normal", "tf.multinomial", "tf.nn.dropout"), None),
+    "tf.image.sample_distorted_bounding_box": None,
+}
+# These shuffle unless they are told not to. Queues, which do so too, are refused as such.
+_ARRAYS = tuple(
+    f"tf.{space}.{kind}_input_fn"
+    for space in ("estimator.inputs", "contrib.learn.io", "contrib.learn.python.learn.learn_io")
+    for kind in ("numpy", "pandas")
+)
+_PLAIN = ("seed", "RandomState", "default_rng", "Random", "Generator", "SeedSequence", "get_state", "set_state")
+_SETS_SEEDS = ("tf.set_random_seed", "tf.random.set_random_seed", "tf.random.set_seed")
+
+
+def sets_seed(node: cst.CSTNode, imports: ImportMap) -> bool:
+    """Whether a statement sets TensorFlow's seed of a program."""
+    return any(imports.tensorflow(call.func) in _SETS_SEEDS for call in calls_in(node))
+
+
+def seeded_modules(node: cst.CSTNode, imports: ImportMap) -> set[str]:
+    """Which of `random` and `numpy.random` a file gives a seed."""
+    found = [imports.resolve(call.func) or "" for call in calls_in(node) if call.args]
+    return {name.rpartition(".")[0] for name in found if name in ("random.seed", "numpy.random.seed")}
+
+
+def differs(node: cst.CSTNode, imports: ImportMap, seeded: Collection[str]) -> cst.Call | None:
+    """The first call of an input function that gives every worker something else, as far as can be seen.
+
+    `seeded` are the modules that the program gives a seed: `tf`, `random`, `numpy.random`.
+    """
+    return next((call for call in calls_in(node) if _differs(node, call, imports, seeded)), None)
+
+
+def _differs(node: cst.CSTNode, call: cst.Call, imports: ImportMap, seeded: Collection[str]) -> bool:
+    name = imports.resolve(call.func) or ""
+    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    keywords = {a.keyword.value: a.value for a in call.args if a.keyword is not None}
+    if is_true(keywords.get("sloppy")) or is_false(keywords.get("deterministic")):
+        return True
+    module, _, function = name.rpartition(".")
+    if module in ("random", "numpy.random"):
+        unseeded = not call.args if function in _PLAIN[1:6] else function not in _PLAIN
+        return unseeded and module not in seeded
+    if "tf" in seeded or (name and not name.startswith("tf.")):
+        return False
+    shuffles = last == "list_files" or name in _ARRAYS
+    draws = module == "tf.random" or name.startswith(("tf.random_", "tf.image.random_"))
+    if draws and (function.startswith("stateless_") or name in _SETS_SEEDS):
+        return False
+    if not shuffles and not draws and name not in _DRAWS and (name or last not in _SHUFFLES):
+        return False
+    if not name and isinstance(call.func, cst.Attribute) and _is_generator(node, call.func.value, imports):
+        return False
+    by_position = [a.value for a in call.args if a.keyword is None]
+    if shuffles:
+        place = 4 if name in _ARRAYS else 1
+        told = keywords.get("shuffle", by_position[place] if len(by_position) > place else None)
+        if is_false(told):
+            return False
+    at = _DRAWS.get(name, _SHUFFLES.get(last))
+    seed = keywords.get("seed", by_position[at] if at is not None and len(by_position) > at else None)
+    return seed is None or is_none(seed)
+
+
+def _is_generator(node: cst.CSTNode, owner: cst.BaseExpression, imports: ImportMap) -> bool:
+    """Whether a method is one of a generator of NumPy's or Python's, which is looked at where it is made."""
+    values = values_of(node, owner.value) if isinstance(owner, cst.Name) else [owner]
+    names = [imports.resolve(value.func) or "" for value in values if isinstance(value, cst.Call)]
+    return any(name.startswith(("random.", "numpy.random.")) for name in names)
 
 
 def over_examples(node: cst.CSTNode, imports: ImportMap) -> cst.BaseExpression | None:

@@ -207,6 +207,29 @@ def test_a_program_for_npus_is_told_so_and_stays() -> None:
     assert run("npu_bridge = 1\n" + text)[0] != "npu_bridge = 1\n" + text
 
 
+def test_an_estimator_of_npus_is_told_so() -> None:
+    text = handed(f"estimator = build()\n{TRAIN}").replace("tf.estimator.Estimator(", "NPUEstimator(")
+    assert "NPUEstimator(" in text
+    module = "from npu_bridge.estimator.npu.npu_estimator import NPUEstimator\n"
+    for adapter in ("from npu_bridge.npu_init import *\n", module):
+        new, findings = run(adapter + text)
+        assert new == adapter + text
+        line = next(i for i, one in enumerate((adapter + text).splitlines(), 1) if "NPUEstimator(" in one)
+        assert [(f.code, f.line) for f in findings if f.severity is Severity.MANUAL] == [("TFM182", line)]
+
+
+TRIED = "try:\n    from npu_bridge.npu_config import NPURunConfig\nexcept ImportError:\n    NPURunConfig = None\n"
+
+
+def test_an_adapter_for_npus_that_is_tried_counts_where_it_is_used() -> None:
+    text = handed(f"estimator = build()\n{TRAIN}")
+    new, findings = run(TRIED + text)
+    assert new != TRIED + text and manual(findings) == []
+    used = TRIED + text + "if NPURunConfig is not None:\n    print(NPURunConfig())\n"
+    new, findings = run(used)
+    assert new == used and manual(findings)[0][0] == "TFM182"
+
+
 PRIVATE = "from tensorflow.python.estimator import estimator as estimators\n"
 
 

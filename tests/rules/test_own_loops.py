@@ -233,3 +233,85 @@ def test_replicas_refuse_what_all_examples_make(network: str, loss: str) -> None
 )
 def test_replicas_take_what_each_example_makes(network: str) -> None:
     assert manual(run(program(network=network), "mirrored", loop="custom")[1]) == []
+
+
+WORKERS = "multi-worker-mirrored"
+CONFIG = 'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(model_dir="m"%s)'
+SHUFFLED = "data.shuffle(16).repeat().batch(4)"
+
+
+def fed(data: str, seed: str = "", before: str = "") -> str:
+    """A program that trains on a cluster, with these lines in its input function, and before its Estimator."""
+    text = program(driver=BOTH).replace('params={"rate": 0.1}', CONFIG % seed)
+    new = f"    data = tf.data.Dataset.from_tensor_slices(([[1.0]] * 16, [[2.0]] * 16))\n    {data}\n"
+    text = text.replace("    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)\n", new)
+    return text.replace(
+        "import tensorflow as tf\n", "import random\n\nimport numpy as np\nimport tensorflow as tf\n"
+    ).replace("estimator = tf.", f"{before}\nestimator = tf.")
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (f"return {SHUFFLED}", 9),
+        ("return data.shuffle(16, seed=None).batch(4)", 9),
+        ("return data.map(lambda x, y: (x + tf.random_normal([1]), y)).batch(4)", 9),
+        ("return data.map(lambda x, y: (tf.random.uniform([1]), y)).batch(4)", 9),
+        ("files = tf.data.Dataset.list_files('*.csv')\n    return tf.data.TextLineDataset(files).batch(4)", 9),
+        ("order = list(range(16))\n    random.shuffle(order)\n    return data.batch(4)", 10),
+        ("order = np.random.permutation(16)\n    return data.batch(4)", 9),
+        ("return data.apply(tf.data.experimental.shuffle_and_repeat(16)).batch(4)", 9),
+    ],
+)
+def test_workers_do_not_divide_what_each_draws_for_itself(data: str, line: int) -> None:
+    text = fed(data)
+    new, findings = run(text, WORKERS, loop="custom")
+    assert new == text and ("TFM741", line) in [(f.code, f.line) for f in findings if f.severity is Severity.MANUAL]
+    for strategy in ("auto", "mirrored"):
+        assert "TFM741" not in [f.code for f in run(text, strategy, loop="custom")[1]]
+
+
+@pytest.mark.parametrize(
+    ("data", "seed", "before"),
+    [
+        ("return data.shuffle(16, seed=3).repeat().batch(4)", "", ""),
+        ("return data.shuffle(16, 3).repeat().batch(4)", "", ""),
+        (f"return {SHUFFLED}", ", tf_random_seed=3", ""),
+        (f"return {SHUFFLED}", "", "tf.set_random_seed(3)"),
+        ("random.shuffle([1, 2])\n    return data.batch(4)", "", "random.seed(3)"),
+        ("np.random.RandomState(3).shuffle([1, 2])\n    return data.batch(4)", "", ""),
+        ("rng = np.random.RandomState(3)\n    rng.shuffle([1, 2])\n    return data.batch(4)", "", ""),
+        ("return data.repeat().batch(4)", "", ""),
+    ],
+)
+def test_workers_divide_what_all_draw_alike(data: str, seed: str, before: str) -> None:
+    assert manual(run(fed(data, seed, before), WORKERS, loop="custom")[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "seed", "before"),
+    [
+        (f"return {SHUFFLED}", ", tf_random_seed=None", ""),
+        (f"return {SHUFFLED}", "", "def never():\n    tf.set_random_seed(3)\n\n"),
+        ("random.shuffle([1, 2])\n    return data.batch(4)", "", "random.seed()"),
+        ("random.shuffle([1, 2])\n    return data.batch(4)", ", tf_random_seed=3", ""),
+    ],
+)
+def test_what_is_no_seed_of_all_workers(data: str, seed: str, before: str) -> None:
+    assert "TFM741" in manual(run(fed(data, seed, before), WORKERS, loop="custom")[1])
+
+
+def test_batches_that_helpers_and_arrays_shuffle() -> None:
+    helper = "def mixed(data):\n    return data.shuffle(16)\n\n\n"
+    text = fed("return mixed(data).batch(4)").replace("def input_fn", helper + "def input_fn")
+    assert "TFM741" in manual(run(text, WORKERS, loop="custom")[1])
+    for shuffle in ("True", "False"):
+        made = f"numpy_input_fn(np.ones([16, 1], np.float32), np.ones([16, 1], np.float32), shuffle={shuffle})"
+        text = fed("return data").replace("estimator = tf.", f"fed = tf.estimator.inputs.{made}\nestimator = tf.")
+        text = text.replace("TrainSpec(input_fn", "TrainSpec(fed")
+        assert ("TFM741" in manual(run(text, WORKERS, loop="custom")[1])) == (shuffle == "True")
+
+
+def test_workers_that_draw_whole_batches_shuffle_each_for_itself() -> None:
+    config = ", train_distribute=tf.distribute.experimental.MultiWorkerMirroredStrategy()"
+    assert "TFM741" not in [f.code for f in run(fed(f"return {SHUFFLED}", config), WORKERS, loop="custom")[1]]
