@@ -19,7 +19,7 @@ from migrator.emit.mapped_keras import LAYERS, bases_without_weights, check_laye
 from migrator.emit.mapped_metrics import metric_tuple
 from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
-from migrator.emit.steps import STEPS, with_steps
+from migrator.emit.steps import given_steps, with_steps
 from migrator.findings import Finding, Severity
 from migrator.names.symbols import TEXTS, home, is_namespace
 from migrator.program import tpu
@@ -653,8 +653,8 @@ class _Emitter:
         if function.trains_itself:
             lines.append("# The train_op applies the gradients. Of this optimizer only the step counter is used.")
         if not function.only_predicts:
-            steps = f", {STEPS}={STEPS}" if self.training.steps_per_execution else ""
-            lines.append(f"{model}.compile(optimizer={optimizer}{steps})")
+            arguments = [f"optimizer={optimizer}", *given_steps(self.training)]
+            lines.append(f"{model}.compile({', '.join(arguments)})")
         if not self.late:
             lines.append(f"{model}.make_variables({dataset}{modes})")
         lines.append(f"return {model}")

@@ -13,7 +13,7 @@ from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
 from migrator.emit.metrics import EmittedMetrics, emit_metrics
 from migrator.emit.names import free
-from migrator.emit.steps import STEPS, with_steps
+from migrator.emit.steps import given_steps, with_steps
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.comments import comment_lines
@@ -146,6 +146,7 @@ class _Emitter:
         self.replicas = replicas
         self.keras = training.keras
         self.steps_per_execution = training.steps_per_execution
+        self.given_steps = given_steps(training)
         self.file = function.file
         self.indent = function.file.module.default_indent
         self.labels = function.parameters.labels or "labels"
@@ -243,8 +244,7 @@ class _Emitter:
         arguments = [f"optimizer={trained_by}", *loss.arguments]
         if metrics.metrics:
             arguments.append(f"metrics={bracket(metrics.metrics, self.indent, 2)}")
-        if self.steps_per_execution:
-            arguments.append(f"{STEPS}={STEPS}")
+        arguments += self.given_steps
         if self.keras.compiles:
             arguments.append("jit_compile=False")
         lines.append(call(f"{model_name}.compile", arguments, self.indent, 1).replace("\n" + self.indent, "\n"))

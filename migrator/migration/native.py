@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.emit.driver import emit_driver, uses_of
+from migrator.emit.driver import emit_driver, is_late, uses_of
 from migrator.emit.file import FileRewriter, finish_imports, insert_classes
 from migrator.emit.layout import statements
 from migrator.emit.mesh import on_mesh
@@ -34,6 +34,8 @@ from migrator.program.training import TrainingProgram, path_to
 from migrator.program.variable_order import check_order
 from migrator.rules import flags, hparams, keras3
 from migrator.rules.early_stopping import STOP_AT_STEP
+from migrator.rules.executions import steps_of_execution
+from migrator.rules.generation import KERAS_2
 from migrator.rules.initializers import shared_initializers
 from migrator.rules.layers import runs_updates
 from migrator.rules.own_loops import differs, over_examples, seeded_modules, sets_seed
@@ -290,6 +292,7 @@ class NativeMigration(GroupState):
         return replace(
             self.training[program.model_file.path],
             steps_per_execution=any(self._takes_steps(p) for p in sharing),
+            of_execution=min(self._of_execution(p) for p in sharing),
             per_replica=strategy.in_step
             and not strategy.parameter_servers
             and not self.keras.clips_per_replica
@@ -301,9 +304,20 @@ class NativeMigration(GroupState):
         """Whether the driver says how many steps `fit` makes in one execution. A lambda would not take that."""
         if program.tpu is None or program.tpu.iterations is None or program.model.lambdas or self.loop.own:
             return False
-        # What a mapped model predicts, it predicts itself: each time as many batches as it trains on in one execution.
-        predicts = self.mapped and (uses_of(program, "predict") or bool(program.servings))
-        return self._strategy(program) is TPU and not predicts
+        return self._strategy(program) is TPU and not self._predicts_itself(program)
+
+    def _predicts_itself(self, program: TrainingProgram) -> bool:
+        """Whether the model that trains predicts, too: each time as many batches as it trains on in one execution."""
+        return self.mapped and (uses_of(program, "predict") or bool(program.servings))
+
+    def _of_execution(self, program: TrainingProgram) -> int:
+        """How many steps `fit` makes in one execution, whatever the driver says."""
+        strategy = self._strategy(program)
+        if self.loop.own or self.keras is not KERAS_2 or not strategy.alone:
+            return 1
+        if self._predicts_itself(program) or (self.mapped and is_late(program, strategy)):
+            return 1
+        return steps_of_execution(self.project, program)
 
     def _check_replicas(self, programs: Iterable[TrainingProgram]) -> None:
         """Refuses what replicas in step compute in another way in Keras, where the Estimator had some."""
@@ -434,6 +448,10 @@ class NativeMigration(GroupState):
             changes_of_file.keras = self.keras  # whichever module is imported first must choose
             changes_of_file.on_cluster |= strategy.reads_cluster
         self.remarks[file.path] += driver.remarks
+        steps = self._training(program).of_execution
+        if steps > 1:
+            message = f"`fit` makes {steps} steps in one execution: callbacks that you add see every {steps}th step"
+            self.remarks[file.path].append(Blocked("TFM725", program.place.call, message))
         if strategy.parameter_servers and emitted is not None:
             self.remarks[file.path].append(
                 Blocked(

@@ -25,7 +25,8 @@ class TrainingContext:
     summed, `of_examples` that a loop of the program's own wants the loss of each example, `exports` that predictions
     are served for features that may be fewer than those trained on. `helpers` are the classes that the file needs: text
     by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells how many
-    steps `fit` makes in one go, `divided` that replicas divide the batches of one device.
+    steps `fit` makes in one go, `of_execution` is how many it always makes, `divided` says that replicas divide the
+    batches of one device.
     """
 
     step: str | None = None
@@ -45,6 +46,7 @@ class TrainingContext:
     needs: set[str] = field(default_factory=set)
     keras: Keras = KERAS_2
     steps_per_execution: bool = False
+    of_execution: int = 1
     divided: bool = False
     _names: dict[str, str] = field(default_factory=dict)
 

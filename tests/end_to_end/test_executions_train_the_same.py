@@ -1,0 +1,148 @@
+"""Several steps in one execution: the same program with one step in each ends with the same weights, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from migrator.harness.environments import migrated_python
+from tests.rules.programs import run
+
+pytestmark = pytest.mark.tensorflow
+
+NATIVE = """\
+import tempfile
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+rng = np.random.RandomState(0)
+X = rng.normal(size=(303, 4)).astype(np.float32)
+Y = np.abs(X[:, :2]).astype(np.float32)
+
+
+def train_input_fn():
+    return tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(300, seed=3).repeat().batch(8)
+
+
+def once():
+    dataset = tf.data.Dataset.from_tensor_slices((X, Y))
+    return dataset.batch(9)
+
+
+def model_fn(features, labels, mode):
+    net = tf.layers.dense(features, 5)
+    net = tf.nn.tanh(tf.layers.batch_normalization(net, training=mode == tf.estimator.ModeKeys.TRAIN))
+    out = tf.layers.dense(net, 2)
+    loss = tf.losses.mean_squared_error(labels, out) + 0.5 * tf.losses.absolute_difference(labels, out)
+    if mode == tf.estimator.ModeKeys.EVAL:
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"size": tf.metrics.mean(out)})
+    step = tf.train.get_or_create_global_step()
+    rate = tf.train.exponential_decay(0.05, step, 7, 0.9, staircase=True)
+    optimizer = tf.train.AdamOptimizer(rate)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = optimizer.minimize(loss, global_step=step)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def main():
+    config = tf.estimator.RunConfig(save_checkpoints_steps=40)
+    estimator = tf.estimator.Estimator(model_fn, model_dir=tempfile.mkdtemp(), config=config)
+    estimator.train(train_input_fn, max_steps=113)  # 20 does not divide it
+    print(estimator.evaluate(once, steps=7))
+    estimator.train(once)  # ends with the data, after 34 steps
+    print(estimator.evaluate(once))
+
+
+main()
+"""
+MAPPED = """\
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+rng = np.random.RandomState(0)
+X = rng.normal(size=(96, 4)).astype(np.float32)
+Y = np.abs(X[:, :1]).astype(np.float32)
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices((X, Y)).repeat().batch(7)
+
+
+def model_fn(features, labels, mode):
+    with tf.variable_scope("net"):
+        weights = tf.get_variable("weights", [4, 3])
+        out = tf.matmul(tf.tanh(tf.matmul(features, weights)), tf.get_variable("out", [3, 1]))
+    loss = tf.reduce_mean(tf.square(out - labels))
+    step = tf.train.get_or_create_global_step()
+    train_op = None
+    if mode == tf.estimator.ModeKeys.TRAIN:
+        optimizer = tf.train.MomentumOptimizer(0.05, 0.9)
+        train_op = optimizer.minimize(loss, global_step=step)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=105)
+print(estimator.evaluate(input_fn, steps=5))
+"""
+
+WATCH = """\
+import hashlib, json, sys
+import tensorflow as tf
+
+fit, evaluate, compiled = tf.keras.Model.fit, tf.keras.Model.evaluate, tf.keras.Model.compile
+seen = []
+
+
+def watched(self, *args, **kwargs):
+    history = fit(self, *args, **kwargs).history
+    weights = hashlib.sha256(b"".join(value.tobytes() for value in self.get_weights())).hexdigest()
+    state = hashlib.sha256(b"".join(v.numpy().tobytes() for v in self.optimizer.variables)).hexdigest()
+    seen.append([history, weights, state, int(self.optimizer.iterations.numpy())])
+    return history
+
+
+def watched_evaluate(self, *args, **kwargs):
+    found = evaluate(self, *args, **kwargs)
+    seen.append(found)
+    return found
+
+
+def set_steps(self, *args, **kwargs):
+    seen.append(kwargs.get("steps_per_execution"))
+    return compiled(self, *args, **dict(kwargs, steps_per_execution=steps))
+
+
+tf.keras.Model.fit, tf.keras.Model.evaluate, tf.keras.Model.compile = watched, watched_evaluate, set_steps
+found = []
+for steps in (1, 20):
+    tf.keras.utils.set_random_seed(1)
+    seen = []
+    exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), {"__name__": "__main__"})
+    found.append(seen)
+json.dump(found, open(sys.argv[2], "w"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("style", "text", "counts"), [("native", NATIVE, [113, 147]), ("mapped", MAPPED, [105])], ids=["native", "mapped"]
+)
+def test_an_execution_of_many_steps_is_those_steps(style: str, text: str, counts: list[int], tmp_path: Path) -> None:
+    new, findings = run(text, style=style)
+    assert "steps_per_execution=20" in new and "TFM725" in [finding.code for finding in findings]
+    script, watch, found = tmp_path / "train.py", tmp_path / "watch.py", tmp_path / "found.json"
+    script.write_text(new)
+    watch.write_text(WATCH)
+    environment = dict(os.environ, TF_USE_LEGACY_KERAS="1", TF_CPP_MIN_LOG_LEVEL="3")
+    command = [str(migrated_python()), str(watch), str(script), str(found)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    single, several = json.loads(found.read_text())
+    assert single[0] == several[0] == 20
+    assert [one[3] for one in several[1:] if isinstance(one, list)] == counts
+    assert len(single) == 1 + 2 * len(counts) and several == single

@@ -1,0 +1,124 @@
+"""How many steps `fit` makes in one execution."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.programs import program, run
+
+SLICES = """
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).repeat().batch(1)
+"""
+OLD = """
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+"""
+SIZED = {
+    "slices": SLICES,
+    "step by step": """
+def examples():
+    return tf.data.Dataset.zip((tf.data.Dataset.range(9), tf.data.Dataset.from_tensor_slices([[2.0]] * 9)))
+
+
+def input_fn():
+    dataset = examples().map(lambda x, y: ([tf.to_float(x)], y))
+    if True:
+        dataset = dataset.shuffle(9)
+    dataset = dataset.repeat(40).prefetch(1).batch(1)
+    return dataset
+""",
+    "an iterator": """
+def input_fn():
+    iterator = tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).repeat().batch(1).make_one_shot_iterator()
+    features, labels = iterator.get_next()
+    return features, labels
+""",
+    "arrays": """
+import numpy as np
+
+input_fn = tf.estimator.inputs.numpy_input_fn(np.ones((9, 1)), np.ones((9, 1)), shuffle=False, num_epochs=None)
+""",
+}
+UNKNOWN = {
+    "files": 'tf.data.TFRecordDataset("train").map(lambda r: (tf.io.decode_raw(r, tf.float32), [[1.0]]))',
+    "a filter": "tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).filter(lambda x, y: True).batch(1)",
+    "a flat_map": """\
+tf.data.Dataset.range(9).flat_map(
+        lambda n: tf.data.Dataset.from_tensors(([1.0], [2.0])).repeat(n)
+    ).batch(1)""",
+    "another library": "make_dataset()",
+}
+LONG = "estimator.train(input_fn, steps=1000)"
+
+
+def written(text: str, **options: str) -> bool:
+    new, findings = run(text, **options)
+    assert "tf.keras" in new, findings
+    assert ("steps_per_execution=20" in new) == ("TFM725" in [finding.code for finding in findings])
+    return "steps_per_execution" in new
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_data_of_known_size(name: str) -> None:
+    assert written(program(driver=LONG).replace(OLD, SIZED[name]))
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_data_of_unknown_size(name: str) -> None:
+    text = program(driver=LONG).replace(OLD, f"\ndef input_fn():\n    return {UNKNOWN[name]}\n")
+    if name == "another library":
+        text = text.replace(
+            "import tensorflow as tf\n", "import tensorflow as tf\nfrom elsewhere import make_dataset\n"
+        )
+    assert not written(text)
+
+
+def test_all_data_count_those_of_evaluations_too() -> None:
+    evaluated = f"{LONG}\nestimator.evaluate(lambda: input_fn(){{}}, steps=3)"
+    assert written(program(driver=evaluated.format("")))
+    assert not written(program(driver=evaluated.format(".filter(lambda x, y: True)")))
+
+
+@pytest.mark.parametrize(
+    ("driver", "expected"),
+    [
+        ("estimator.train(input_fn, steps=99)", False),
+        ("estimator.train(input_fn, max_steps=100)", True),
+        ("estimator.train(input_fn)", True),
+        ("estimator.train(input_fn, steps=5)\nestimator.train(input_fn, steps=500)", True),
+    ],
+)
+def test_trainings_that_are_worth_it(driver: str, expected: bool) -> None:
+    assert written(program(driver=driver)) == expected
+
+
+@pytest.mark.parametrize(("period", "expected"), [("None", True), ("40", True), ("EVERY", True), ("50", False)])
+def test_checkpoints_between_executions(period: str, expected: bool) -> None:
+    text = program(driver=LONG).replace(
+        "params={", f'model_dir="m", config=tf.estimator.RunConfig(save_checkpoints_steps={period}), params={{'
+    )
+    assert written(text.replace("import tensorflow as tf\n", "import tensorflow as tf\n\nEVERY = 60\n")) == expected
+
+
+def test_what_sees_single_steps() -> None:
+    hook = """
+class Counter(tf.train.SessionRunHook):
+    def after_run(self, run_context, run_values):
+        print("one more")
+
+
+"""
+    text = program(driver="estimator.train(input_fn, steps=1000, hooks=[Counter()])")
+    assert not written(text.replace("def model_fn", hook.lstrip("\n") + "def model_fn"))
+
+
+@pytest.mark.parametrize("options", [{"keras": "3"}, {"strategy": "mirrored"}, {"loop": "custom"}])
+def test_elsewhere_each_step_is_an_execution(options: dict[str, str]) -> None:
+    assert not written(program(driver=LONG), **options)
+
+
+def test_a_mapped_model_predicts_one_batch_at_a_time() -> None:
+    spec = ", predictions=logits"
+    assert written(program(driver=LONG, spec=spec), style="mapped")
+    assert not written(program(driver=f"{LONG}\nprint(next(estimator.predict(input_fn)))", spec=spec), style="mapped")
