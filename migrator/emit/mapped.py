@@ -653,7 +653,9 @@ class _Emitter:
         if function.trains_itself:
             lines.append("# The train_op applies the gradients. Of this optimizer only the step counter is used.")
         if not function.only_predicts:
-            arguments = [f"optimizer={optimizer}", *given_steps(self.training)]
+            # What ends the training where not every batch counts as a step looks at each of them.
+            several = [] if function.counts_by_condition else given_steps(self.training)
+            arguments = [f"optimizer={optimizer}", *several]
             lines.append(f"{model}.compile({', '.join(arguments)})")
         if not self.late:
             lines.append(f"{model}.make_variables({dataset}{modes})")

@@ -449,7 +449,7 @@ class NativeMigration(GroupState):
             changes_of_file.on_cluster |= strategy.reads_cluster
         self.remarks[file.path] += driver.remarks
         steps = self._training(program).of_execution
-        if steps > 1:
+        if steps > 1 and not emitted.counts_by_condition:
             message = f"`fit` makes {steps} steps in one execution: callbacks that you add see every {steps}th step"
             self.remarks[file.path].append(Blocked("TFM725", program.place.call, message))
         if strategy.parameter_servers and emitted is not None:

@@ -50,8 +50,7 @@ def model_fn(features, labels, mode):
 
 
 def main():
-    config = tf.estimator.RunConfig(save_checkpoints_steps=40)
-    estimator = tf.estimator.Estimator(model_fn, model_dir=tempfile.mkdtemp(), config=config)
+    estimator = tf.estimator.Estimator(model_fn, model_dir=tempfile.mkdtemp())
     estimator.train(train_input_fn, max_steps=113)  # 20 does not divide it
     print(estimator.evaluate(once, steps=7))
     estimator.train(once)  # ends with the data, after 34 steps

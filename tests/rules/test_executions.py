@@ -93,7 +93,7 @@ def test_trainings_that_are_worth_it(driver: str, expected: bool) -> None:
     assert written(program(driver=driver)) == expected
 
 
-@pytest.mark.parametrize(("period", "expected"), [("None", True), ("40", True), ("EVERY", True), ("50", False)])
+@pytest.mark.parametrize(("period", "expected"), [("None", True), ("40", False), ("EVERY", False)])
 def test_checkpoints_between_executions(period: str, expected: bool) -> None:
     text = program(driver=LONG).replace(
         "params={", f'model_dir="m", config=tf.estimator.RunConfig(save_checkpoints_steps={period}), params={{'

@@ -119,6 +119,10 @@ def test_steps_that_are_counted_by_a_condition_end_the_training() -> None:
     assert "TFM430" in [f.code for f in findings] and not manual(findings)
     plain, _ = migrate(train=OWN)
     assert "StopAtStep" not in plain
+    long = DRIVER.replace("max_steps=3", "max_steps=300")
+    assert "last_step=300" in migrate(train=COUNTED, driver=long)[0]
+    assert "steps_per_execution" not in migrate(train=COUNTED, driver=long)[0]
+    assert "steps_per_execution=20" in migrate(train=OWN, driver=long)[0]
 
 
 def test_but_not_where_the_estimator_is_handed_around() -> None:
