@@ -74,7 +74,7 @@ SYNCHRONOUS = CLUSTER.replace("        train_op = optimizer", WRAPPED.format(cou
 
 def test_the_graph_becomes_a_model_and_the_loop_fit() -> None:
     text, findings = run(LOCAL)
-    assert [f.code for f in findings if f.severity is not Severity.MIGRATED] == ["TFM763"]
+    assert [f.code for f in findings if f.severity is not Severity.MIGRATED] == ["TFM725", "TFM763"]
     ast.parse(text)
     assert "def train_input_fn():\n        dataset = tf.data.Dataset.from_tensor_slices((points, targets))\n" in text
     assert "        return dataset.repeat().batch(8)\n" in text
