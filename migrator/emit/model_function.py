@@ -25,6 +25,7 @@ from migrator.rules.dropout import training_dropout
 from migrator.rules.embeddings import tables
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks
 from migrator.rules.layers import runs_updates
+from migrator.rules.partitioners import Made, matrices_made
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import TrainingContext
 
@@ -37,7 +38,8 @@ class EmittedModel:
     `loss_of_class` that the loss is one of Keras' classes, `loss_of_batch` that the model computes it from whole
     batches, and `measures` that the model has metrics.
     `counts_by_condition` that not every batch of a training counts as a step. `unsplit` are layers outside of the
-    scopes of the partitioners. `matrices` are the weights that devices may divide by rows, where they are known.
+    scopes of the partitioners. `made` are the matrices of the original, in its order (None: that is not known).
+    `matrices` are the weights that devices may divide by rows, where they are known.
     """
 
     node: cst.FunctionDef
@@ -55,16 +57,21 @@ class EmittedModel:
     measures: bool = False
     counts_by_condition: bool = False
     unsplit: tuple[cst.CSTNode, ...] = ()
+    made: tuple[Made, ...] | None = ()
     matrices: tuple[Matrix, ...] | None = ()
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A weight of two axes: `layer.weight`, whether it is a table of embeddings, and its rows where they are known."""
+    """A weight of two axes: `layer.weight`, whether it is a table of embeddings, and its rows where they are known.
+
+    `split` says whether it was made under a partitioner (None: that is not known).
+    """
 
     name: str
     table: bool
     rows: int | None
+    split: bool | None = None
 
 
 def ready_model(node: cst.FunctionDef) -> EmittedModel:
@@ -282,6 +289,7 @@ class _Emitter:
             loss_of_batch=loss.model is not None,
             measures=bool(metrics.metrics),
             unsplit=tuple(self.rewriter.unsplit) if not self.rewriter.splits_all else (),
+            made=matrices_made(node, self.file, self.rewriter.tables.variables),
         )
 
     # -- optimizer -------------------------------------------------------------------------------------------------

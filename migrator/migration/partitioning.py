@@ -74,11 +74,19 @@ def on_mesh(state: GroupState, program: TrainingProgram, emitted: EmittedModel, 
         message = "the partitioner is left out: `--layout` says which variables the devices divide"
     elif emitted.matrices is None:
         message = "the partitioner is left out, because the names of the layers are not known: give `--layout`"
+    elif state.partitioners or any(one.split is None and (one.table or fixed) for one in emitted.matrices):
+        message = "the partitioner is left out: which variables it has is not known before it runs; `--layout` says it"
+    elif len({place.code(one) for place, _, one in found}) > 1:
+        message = (
+            "the partitioner is left out, because there is a second, different one; `--layout` says what is divided"
+        )
+    elif not partitioners.divides_rows(made, file.imports):
+        message = "the partitioner is left out: it divides another axis than the first; `--layout` does that"
     else:
         size = strategy.dimensions[0][1] if strategy.dimensions else parts or 1
-        tables = [one for one in emitted.matrices if one.table]
-        chosen = tables if tables and (emitted.unsplit or not fixed) else list(emitted.matrices) if fixed else []
-        names = [one.name for one in chosen if one.rows is None or one.rows % size == 0]
+        chosen = [one for one in emitted.matrices if one.split and (one.table or fixed)]
+        names = [one.name for one in chosen if one.rows is not None and one.rows % size == 0]
+        whole = ", ".join(f"`{one.name}`" for one in chosen if one.name not in names)
         divided = dtensor.partitioned(strategy, parts, names)
         if divided is None:
             message = "how many parts the partitioner makes is not known before it runs: say it, as in `--mesh model=2`"
@@ -89,6 +97,8 @@ def on_mesh(state: GroupState, program: TrainingProgram, emitted: EmittedModel, 
             what = ", ".join(f"`{name}`" for name in names)
             over = f"`{divided.dimensions[0][0]}` of the mesh ({size} parts)"
             message = f"the rows of {what} are divided over the dimension {over}, as the partitioner divided variables"
+            if whole:
+                message += f"; {whole} of its scope stays whole: that {size} divides its rows is not known (`--layout`)"
     remark = Blocked("TFM795", node, message)
     if remark not in state.remarks[file.path]:
         state.remarks[file.path].append(remark)

@@ -82,11 +82,15 @@ programs.
         """
 A partitioner split variables over the parameter servers; here their rows are divided over a dimension of the mesh: the
 first one of `--mesh`, or one named `model` with as many devices as `fixed_size_partitioner` made parts. That one
-divides tables of embeddings and the kernels of dense layers (tables alone where other layers are outside of its scope,
-or where there are images); the other partitioners, which leave small variables whole, divide tables. Tables whose rows
-are known not to divide stay whole, and a kernel that does not divide raises when the model is made. `--layout` given by
-hand takes the partitioner's place, and a partitioner whose parts are not known before it runs needs `--mesh`. No number
-changes either way.
+divides the tables of embeddings and the kernels of dense layers that are made in its scope (tables alone where there
+are images); the other partitioners, which leave small variables whole, divide tables. What is made outside of the
+scope stays whole. TensorFlow 1 made uneven parts where the rows do not divide, and a mesh raises: a matrix is divided
+where its rows are known to divide, and stays whole otherwise (a kernel has as many rows as its input has columns,
+which is known behind a dense layer whose size is written down, not behind features). All variables stay whole where
+it is not known which of them the partitioner has: layers made in a nested function, or made here and called there, a
+partitioner outside of the model_fn, two different ones, or one of another axis. `--layout` given by hand takes the
+partitioner's place, and a partitioner whose parts are not known before it runs needs `--mesh`. No number changes
+either way.
 """,
     ),
 )

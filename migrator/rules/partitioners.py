@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
+from libcst import matchers as m
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap, dotted
-from migrator.program.calls import is_none, number, string
-from migrator.program.parsed import Blocked, names_in
+from migrator.program.calls import bind, is_none, number, string
+from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.rule import Example, Rule
+from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, call_text, expression
 
 RULES = (
@@ -293,6 +295,22 @@ def _partitioner(site: Site) -> cst.BaseExpression:
 CALLS: dict[str, CallRule] = {f"tf.{name}": _partitioner for name in TABLE}
 
 
+def divides_rows(node: cst.BaseExpression, imports: ImportMap) -> bool:
+    """Whether every partitioner in an expression is known to divide the first axis."""
+    for call in m.findall(node, m.Call()):
+        assert isinstance(call, cst.Call)
+        table = TABLE.get((imports.resolve(call.func) or "").removeprefix("tf."))
+        if table is None:
+            continue
+        try:
+            axis = bind(call, table[0], "a partitioner", "TFM701").get("axis")
+        except Blocked:
+            return False
+        if axis is not None and number(axis) != 0:
+            return False
+    return True
+
+
 def set_in_scope(statement: cst.CSTNode, imports: ImportMap) -> cst.BaseExpression | None:
     """The partitioner of a statement `tf.get_variable_scope().set_partitioner(...)`."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
@@ -317,3 +335,106 @@ def makes_variables(name: str) -> bool:
         return True
     last = name.rpartition(".")[2].lower()
     return name.startswith(_LAYERS) and not any(word in last for word in _WITHOUT_VARIABLES)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A matrix that a model_fn makes: a table of embeddings or the kernel of a dense layer.
+
+    `split` says whether it is made under a partitioner, `name` its layer's name, `size` the rows of the table or the
+    columns of the kernel, where they are known.
+    """
+
+    table: bool
+    split: bool
+    name: str | None
+    size: int | None
+
+
+def matrices_made(
+    function: cst.FunctionDef, file: ParsedFile, tables: Mapping[cst.CSTNode, cst.BaseExpression | None]
+) -> tuple[Made, ...] | None:
+    """The matrices that a model_fn makes, in the order of its text; None where it is not known which a partitioner has.
+
+    That is so for layers that are made in a nested function, and for those that are made here and called there: the
+    scope in which they are called counts. `tables` are calls that make tables, with partitioners of their own.
+    """
+    found = _Made(function, file, tables)
+    function.visit(found)
+    return tuple(found.made) if found.told else None
+
+
+def literal(node: cst.BaseExpression | None) -> int | None:
+    """The value of an integer that is written out."""
+    return int(node.evaluated_value) if isinstance(node, cst.Integer) else None
+
+
+_KERNELS = ("dense", "fully_connected", "linear")
+
+
+class _Made(cst.CSTVisitor):
+    def __init__(
+        self, function: cst.FunctionDef, file: ParsedFile, tables: Mapping[cst.CSTNode, cst.BaseExpression | None]
+    ) -> None:
+        super().__init__()
+        self.file = file
+        self.tables = tables
+        self.told = True
+        self.made: list[Made] = []
+        self._function = function
+        self._scopes: set[cst.With] = set()  # those around that have a partitioner
+        self._nested = 0
+        self._rest = False  # whether the scope of the model itself was given one
+        self._called: set[cst.CSTNode] = set()
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._nested += node is not self._function
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:
+        self._nested -= original_node is not self._function
+
+    def visit_Lambda(self, node: cst.Lambda) -> None:
+        self._nested += 1
+
+    def leave_Lambda(self, original_node: cst.Lambda) -> None:
+        self._nested -= 1
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        given = set_in_scope(node, self.file.imports)
+        if given is not None:
+            self._rest = not is_none(given)
+            self.told = self.told and node in self._function.body.body
+
+    def visit_With(self, node: cst.With) -> None:
+        try:
+            scope = read_scope(node, self.file.imports)
+        except Blocked:
+            self.told = False
+            return
+        if scope is not None and scope.partitioner is not None:
+            self._scopes.add(node)
+
+    def leave_With(self, original_node: cst.With) -> None:
+        self._scopes.discard(original_node)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self._called.add(node.func)
+        name = self.file.imports.tensorflow(node.func) or ""
+        last = name.rpartition(".")[2]
+        table = node in self.tables or last == "Embedding"
+        if not table and not makes_variables(name):
+            return
+        self.told = self.told and not self._nested and (not last[0].isupper() or node in self._called)
+        if not table and last.lower() not in _KERNELS:
+            return
+        split = self._rest or bool(self._scopes) or not is_none(self.tables.get(node))
+        arguments = {a.keyword.value: a.value for a in node.args if a.keyword is not None}
+        given = [a.value for a in node.args if a.keyword is None]
+        named = given[0] if node in self.tables and given else arguments.get("name")
+        size = None
+        if not table:
+            position = 0 if last[0].isupper() else 1
+            size = arguments.get("units", given[position] if len(given) > position else None)
+        elif node not in self.tables:
+            size = arguments.get("input_dim", given[0] if given else None)
+        self.made.append(Made(table, split, None if named is None else string(named), literal(size)))

@@ -75,7 +75,7 @@ CLASSES = PROGRAM.format(
     driver='estimator = tf.estimator.Estimator(model_fn, model_dir="MODEL_DIR")\n'
     "    estimator.train(input_fn, max_steps=STEPS)",
 )
-# The partitioner splits the table, and the dense layer in its scope stays whole: there are layers outside of it.
+# The partitioner splits the table; the dense layers are outside of its scope, and stay whole.
 LOOKUPS = """
 import numpy as np
 import tensorflow as tf
