@@ -570,6 +570,7 @@ class _Emitter:
             eval_dataset=eval_dataset,
             eval_steps=eval_steps,
             max_steps=None if is_none(max_steps) else self._batches(max_steps),  # type: ignore[arg-type]
+            endless=self._is_endless(max_steps),
             callbacks=self._callbacks(both.train),
             eval_callbacks=self._callbacks(both.evaluate),
         )
@@ -671,6 +672,15 @@ class _Emitter:
         flag = node.attr.value if isinstance(node, cst.Attribute) else None
         empty = rf"""DEFINE_\w+\(\s*(?:name=)?["']{flag}["'],\s*(?:default=)?None\b"""
         return flag is None or re.search(empty, self.file.text) is None
+
+    def _is_endless(self, steps: cst.BaseExpression | None) -> bool:
+        """Whether the steps of a training, which are given, may be None when the program runs; `fit` is told of."""
+        if steps is None or is_none(steps) or self._is_number(steps):
+            return False
+        if not self.loop.own:
+            message = "steps that are None when the program runs trained on all data: `fit` fails then, give a number"
+            self.remarks.append(Blocked("TFM115", steps, message))
+        return True
 
     def _steps_per_call(self, tpu: TpuUse | None) -> str | None:
         """How many steps a loop of the program's own makes in one call, where the program says it."""
@@ -1032,9 +1042,11 @@ class _Emitter:
         begin = self._begin(use, plan) if self.late else []
         if not is_none(max_steps):
             assert max_steps is not None
+            plan = replace(plan, endless=self._is_endless(max_steps))
             lines = plan.loop.train(plan, dataset, self._batches(max_steps), True)
         else:
             text = None if is_none(steps) else self._batches(steps)  # type: ignore[arg-type]
+            self._is_endless(steps)
             lines = plan.loop.train(plan, dataset, text, False)
         replaced[statement] = self._parsed("\n".join([*begin, *lines]) + "\n")
 

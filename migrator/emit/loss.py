@@ -125,18 +125,25 @@ class _Emitter:
         if data.keras is not None:
             self._only_output(subject)
         name = free("loss_fn", self.taken)
-        if data.mean_of is not None and self.labels in names_in(self._label_inlined(subject)):
+        inlined = self._label_inlined(subject)
+        column = label_rules.needs_flat_labels(inlined, self.labels, self.file.imports)
+        classes = not column and label_rules.reads_classes(inlined, self.labels, self.output_name, self.file.imports)
+        if data.mean_of is not None and self.labels in names_in(inlined) and not classes:
             self.remarks.append(
                 Blocked(
                     "TFM306", data.mean_of, "Keras makes labels of one number per example a column before this loss"
                 )
             )
         lines = [f"def {name}({self.labels}, {self.output_name}):"]
-        column = label_rules.needs_flat_labels(self._label_inlined(subject), self.labels, self.file.imports)
         if column:
             lines.append(
                 f"{self.indent}{self.labels} = tf.reshape({self.labels}, [-1])  # Keras gives them as a column"
             )
+        if classes:
+            lines += [
+                f"{self.indent}if {self.labels}.shape.rank == {self.output_name}.shape.rank:",
+                f"{self.indent * 2}{self.labels} = tf.squeeze({self.labels}, -1)  # one class per example, as a column",
+            ]
         for index in self._label_statements(subject):
             self.moved.add(index)
             text = self.text(self.function.statements[index].node).strip("\n")

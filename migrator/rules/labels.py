@@ -34,7 +34,8 @@ would see another shape than in TensorFlow 1. Do them in the input function, wit
         """
 Keras makes labels of one number per example a column when the model's output has two axes. A hand-written loss over
 labels `[b]` and output `[b, 1]` computed a `[b, b]` table in TensorFlow 1 (rarely what was meant) and compares example
-by example in Keras. Where both had the same shape, nothing changes.
+by example in Keras. Where both had the same shape, nothing changes. A `sparse_softmax_cross_entropy_with_logits` of the
+labels and the output itself is not told of: it wants one axis less of the labels, and is given them without the column.
 """,
     ),
     Rule(
@@ -128,11 +129,42 @@ def needs_flat_labels(node: cst.BaseExpression, label: str, imports: ImportMap) 
     return bool(changing)
 
 
+def reads_classes(node: cst.BaseExpression, label: str, output: str, imports: ImportMap) -> bool:
+    """Whether a loss takes the sparse cross entropy of the labels and the output, each with the axes it came with.
+
+    TensorFlow 1 refuses labels there that have not one axis less than the output: others are a column of Keras'.
+    """
+    finder = _Calls(imports)
+    node.visit(finder)
+    for call in finder.nodes:
+        if imports.resolve(call.func) != "tf.nn.sparse_softmax_cross_entropy_with_logits":
+            continue
+        given = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        subjects = (given.get("labels"), label), (given.get("logits"), output)
+        if all(value is not None and _keeps_axes(value, name, imports) for value, name in subjects):
+            return True
+    return False
+
+
+def _keeps_axes(node: cst.BaseExpression, name: str, imports: ImportMap) -> bool:
+    """Whether an expression surely has the axes of the tensor `name`."""
+    if isinstance(node, cst.BinaryOperation):
+        if number(node.right) is not None:
+            return _keeps_axes(node.left, name, imports)
+        return number(node.left) is not None and _keeps_axes(node.right, name, imports)
+    if isinstance(node, cst.Call) and node.args:
+        casts = ("tf.cast", "tf.to_int32", "tf.to_int64", "tf.to_float", "tf.identity", "tf.stop_gradient")
+        return imports.resolve(node.func) in casts and _keeps_axes(node.args[0].value, name, imports)
+    return isinstance(node, cst.Name) and node.value == name
+
+
 class _Calls(cst.CSTVisitor):
     def __init__(self, imports: ImportMap) -> None:
         super().__init__()
         self.imports = imports
         self.found: list[str] = []
+        self.nodes: list[cst.Call] = []
 
     def visit_Call(self, node: cst.Call) -> None:
+        self.nodes.append(node)
         self.found.append(self.imports.resolve(node.func) or "")

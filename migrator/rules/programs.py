@@ -143,6 +143,16 @@ then has to keep an old copy of them.
 """,
     ),
     Rule(
+        "TFM115",
+        "steps that may be None",
+        Severity.REVIEW,
+        """
+`steps` or `max_steps` is a flag whose default is None, or a name that is None somewhere. An Estimator then trained to
+the end of its data. `fit` is told its steps as a number, and a program that is run without one fails at once with a
+TypeError or ValueError: give the flag a number. The loop of `--loop custom` takes None as the Estimator did.
+""",
+    ),
+    Rule(
         "TFM120",
         "a helper function that cannot be read through",
         Severity.MANUAL,

@@ -306,6 +306,14 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
         return [call(f"{plan.loop_name}.train", arguments, plan.indent, 0)]
     if not absolute or not plan.resumes:
         return [call(f"{plan.loop_name}.train", [*arguments, steps], plan.indent, 0)]
+    if plan.endless:
+        return [
+            f"{plan.steps} = {steps}",
+            f"if {plan.steps} is not None:",
+            f"{plan.indent}{plan.steps} -= {plan.model}.optimizer.iterations.numpy()",
+            f"if {plan.steps} is None or {plan.steps} > 0:",
+            plan.indent + call(f"{plan.loop_name}.train", [*arguments, plan.steps], plan.indent, 1),
+        ]
     return [
         f"{plan.steps} = {primary(steps)} - {plan.model}.optimizer.iterations.numpy()",
         f"if {plan.steps} > 0:",
@@ -351,8 +359,9 @@ def _evaluator(plan: TrainingPlan) -> list[str]:
         f"{indent}print({evaluate(plan, 0)})",
     ]
     if plan.max_steps is not None:
+        given = f"{primary(plan.max_steps)} is not None and " if plan.endless else ""
         lines += [
-            f"{indent}if {plan.model}.optimizer.iterations.numpy() >= {primary(plan.max_steps)}:",
+            f"{indent}if {given}{plan.model}.optimizer.iterations.numpy() >= {primary(plan.max_steps)}:",
             f"{indent * 2}break",
         ]
     return lines

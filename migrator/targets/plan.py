@@ -33,7 +33,8 @@ class TrainingPlan:
     batches or divide them, and which makes `steps_per_call` steps in one call (None: what is usual). `mesh` is the name
     of a mesh of devices, and `check_layouts` that of the function that refuses layouts of nothing ("": there are no
     layouts). `counted` is the name of the callback that keeps the number of steps ("": none is needed), `stopper` that
-    of the one that ends a training after a step, where not every batch counts as one.
+    of the one that ends a training after a step, where not every batch counts as one. `endless`: steps counted from the
+    start may be None when the program runs, which a loop of the program's own takes for all batches.
     """
 
     target: Target
@@ -74,6 +75,7 @@ class TrainingPlan:
     check_layouts: str = ""
     saves_surely: bool = False
     counted: str = ""
+    endless: bool = False
 
     @property
     def resumes(self) -> bool:

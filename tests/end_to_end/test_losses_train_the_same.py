@@ -149,6 +149,13 @@ loss += tf.reduce_mean(tf.nn.weighted_cross_entropy_with_logits(targets=tags, lo
 loss += tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=tags, logits=logits, dim=-1))
 loss += tf.reduce_mean(tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=tags, logits=logits), 1))""",
     ),
+    "a cross entropy of classes by hand": (
+        '["class"]',
+        FOUR,
+        """\
+xent = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+loss = tf.reduce_mean(2.0 * xent)""",
+    ),
     "total loss of several losses": (
         "",
         TWO_HEADS.replace("5, tf.nn.relu", "5, kernel_regularizer=tf.keras.regularizers.l2(0.1)"),

@@ -77,6 +77,10 @@ SQUARES = {
     "metrics": "",
     "optimizer": "tf.train.AdagradOptimizer(0.1)",
 }
+OWN_CLASSES = CLASSES | {
+    "loss": "xent = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=output)\n"
+    "    loss = tf.reduce_mean(2.0 * xent)"
+}
 
 
 @pytest.mark.parametrize(
@@ -86,6 +90,7 @@ SQUARES = {
         pytest.param(SQUARES, PERIODS, 10, "mirrored", 2, ("", ""), id="a-function-on-two-replicas"),
         pytest.param(SQUARES, PERIODS, 10, WORKERS, 1, ("", "worker=2,evaluator=1"), id="two-workers-that-divide"),
         pytest.param(CLASSES, SHARED, 6, "auto", 1, ("worker=2", "worker=2"), id="two-workers-that-draw"),
+        pytest.param(OWN_CLASSES, TWICE, 5, "mirrored", 2, ("", ""), id="a-loss-of-classes-on-two-replicas"),
     ],
 )
 def test_a_loop_of_its_own(

@@ -109,6 +109,48 @@ def test_a_loss_function_of_the_programs_own_is_not_averaged() -> None:
     assert "if labels.shape.rank == 1 and predictions.shape.rank == 2:" in new
 
 
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize(
+    ("labels", "logits", "known"),
+    [
+        ("labels", "logits", True),
+        ("tf.cast(labels, tf.int32) - 1", "logits / 2.0", True),
+        ("tf.reshape(labels, [-1])", "logits", False),
+        ("labels", "tf.reshape(logits, [-1, 1])", False),
+    ],
+)
+def test_classes_of_a_loss_function_are_no_column(loop: str, labels: str, logits: str, known: bool) -> None:
+    op = f"tf.nn.sparse_softmax_cross_entropy_with_logits(labels={labels}, logits={logits})"
+    new, findings = run(program(loss=f"loss = tf.reduce_mean(2.0 * {op})"), loop=loop)
+    assert manual(findings) == []
+    squeeze = "if labels.shape.rank == logits.shape.rank:\n            labels = tf.squeeze(labels, -1)"
+    assert (squeeze in new) == known == ("TFM306" not in [f.code for f in findings])
+
+
+@pytest.mark.parametrize("strategy", ["auto", "multi-worker-mirrored"])
+def test_steps_from_the_start_that_are_none_train_on_all_data(strategy: str) -> None:
+    flag = 'tf.flags.DEFINE_integer("count", None, "")'
+    driver = f"{flag}\n{BOTH.replace('max_steps=6', 'max_steps=tf.flags.FLAGS.count')}"
+    text = program(driver=driver).replace(
+        'params={"rate": 0.1}', 'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(model_dir="m")'
+    )
+    new, findings = run(text, strategy, loop="custom")
+    assert manual(findings) == [] and "TFM115" not in [f.code for f in findings]
+    assert "steps is not None:" in new and "if steps is None or steps > 0:" in new
+    on_workers = strategy != "auto"
+    assert ("FLAGS.count is not None and model.optimizer.iterations.numpy() >= " in new) == on_workers
+    told = [f.code for f in run(text)[1]]
+    assert "TFM115" in told
+    assert "TFM115" not in [f.code for f in run(text.replace('"count", None', '"count", 6'))[1]]
+
+
+@pytest.mark.parametrize("limit", ["steps", "max_steps"])
+def test_a_fit_that_is_told_no_number_of_steps_is_told_of(limit: str) -> None:
+    flag = 'tf.flags.DEFINE_integer("count", None, "")\n'
+    _, findings = run(program(driver=f"{flag}estimator.train(input_fn, {limit}=tf.flags.FLAGS.count)"))
+    assert manual(findings) == [] and [f.code for f in findings].count("TFM115") == 1
+
+
 def test_replicas_divide_batches() -> None:
     new, findings = run(program(), "mirrored", loop="custom")
     assert manual(findings) == [] and "TFM736" in [f.code for f in findings]
