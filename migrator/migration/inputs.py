@@ -7,6 +7,7 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.emit.layout import statements
+from migrator.emit.names import free
 from migrator.migration.state import GroupState
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.rules.arrays import array_inputs, as_function
@@ -44,11 +45,13 @@ def write_for_both(state: GroupState, file: ParsedFile, function: cst.FunctionDe
         raise Blocked("TFM165", function.name, message)
     rewriter = state.rewriters[file.path]
     text = file.code(new[0].visit(rewriter))  # type: ignore[arg-type]
-    source = f"if tf.compat.v1.executing_eagerly_outside_functions():\n{file.module.default_indent}return {text}\n"
-    (check,) = statements(source, file.module)
+    indent, name = file.module.default_indent, free("eagerly", file.names)
+    # What compat.v1.executing_eagerly_outside_functions asks, which TensorFlow 1.15 has not got.
+    asked = f"with tf.init_scope():\n{indent}{name} = tf.executing_eagerly()\n"
+    scope, check = statements(f"{asked}if {name}:\n{indent}return {text}\n", file.module)
     assert isinstance(check, cst.If) and isinstance(check.body, cst.IndentedBlock)
     body = check.body.with_changes(footer=[cst.EmptyLine(indent=False)])
-    rewriter.before[first] = [check.with_changes(body=body)]
+    rewriter.before[first] = [scope, check.with_changes(body=body)]
     assert isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Assign)
     made = first.body[0].value
     dataset = initializable(made, file.imports)

@@ -10,7 +10,7 @@ _DIMENSIONS = re.compile(r"\]\.value\b")
 # New spellings that mean the same in TensorFlow 1.15 as in TensorFlow 2.
 _IN_BOTH = (
     *("tf.compat.v1.", "tf.io.gfile.", "tf.io.FixedLen", "tf.io.VarLen", "tf.io.parse_", "tf.math.", "tf.random."),
-    *("tf.cast", "tf.get_logger"),
+    *("tf.cast", "tf.get_logger", "tf.init_scope", "tf.executing_eagerly"),
 )
 # Of these, what TensorFlow 1.15.5 has not got: a layer that is made once, the variables of a model.
 _ONLY_IN_TWO = ("tf.compat.v1.keras.utils.", "tf.compat.v1.executing_eagerly_outside_functions")
