@@ -3,10 +3,11 @@
 usage: python benchmarks/matrix.py [--json FILE] [--markdown FILE] [--timeout SECONDS] [CELL ...]
 
 The program is written for each strategy as Estimator programs ask for it (a RunConfig's `train_distribute`, TF_CONFIG,
-a TPUEstimator). Each cell is migrated by the codemod of this checkout. What comes out is run against the original by
+a TPUEstimator). Each cell is migrated by the codemod of this checkout. What comes out is run against the original as by
 `tf-migrate verify`, on virtual CPUs or a local cluster, and the cell has its verdict; what is refused has the codes of
-the findings. A CELL is `strategy/loop/keras`, parts of which may be left out: `mirrored`, `tpu/custom`, `/fit/3`. With
---json, cells that the file has already are kept, and not run again.
+the findings. The interpreters of a generation of Keras serve all of its cells. A CELL is `strategy/loop/keras`, parts
+of which may be left out: `mirrored`, `tpu/custom`, `/fit/3`. With --json, cells of the file that are equivalent or
+refused are kept, and not run again.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import subprocess
-import sys
 import tempfile
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from migrator.findings import Severity
+from migrator.harness import session
 from migrator.migrate import Options, migrate
 from migrator.source.reading import decode
 from migrator.targets import LOOPS
@@ -106,32 +109,36 @@ TWO = '["/gpu:0", "/gpu:1"]'  # the harness gives virtual CPUs for them
 
 @dataclass(frozen=True)
 class Case:
-    """The original under a strategy, what the codemod is asked beside the loop, and how both are run."""
+    """The original under a strategy, what the codemod is asked beside the loop, and how both are run.
+
+    `loops` are those that train as the original did: replicas that `fit` is asked for take a batch each (TFM724).
+    """
 
     text: str
     asked: str = "auto"
-    run: tuple[str, ...] = ()
+    run: Mapping[str, Any] = field(default_factory=dict)
+    loops: tuple[str, ...] = LOOPS
 
 
 CASES: Mapping[str, Case] = {
     "one-device": Case(PLAIN % "", "one-device"),
-    "mirrored": Case(PLAIN % f"train_distribute=tf.distribute.MirroredStrategy({TWO})", run=("--devices", "2")),
-    "mirrored, divided": Case(PLAIN % "", "mirrored", ("--devices", "2")),
+    "mirrored": Case(PLAIN % f"train_distribute=tf.distribute.MirroredStrategy({TWO})", run={"devices": 2}),
+    "mirrored, divided": Case(PLAIN % "", "mirrored", {"devices": 2}, ("custom",)),
     "multi-worker-mirrored": Case(
         PLAIN % "train_distribute=tf.distribute.experimental.MultiWorkerMirroredStrategy()",
-        run=("--cluster", "worker=2"),
+        run={"cluster": "worker=2"},
     ),
-    "parameter-server": Case(PLAIN % "", "parameter-server", ("--cluster", "chief=1,worker=1,ps=1,evaluator=1")),
+    "parameter-server": Case(PLAIN % "", "parameter-server", {"cluster": "chief=1,worker=1,ps=1,evaluator=1"}),
     "central-storage": Case(
-        PLAIN % f"train_distribute=tf.distribute.experimental.CentralStorageStrategy({TWO})", run=("--devices", "2")
+        PLAIN % f"train_distribute=tf.distribute.experimental.CentralStorageStrategy({TWO})", run={"devices": 2}
     ),
-    "tpu": Case(ON_TPU, run=("--tpu-cores", "2")),
+    "tpu": Case(ON_TPU, run={"tpu_cores": 2}),
 }
 
 
 def cells(wanted: list[str]) -> list[tuple[str, str, str]]:
     """The cells that are asked for, all where none is."""
-    every = list(itertools.product(CASES, LOOPS, KERAS))
+    every = [cell for cell in itertools.product(CASES, LOOPS, KERAS) if cell[1] in CASES[cell[0]].loops]
     if not wanted:
         return every
     found = []
@@ -146,27 +153,43 @@ def cells(wanted: list[str]) -> list[tuple[str, str, str]]:
     return found
 
 
-def judge(strategy: str, loop: str, keras: str, timeout: float) -> str:
-    """The verdict on a cell, or the codes of the findings that refuse it."""
-    case = CASES[strategy]
-    with tempfile.TemporaryDirectory(prefix="tf-migrate-matrix-") as name:
-        folder = Path(name)
-        original, migrated = folder / "original.py", folder / "migrated.py"
-        original.write_text(case.text, encoding="utf-8")
-        options = Options(strategy=case.asked, keras=keras, loop=loop, style="native")
-        (result,) = migrate([decode(original, case.text.encode())], options)
-        refused = sorted({f.code for f in result.findings if f.severity is Severity.MANUAL})
-        if refused:
-            return f"refused: {', '.join(refused)}"
-        migrated.write_text(result.text, encoding="utf-8")
-        command = [sys.executable, "-m", "migrator", "verify", str(original), str(migrated), "--keras", keras]
-        command += ["--timeout", str(timeout), "--stall-timeout", str(timeout), "--report", str(folder), *case.run]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        report = folder / "report.json"
-        if not report.exists():
-            lines = (done.stdout + done.stderr).strip().splitlines() or ["no output"]
-            return f"not run: {lines[-1]}"
-        return str(json.loads(report.read_text(encoding="utf-8"))["verdict"])
+class Judge:
+    """Judges cells in interpreters that stay open; one for each generation of Keras."""
+
+    def __init__(self, stack: ExitStack, timeout: float) -> None:
+        self.stack = stack
+        self.timeout = timeout
+        self.opened: dict[str, session.Session] = {}
+
+    def session(self, keras: str) -> session.Session:
+        """The interpreters of both programs."""
+        if keras not in self.opened:
+            self.opened[keras] = self.stack.enter_context(session.open_session(keras=int(keras)))
+        return self.opened[keras]
+
+    def judge(self, strategy: str, loop: str, keras: str) -> str:
+        """The verdict on a cell, or the codes of the findings that refuse it."""
+        case = CASES[strategy]
+        with tempfile.TemporaryDirectory(prefix="tf-migrate-matrix-") as name:
+            original, migrated = Path(name) / "original.py", Path(name) / "migrated.py"
+            original.write_text(case.text, encoding="utf-8")
+            options = Options(strategy=case.asked, keras=keras, loop=loop, style="native")
+            (result,) = migrate([decode(original, case.text.encode())], options)
+            refused = sorted({f.code for f in result.findings if f.severity is Severity.MANUAL})
+            if refused:
+                return f"refused: {', '.join(refused)}"
+            migrated.write_text(result.text, encoding="utf-8")
+            times: dict[str, Any] = {"total_timeout": self.timeout, "stall_timeout": self.timeout}
+            try:
+                made = session.make_case(original, migrated, keras=int(keras), **times, **case.run)
+            except session.CaseError as error:
+                return f"not run: {error}"
+            document = session.verify(made, lambda _: None, session=self.session(keras)).document
+            verdict = str(document["verdict"])
+            if verdict != "EQUIVALENT":
+                print(f"{strategy}/{loop}/{keras}: {document['reason']}: {document['summary']}", flush=True)
+            inconclusive = [level["id"] for level in document["levels"] if level["status"] == "INCONCLUSIVE"]
+            return " ".join([verdict, *inconclusive])
 
 
 def table(found: Mapping[str, str]) -> str:
@@ -174,7 +197,11 @@ def table(found: Mapping[str, str]) -> str:
     head = ["strategy", *(f"{loop}, Keras {keras}" for loop in LOOPS for keras in KERAS)]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for strategy in CASES:
-        row = [found.get(f"{strategy}/{loop}/{keras}", "not run here") for loop in LOOPS for keras in KERAS]
+        row = [
+            found.get(f"{strategy}/{loop}/{keras}", "not run here" if loop in CASES[strategy].loops else "")
+            for loop in LOOPS
+            for keras in KERAS
+        ]
         lines.append(f"| {' | '.join([strategy, *row])} |")
     return "\n".join(lines) + "\n"
 
@@ -190,13 +217,17 @@ def main() -> None:
     found: dict[str, str] = {}
     if given.json is not None and given.json.exists():
         found = json.loads(given.json.read_text(encoding="utf-8"))
-    for strategy, loop, keras in cells(given.cells):
-        cell = f"{strategy}/{loop}/{keras}"
-        if cell not in found:
-            found[cell] = judge(strategy, loop, keras, given.timeout)
-            print(f"{cell}: {found[cell]}", flush=True)
-        if given.json is not None:
-            given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    with ExitStack() as stack:
+        judge = Judge(stack, given.timeout)
+        for strategy, loop, keras in sorted(cells(given.cells), key=lambda cell: cell[2]):
+            cell = f"{strategy}/{loop}/{keras}"
+            if found.get(cell, "").partition(":")[0] in ("EQUIVALENT", "refused"):
+                continue
+            begun = time.time()
+            found[cell] = judge.judge(strategy, loop, keras)
+            print(f"{cell}: {found[cell]} ({time.time() - begun:.0f} s)", flush=True)
+            if given.json is not None:
+                given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if given.markdown is not None:
         given.markdown.write_text(table(found), encoding="utf-8")
     else:

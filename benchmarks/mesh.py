@@ -1,22 +1,27 @@
 """What `--strategy dtensor` computes and how fast: devices, layouts and kinds of models against the Estimator.
 
-usage: python benchmarks/mesh.py [--devices N ...] [--kinds NAME ...] [--times] [--json FILE]
+usage: python benchmarks/mesh.py [--devices N ...] [--kinds NAME ...] [--inputs | --times [--rounds N]] [--json FILE]
 
 Every cell is a proof as those of the tests: the original trains 5 steps on TensorFlow 2.15.1, the program that the
 codemod of this checkout makes of it trains from the same weights on a mesh of virtual CPUs, and losses (1e-5), weights
 and evaluation (1e-4) are compared. Meshes: `data` divides batches only, `model` variables only, `both` divides
-batches, and variables in two. With `--times`: milliseconds of a step in the middle of 40, under DTensor and under
-`--strategy mirrored --loop custom`, for the same devices, batches and layers, each in a process of its own.
+batches, and variables in two. With `--inputs`: DTensor programs (benchmarks/programs/mesh_models.py), the original on
+2.15.1 against the migrated one on 2.21, and against one device. With `--times`: milliseconds of a step, under data
+parallel DTensor and under MirroredStrategy (a loop of its own, many steps in a call and one, and `fit`), for the same
+devices, batches of all devices together and layers: every way in a process of its own that trains when it is its turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from migrator.findings import Severity  # noqa: E402
-from migrator.harness.cluster import ForkServer  # noqa: E402
+from migrator.harness.cluster import ClusterShape, ForkServer, Launch  # noqa: E402
 from migrator.harness.environments import migrated_python, original_python  # noqa: E402
 from migrator.migrate import Options, migrate  # noqa: E402
 from migrator.source.reading import Source, decode  # noqa: E402
@@ -138,62 +143,145 @@ def verdict(servers: Servers, kind: Kind, layout: str, devices: int, folder: Pat
     return f"same ({off:.0e})"
 
 
-_TIMED = """
-import importlib.util, os, statistics, sys, time
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * int(sys.argv[2]))
-spec = importlib.util.spec_from_file_location("program", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-if hasattr(module, "make_strategy"):
-    names = ["/cpu:%d" % i for i in range(int(sys.argv[2]))]
-    module.make_strategy = lambda *a, **k: tf.distribute.MirroredStrategy(names)
-loop = module.TrainingLoop
-step = "distributed_train_step" if hasattr(loop, "distributed_train_step") else "train_step"
-own, times = getattr(loop, step), []
-def timed(self, batch):
-    loss = (own.__get__(self) if hasattr(own, "__get__") else own)(batch)
-    loss.numpy()
-    times.append(time.perf_counter())
-    return loss
-setattr(loop, step, timed)
-module.main()
-found = [1000 * (b - a) for a, b in zip(times[10:], times[11:])]
-print("TIME", statistics.median(found))
-"""
+#: Kinds of models of DTensor programs: `layers` have layouts as arguments, the others get theirs from a LayoutMap.
+INPUT_KINDS = ("subclassed", "functional", "sequential", "layers")
+INPUT = Path(__file__).parent / "programs" / "mesh_models.py"
+_NUMBER = re.compile(r"-?\d+\.\d+")
 
 
-def step_time(kind: Kind, strategy: str, devices: int, folder: Path) -> float:
-    """Milliseconds of a step; batches of 256."""
-    options = Options("dtensor", "native") if strategy == "dtensor" else Options("mirrored", "native", loop="custom")
-    text = program(kind).replace("STEPS = 5", "STEPS = 40").replace("SIZE = 16", "SIZE = 256")
-    path = folder / f"{strategy}.py"
-    path.write_text(migrated(text, options), encoding="utf-8")
-    command = [str(migrated_python()), "-c", _TIMED, str(path), str(devices)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    shown = [line for line in done.stdout.splitlines() if line.startswith("TIME ")]
-    assert shown, done.stderr[-2000:]
-    return float(shown[0].split()[1])
+def printed(server: ForkServer, script: Path, folder: Path, *args: str) -> dict[str, list[str]]:
+    """The lines of a program by kind of model and by where gradients are applied."""
+    outcome = server.run(Launch("migrated", script, args, ClusterShape.parse(""), folder))
+    assert outcome.failure is None, outcome.failure
+    found: dict[str, list[str]] = {}
+    for line in outcome.tasks[0].stdout.read_text(encoding="utf-8").splitlines():
+        kind, place, rest = line.split(" ", 2)
+        found.setdefault(f"{kind} {place}", []).append(rest)
+    return found
+
+
+def distance(after: Sequence[str], before: Sequence[str]) -> str:
+    """`same` and the largest difference where lines say the same, their numbers to 1e-5."""
+    if [_NUMBER.sub("#", line) for line in after] != [_NUMBER.sub("#", line) for line in before]:
+        return "DIFFERENT"
+    pairs = zip(_NUMBER.findall(" ".join(after)), _NUMBER.findall(" ".join(before)), strict=True)
+    off = max(abs(float(a) - float(b)) / max(abs(float(b)), 1e-2) for a, b in pairs)
+    return f"same ({off:.0e})" if off <= 1e-5 else f"DIFFERENT ({off:.1e})"
+
+
+def input_verdicts(
+    devices: Sequence[int], layouts: Sequence[str], kinds: Sequence[str], folder: Path
+) -> Iterator[dict[str, object]]:
+    """DTensor programs on 2.15.1 against what the codemod makes of them on 2.21, and that against one device.
+
+    `as written` applies gradients in the traced step, `outside` after it, as TFM777 says.
+    """
+    new = folder / "migrated.py"
+    new.write_text(migrated(INPUT.read_text(encoding="utf-8"), Options()), encoding="utf-8")
+    with ForkServer(original_python(), "migrated") as first, ForkServer(migrated_python(), "migrated") as second:
+        alone = printed(second, new, folder / "alone", "0", "0", *kinds)
+        for count in devices:
+            for layout in layouts:
+                if layout == "both" and count == 2:
+                    continue
+                parts = MESHES[layout](count)
+                mesh = (str(count // parts), str(parts))
+                before = printed(first, INPUT, folder / f"{count}-{layout}-before", *mesh, *kinds)
+                after = printed(second, new, folder / f"{count}-{layout}-after", *mesh, *kinds)
+                for kind in kinds:
+                    row: dict[str, object] = {"devices": count, "layout": layout, "kind": kind}
+                    for place, name in (("inside", "as written"), ("outside", "outside")):
+                        one = f"{kind} {place}"
+                        row[f"{name}, against 2.15.1"] = distance(after[one], before[one])
+                        row[f"{name}, against one device"] = distance(after[one][: len(alone[one])], alone[one])
+                    yield row
+
+
+#: Ways to train that are timed, and what the codemod is asked for: the mesh, batches divided between replicas (as many
+#: steps in a call as are emitted, or one), and `fit`, whose replicas draw batches of their own.
+WAYS = {
+    "dtensor": Options("dtensor", "native"),
+    "custom": Options("mirrored", "native", loop="custom"),
+    "single": Options("mirrored", "native", loop="custom"),
+    "fit": Options("mirrored", "native"),
+}
+STEPS = 30
+BATCH = 256
+
+
+class Trainers:
+    """Processes that train programs, one for each way, and are quiet while another does."""
+
+    def __init__(self) -> None:
+        command = [str(migrated_python()), str(Path(__file__).parent / "programs" / "mesh_steps.py")]
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    def ask(self, way: str, **job: object) -> list[float]:
+        """The seconds that a job took, and those of the CPU."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(json.dumps({"way": way, **job}), file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        assert answer, f"{way}: ended"
+        return [float(one) for one in answer.split()]
+
+    def prepare(self, way: str, kind: Kind, devices: int, folder: Path) -> None:
+        """Writes a program for as many devices, and trains it once."""
+        size = BATCH // devices if way == "fit" else BATCH
+        text = program(kind).replace("STEPS = 5", f"STEPS = {STEPS}").replace("SIZE = 16", f"SIZE = {size}")
+        if way == "fit":  # as many batches for every replica
+            text = text.replace(".take(STEPS)", f".take(STEPS * {devices})")
+        path = folder / f"{way}.py"
+        path.write_text(migrated(text, WAYS[way]), encoding="utf-8")
+        self.ask(way, prepare=[str(path), devices, 1])
+
+
+def step_times(devices: Sequence[int], kinds: Sequence[str], rounds: int, folder: Path) -> Iterator[dict[str, object]]:
+    """Milliseconds of a step by way of training, and of the CPU, medians of `rounds` trainings that take turns."""
+    trainers = Trainers()
+    try:
+        for count in devices:
+            for kind in kinds:
+                for way in WAYS:
+                    trainers.prepare(way, KINDS[kind], count, folder)
+                found: dict[str, list[list[float]]] = {way: [] for way in WAYS}
+                for _ in range(rounds):
+                    for way in WAYS:
+                        found[way].append(trainers.ask(way, train=True))
+                row: dict[str, object] = {"devices": count, "kind": kind, "load": round(os.getloadavg()[0], 1)}
+                for way, several in found.items():
+                    middle = [statistics.median(1000 * values[i] / STEPS for values in several) for i in (0, 1)]
+                    row[way], row[f"{way}, CPU"] = (round(value, 2) for value in middle)
+                yield row
+    finally:
+        assert trainers.process.stdin is not None
+        trainers.process.stdin.close()
+        trainers.process.wait()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--devices", type=int, nargs="*", default=[2, 4, 8])
-    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--kinds", nargs="*", choices=[*KINDS, *INPUT_KINDS])
     parser.add_argument("--layouts", nargs="*", default=list(MESHES), choices=list(MESHES))
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--inputs", action="store_true")
+    parser.add_argument("--rounds", type=int, default=5, help="trainings of each way that are timed")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
+    kinds = given.kinds or (["dense"] if given.times else list(INPUT_KINDS if given.inputs else KINDS))
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as name:
         if given.times:
-            for devices in given.devices:
-                for kind in given.kinds:
-                    found = {one: step_time(KINDS[kind], one, devices, Path(name)) for one in ("dtensor", "mirrored")}
-                    rows.append({"devices": devices, "kind": kind, **found})
-                    print(rows[-1], flush=True)
+            for row in step_times(given.devices, kinds, given.rounds, Path(name)):
+                rows.append(row)
+                print(row, flush=True)
+        elif given.inputs:
+            for row in input_verdicts(given.devices, given.layouts, kinds, Path(name)):
+                rows.append(row)
+                print(row, flush=True)
         else:
             with (
                 ForkServer(original_python(), "original") as first,
@@ -203,7 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     for layout in given.layouts:
                         if layout == "both" and devices == 2:
                             continue
-                        for kind in given.kinds:
+                        for kind in kinds:
                             folder = Path(name) / f"{devices}-{layout}-{kind}"
                             folder.mkdir()
                             found_verdict = verdict((first, second), KINDS[kind], layout, devices, folder)

@@ -1,11 +1,14 @@
 """Whether a migrated program trains as fast as its original: steps per second of both, in turns, on this machine.
 
-usage: python benchmarks/throughput.py [--rounds N] [--json FILE] [--markdown FILE] [CASE ...]
+usage: python benchmarks/throughput.py [--rounds N] [--seconds S] [--json FILE] [--markdown FILE] [CASE ...]
 
 Each case is a fixture whose training is made longer; the codemod of this checkout migrates it. In every round both run
 once, one after the other, in fresh forks of an interpreter that has imported TensorFlow; the figures are medians over
-the rounds. The first steps (tracing, the first checkpoint) are left out. Beside the steps per second stand the CPU
-milliseconds per step of the process that leads: on a busy machine they say more.
+the rounds. The first steps (tracing, the first checkpoint) are left out, and a training that lasts longer than
+--seconds after them is ended there, so that slow programs make fewer steps (not that of workers in step, which would
+wait for each other). Beside the steps per second stand the CPU milliseconds per step of the process that leads: on a
+busy machine they say more. A case that fails has a row that says so, and the exit code is 1. With --json, cases that
+the file has already are kept, and not run again.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ _MORE_IMAGES = {"images(96, 1)": "images(30000, 1)", "range(2)": "range(1)"}
 
 
 def _servers(name: str, cluster: str) -> Case:
-    return Case(name, {"MAX_STEPS = 40": "MAX_STEPS = 600", "_steps=20": "_steps=200"}, cluster)
+    return Case(name, {"MAX_STEPS = 40": "MAX_STEPS = 600", "_steps=20": "_steps=200"}, cluster, warm=40)
 
 
 CASES: dict[str, Case] = {
@@ -54,7 +57,10 @@ CASES: dict[str, Case] = {
     "classifier, Keras 3": Case("classifier", _MORE_IMAGES, keras=3),
     "wide and deep": Case("wide_and_deep", {"steps=30": "steps=1000"}),
     "two files": Case("two_files", arguments=("--steps", "2000"), script="train.py"),
-    "in one process, without TF_CONFIG": Case("in_process_cluster", {"MAX_STEPS = 24": "MAX_STEPS = 1000"}),
+    "a cluster inside one process": Case("in_process_cluster", {"MAX_STEPS = 24": "MAX_STEPS = 1000"}),
+    "train_and_evaluate": Case(
+        "parameter_server_fixed_shards", {"MAX_STEPS = 40": "MAX_STEPS = 2000", "_steps=20": "_steps=500"}
+    ),
     "mapped": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="mapped"),
     "parameter servers, one trainer": _servers("parameter_server_fixed_shards", "chief=1,ps=2"),
     "parameter servers, two trainers": _servers("parameter_server_fixed_shards", "chief=1,worker=1,ps=2"),
@@ -83,7 +89,7 @@ def originals(case: Case, folder: Path) -> dict[Path, bytes]:
         found[folder / path.name] = text.encode()
         (folder / path.name).write_text(text, encoding="utf-8")
     if case.changes and not changed:
-        raise SystemExit(f"{case.fixture}: nothing to make longer was found: {', '.join(case.changes)}")
+        raise Failed(f"nothing to make longer was found: {', '.join(case.changes)}")
     return found
 
 
@@ -92,12 +98,17 @@ def migrated(case: Case, files: Mapping[Path, bytes], folder: Path) -> None:
     options = Options(style=case.style, keras=str(case.keras))
     for result in migrate([decode(path, content) for path, content in files.items()], options):
         if any(finding.severity.value == "manual" for finding in result.findings):
-            raise SystemExit(f"{case.fixture} is not migrated: {result.findings}")
+            raise Failed(f"it is not migrated: {result.findings}")
         (folder / result.source.path.name).write_text(result.text, encoding="utf-8")
 
 
-def measure(server: ForkServer, kind: str, case: Case, script: Path, shape: ClusterShape) -> Speed:
-    """Runs a program once."""
+class Failed(Exception):
+    """A case that could not be measured."""
+
+
+def measure(server: ForkServer, kind: str, case: Case, script: Path, shape: ClusterShape, seconds: float) -> Speed:
+    """Runs a program once. Raises Failed."""
+    in_step = case.cluster.startswith("worker=")
     with tempfile.TemporaryDirectory(prefix="tf-migrate-throughput-") as name:
         folder = Path(name)
         text = script.read_text(encoding="utf-8").replace("/tmp/tf_migrate_fixtures", f"{name}/models")
@@ -109,25 +120,25 @@ def measure(server: ForkServer, kind: str, case: Case, script: Path, shape: Clus
             (str(copy), str(folder / "times"), str(case.warm), *case.arguments),
             shape,
             folder / "run",
-            environment={"STEPWATCH": kind},
+            environment={"STEPWATCH": kind, "STEPWATCH_SECONDS": "" if in_step else str(seconds)},
             stall_timeout=600.0,
             total_timeout=1800.0,
         )
         outcome = server.run(launch)
         if outcome.failure is not None:
-            raise SystemExit(f"{script} failed: {outcome.failure}")
+            raise Failed(f"the {kind} program failed: {outcome.failure.message}")
         found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("times-*")]
     if not found:
-        raise SystemExit(f"{script} took too few steps")
+        raise Failed(f"the {kind} program took too few steps")
     steps = sum(one["steps"] for one in found)
-    if case.cluster.startswith("worker="):  # these step together
+    if in_step:
         steps = max(one["steps"] for one in found)
     seconds = max(one["end"] for one in found) - min(one["start"] for one in found)
     return Speed(steps / seconds, 1000.0 * sum(one["cpu"] for one in found) / steps)
 
 
-def compare(name: str, rounds: int) -> dict[str, object]:
-    """The medians of a case."""
+def compare(name: str, rounds: int, seconds: float) -> dict[str, object]:
+    """The medians of a case. Raises Failed."""
     case = CASES[name]
     shape = ClusterShape.parse(case.cluster)
     with tempfile.TemporaryDirectory(prefix="tf-migrate-throughput-") as made:
@@ -143,7 +154,8 @@ def compare(name: str, rounds: int) -> dict[str, object]:
             for _ in range(rounds):
                 for kind, server in (("original", first), ("migrated", second)):
                     cluster = shape if kind == "original" else counterpart(shape)
-                    speeds[kind].append(measure(server, kind, case, folders[kind] / case.script, cluster))
+                    script = folders[kind] / case.script
+                    speeds[kind].append(measure(server, kind, case, script, cluster, seconds))
     middle = {
         kind: Speed(
             statistics.median(one.steps_per_second for one in found),
@@ -170,6 +182,9 @@ def table(rows: Sequence[Mapping[str, object]]) -> str:
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
+        if "failed" in row:
+            lines.append(f"| {row['case']} | {row['cluster']} | {row['failed']} | | | | |")
+            continue
         old, new = row["original"], row["migrated"]
         assert isinstance(old, dict) and isinstance(new, dict)
         lines.append(
@@ -183,18 +198,29 @@ def main() -> None:
     """Measures, and prints or writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", choices=[[], *CASES], metavar="CASE", help=", ".join(CASES))
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    rows = []
+    rows: list[dict[str, object]] = []
+    if options.json and options.json.exists():
+        rows = json.loads(options.json.read_text(encoding="utf-8"))
     for name in options.cases or CASES:
-        rows.append(compare(name, options.rounds))
+        if any(row["case"] == name and "failed" not in row for row in rows):
+            continue
+        try:
+            row = compare(name, options.rounds, options.seconds)
+        except Failed as error:
+            row = {"case": name, "cluster": CASES[name].cluster or "one process", "failed": f"not measured: {error}"}
+        rows = [*(one for one in rows if one["case"] != name), row]
         print(table(rows[-1:]).splitlines()[-1], flush=True)
         if options.json:
             options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     if options.markdown:
         options.markdown.write_text(table(rows), encoding="utf-8")
+    if any("failed" in row for row in rows):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

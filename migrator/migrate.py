@@ -69,8 +69,10 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     left = estimators if options.keras == "3" or options.strategy == "dtensor" else estimators - texts.keys()
     if any(may_be_modern(everything[source.path]) for source in relevant if source.path not in left):
         from migrator.modern import modernize
+        from migrator.rules.mesh import kept_strategies
 
-        modern, more = modernize(everything, left)
+        asked = (kept_strategies,) if options.strategy == "dtensor" else ()
+        modern, more = modernize(everything, left, asked)
         texts = {**texts, **modern}
         for path, found in more.items():
             findings.setdefault(path, []).extend(found)

@@ -6,31 +6,34 @@ be mended is named and stays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import libcst as cst
 
 from migrator.emit.file import choose_keras_2
 from migrator.findings import Finding, Severity
-from migrator.program.modern import Change, Edit, ModernFile
+from migrator.program.modern import Change, Check, Edit, ModernFile
 from migrator.program.parsed import ParsedFile
 from migrator.program.relevant import may_be_modern, scripts_with
 from migrator.rules.catalogue import checks
 
 
-def modernize(texts: Mapping[Path, str], skip: Collection[Path]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+def modernize(
+    texts: Mapping[Path, str], skip: Collection[Path], further: Sequence[Check] = ()
+) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """The new texts of the TensorFlow 2 files that change, and all findings by file.
 
-    Files in `skip` belong to Estimator programs and are left alone. A file that cannot be parsed is as well: whatever
-    needs it says so.
+    `further` are checks beside those of the rules. Files in `skip` belong to Estimator programs and are left alone. A
+    file that cannot be parsed is as well: whatever needs it says so.
     """
+    known = (*checks(), *further)
     parsed: dict[Path, ParsedFile] = {}
     found: dict[Path, list[Change]] = {}
     for path, text in texts.items():
         if path not in skip and may_be_modern(text) and (file := _parsed(path, text)) is not None:
             parsed[path] = file
-            found[path] = [change for modern in [ModernFile(file)] for check in checks() for change in check(modern)]
+            found[path] = [change for modern in [ModernFile(file)] for check in known for change in check(modern)]
     needing = {path for path, changes in found.items() if any(change.keras_2 for change in changes)}
     for path in scripts_with(texts, needing) - parsed.keys() - set(skip):
         if (file := _parsed(path, texts[path])) is not None:

@@ -6,15 +6,59 @@ attribute. That was most of the codemod's time (BERT's modeling.py is gone throu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from operator import attrgetter
 
 import libcst as cst
 
 # What never changes: the attributes of a class of nodes that are visited, in their order, and its other ones; whether a
 # class of visitors has methods for attributes; what it calls for a class of nodes, before and after those below.
-_ATTRIBUTES: dict[type[cst.CSTNode], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+_ATTRIBUTES: dict[type[cst.CSTNode], _Attributes] = {}
 _LOOKS_AT_ATTRIBUTES: dict[type[cst.CSTVisitor], bool] = {}
-_METHODS: dict[type[cst.CSTVisitor], dict[type[cst.CSTNode], tuple[str | None, str | None]]] = {}
+_METHODS: dict[type[cst.CSTVisitor], _Methods] = {}
+_NODES: dict[type, bool] = {}
+# Attributes with nothing below but white space, comments and punctuation: more than half of the nodes of a file.
+_PUNCTUATION = (
+    *("comma", "dot", "equal", "semicolon", "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "newline"),
+    *("leading_lines", "lines_after_decorators", "header", "footer", "empty_lines", "trailing_whitespace"),
+)
+_OF_PUNCTUATION = (
+    *(cst.SimpleWhitespace, cst.ParenthesizedWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline),
+    *(cst.Comment, cst.Comma, cst.Dot, cst.AssignEqual, cst.Semicolon, cst.LeftParen, cst.RightParen),
+    *(cst.LeftSquareBracket, cst.RightSquareBracket, cst.LeftCurlyBrace, cst.RightCurlyBrace),
+)
+
+
+class _Attributes:
+    """The attributes of a class of nodes that are visited, and how to read them at once: all, and those that say more
+    than punctuation. `others` are never visited, or in some cases only.
+    """
+
+    def __init__(self, names: tuple[str, ...], others: tuple[str, ...]) -> None:
+        self.others = others
+        self.all = _reader(names)
+        telling = tuple(name for name in names if name not in _PUNCTUATION and not name.startswith("whitespace"))
+        self.telling = _reader(telling)
+
+
+class _Methods:
+    """What a class of visitors calls for each class of nodes; `punctuation` says whether for that as well."""
+
+    def __init__(self, visitor: cst.CSTVisitor) -> None:
+        self.of: dict[type[cst.CSTNode], tuple[str | None, str | None]] = {}
+        self.punctuation = any(
+            _own(visitor, f"{when}_{kind.__name__}") for kind in _OF_PUNCTUATION for when in ("visit", "leave")
+        )
+
+
+def _reader(names: tuple[str, ...]) -> Callable[[cst.CSTNode], tuple[object, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    if not names:
+        return lambda node: ()
+    one = attrgetter(names[0])
+    return lambda node: (one(node),)
 
 
 def walk(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
@@ -26,34 +70,31 @@ def walk(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
     if _looks_at_attributes(kind):
         node.visit(visitor)
     elif kind.on_visit is cst.CSTVisitor.on_visit and kind.on_leave is cst.CSTVisitor.on_leave:
-        _walk_by_name(node, visitor, _METHODS.setdefault(kind, {}))
+        methods = _METHODS.get(kind)
+        if methods is None:
+            methods = _METHODS[kind] = _Methods(visitor)
+        _walk_by_name(node, visitor, methods)
     else:
         _walk(node, visitor)
 
 
 def _walk(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
     if visitor.on_visit(node):
-        for child in _children(node):
-            if isinstance(child, cst.CSTNode):
-                _walk(child, visitor)
+        for child in _children(node, True):
+            _walk(child, visitor)
     visitor.on_leave(node)
 
 
-def _walk_by_name(
-    node: cst.CSTNode,
-    visitor: cst.CSTVisitor,
-    methods: dict[type[cst.CSTNode], tuple[str | None, str | None]],
-) -> None:
+def _walk_by_name(node: cst.CSTNode, visitor: cst.CSTVisitor, methods: _Methods) -> None:
     """As `_walk`, for visitors that only have methods for classes of nodes: those that they have are called."""
     kind = type(node)
-    known = methods.get(kind)
+    known = methods.of.get(kind)
     if known is None:
-        known = methods[kind] = _own(visitor, f"visit_{kind.__name__}"), _own(visitor, f"leave_{kind.__name__}")
+        known = methods.of[kind] = _own(visitor, f"visit_{kind.__name__}"), _own(visitor, f"leave_{kind.__name__}")
     before, after = known
     if before is None or getattr(visitor, before)(node) is not False:
-        for child in _children(node):
-            if isinstance(child, cst.CSTNode):
-                _walk_by_name(child, visitor, methods)
+        for child in _children(node, methods.punctuation):
+            _walk_by_name(child, visitor, methods)
     if after is not None:
         getattr(visitor, after)(node)
 
@@ -64,26 +105,37 @@ def _own(visitor: cst.CSTVisitor, name: str) -> str | None:
     return None if own is None or own is getattr(cst.CSTVisitor, name, None) else name
 
 
-def _children(node: cst.CSTNode) -> list[object]:
-    """The values of a node's attributes that are visited, in the order of libcst."""
-    known = _ATTRIBUTES.get(type(node))
-    visited, others = known if known is not None else _attributes(node)
-    children: list[object] = []
-    for name in visited:
-        value = getattr(node, name)
-        if isinstance(value, tuple | list):
-            children += value
-        else:
-            children.append(value)
-    if any(_holds_nodes(getattr(node, name)) for name in others):
-        return list(node.children)  # there is one that libcst visits in some cases only: an f-string's format, say
+def _children(node: cst.CSTNode, punctuation: bool) -> list[cst.CSTNode]:
+    """The nodes right below a node, in the order of libcst; without `punctuation`, those that may hold more."""
+    known = _ATTRIBUTES.get(type(node)) or _attributes(node)
+    for name in known.others:
+        if _holds_nodes(getattr(node, name)):
+            return list(node.children)  # one that libcst visits in some cases only: an f-string's format, say
+    children: list[cst.CSTNode] = []
+    for value in known.all(node) if punctuation else known.telling(node):
+        kind = type(value)
+        if kind is tuple or kind is list:
+            children += [one for one in value if _is_node(one)]  # type: ignore[attr-defined]
+        elif _is_node(value):
+            children.append(value)  # type: ignore[arg-type]
     return children
 
 
+def _is_node(value: object) -> bool:
+    """As isinstance, which takes its time for abstract classes."""
+    kind = type(value)
+    known = _NODES.get(kind)
+    if known is None:
+        known = _NODES[kind] = issubclass(kind, cst.CSTNode)
+    return known
+
+
 def _holds_nodes(value: object) -> bool:
+    if type(value) is str:
+        return False
     if isinstance(value, tuple | list):
-        return any(isinstance(one, cst.CSTNode) for one in value)
-    return isinstance(value, cst.CSTNode)
+        return any(_is_node(one) for one in value)
+    return _is_node(value)
 
 
 def _looks_at_attributes(kind: type[cst.CSTVisitor]) -> bool:
@@ -112,13 +164,13 @@ class _Order(cst.CSTVisitor):
             self.names.append(attribute)
 
 
-def _attributes(node: cst.CSTNode) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _attributes(node: cst.CSTNode) -> _Attributes:
     order = _Order(node)
     node.visit(order)
     names = tuple(dict.fromkeys(order.names))
     others = tuple(field.name for field in fields(node) if field.name not in names)
-    _ATTRIBUTES[type(node)] = names, others
-    return names, others
+    known = _ATTRIBUTES[type(node)] = _Attributes(names, others)
+    return known
 
 
 __all__ = ["walk"]

@@ -4,6 +4,8 @@ usage: python stepwatch.py SCRIPT OUTPUT WARM [ARGUMENT ...]
 
 The first WARM steps of a process are left out: they hold tracing and the first checkpoint. OUTPUT-PID gets
 {"steps", "start", "end", "cpu"}: steps counted since, when they began and ended, CPU seconds of this process between.
+With STEPWATCH_SECONDS in the environment the training is ended so long after the first step that counts, and trainings
+behind it are not counted.
 """
 
 import atexit
@@ -14,7 +16,8 @@ import sys
 import time
 
 script, output, warm = sys.argv[1], sys.argv[2], int(sys.argv[3])
-seen = {"steps": 0, "start": None, "cpu": 0.0, "last": None, "last_cpu": 0.0}
+limit = float(os.environ.get("STEPWATCH_SECONDS") or 0)
+seen = {"over": False, "steps": 0, "start": None, "cpu": 0.0, "last": None, "last_cpu": 0.0}
 
 
 def cpu():
@@ -23,13 +26,20 @@ def cpu():
 
 
 def stepped(count=1):
+    """Counts; whether the training has lasted long enough."""
+    if seen["over"]:
+        return True
     seen["steps"] += count
     if seen["start"] is None and seen["steps"] >= warm:
         seen["start"], seen["first"], seen["cpu"] = time.time(), seen["steps"], cpu()
+    return bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
 
 
 def rest():
     """The training call is over: what was under way has been waited for."""
+    if seen["over"]:
+        return
+    seen["over"] = bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
     seen["last"], seen["last_cpu"] = time.time(), cpu()
 
 
@@ -47,7 +57,8 @@ def watch_estimators():
 
     class Watch(tf.train.SessionRunHook):
         def after_run(self, context, values):
-            stepped()
+            if stepped():
+                context.request_stop()
 
     original = estimator.Estimator._train_with_estimator_spec
 
@@ -77,7 +88,8 @@ def watch_keras():
         def watched(*inputs):
             count = int(execution.numpy()) if several > 1 and hasattr(execution, "numpy") else several
             result = function(*inputs)
-            stepped(count)  # the last execution may be shorter
+            if stepped(count):  # the last execution may be shorter
+                self.stop_training = True
             return result
 
         watched.watched = True

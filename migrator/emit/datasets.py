@@ -17,6 +17,7 @@ from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.targets.registry import AUTO, TPU
 from migrator.targets.target import Target
+from migrator.walking import walk
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Datasets:
                 raise Blocked("TFM602", node, f"`{node.value}` is more than one function")
             if len(bound) == 1:
                 value = Assigned(bound[0])
-                self.program.scope.visit(value)
+                walk(self.program.scope, value)
                 if isinstance(value.found, cst.Lambda | cst.Call):
                     return self.callee(value.found, depth + 1)
         found = self.project.function(self.program.file, node)
@@ -156,7 +157,7 @@ class Datasets:
         if maker is None or not isinstance(maker[0], cst.FunctionDef):
             return None
         finder = _Inner(maker[0])
-        maker[0].visit(finder)
+        walk(maker[0], finder)
         inner = [finder.functions.get(r.value) if isinstance(r, cst.Name) else r for r in finder.returned]
         if len(inner) == 1 and isinstance(inner[0], cst.FunctionDef | cst.Lambda):
             return inner[0]
@@ -204,6 +205,9 @@ class Datasets:
             return None
         if self.divided or (mode != "train" and not (mode == "eval" and self.apart)):
             return None
+        if self.target.mesh:
+            message = "the input function reads its `input_context`, which says nothing on a mesh: leave it out"
+            raise Blocked("TFM790", node, message)
         if self.only_shapes:
             return None if parameter.default is not None else "tf.distribute.InputContext()"
         if self.target.replicas:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import libcst as cst
 
@@ -13,7 +14,7 @@ from migrator.emit.layout import call, statements
 from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
-from migrator.program.calls import calls_in, is_none, number
+from migrator.program.calls import calls_in, is_false, is_none, number
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
@@ -30,13 +31,14 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
+from migrator.rules.executions import STEPS_OF_EXECUTION, trains_to_an_unknown_end
 from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import dtensor, setup
-from migrator.targets.choosing import arguments_of, divides_batches, draws_batches, own_strategy
+from migrator.targets.choosing import arguments_of, divides_batches, draws_batches, own_strategy, replicas_of
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
-from migrator.targets.registry import LOOPS, TPU
+from migrator.targets.registry import AUTO, LOOPS, TPU
 from migrator.targets.target import Loop, LoopShape, Target
 from migrator.walking import walk
 
@@ -64,10 +66,14 @@ class EmittedDriver:
 
 @dataclass
 class FileNames:
-    """The names taken in one file, and the helper functions that it gets: text under the wanted name -> name."""
+    """The names taken in one file, and the helper functions that it gets: text under the wanted name -> name.
+
+    `shared` are the lines that make a strategy for several programs of the file, which stay where they are.
+    """
 
     taken: set[str]
     helpers: dict[str, str] = field(default_factory=dict)
+    shared: set[cst.SimpleStatementLine] = field(default_factory=set)
 
     def free(self, wanted: str) -> str:
         name = free(wanted, self.taken)
@@ -134,6 +140,7 @@ def emit_driver(
     measures: bool = False,
     stopper: str = "",
     loss_of_batch: bool = False,
+    measures_itself: bool = False,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -144,7 +151,7 @@ def emit_driver(
     `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes,
     and whether the model `measures` anything else.
     `stopper` is the callback that ends a training where not every batch counts as a step, and `loss_of_batch` says that
-    the model computes its loss from whole batches.
+    the model computes its loss from whole batches, `measures_itself` that it updates its metrics.
     """
     return _Emitter(
         project,
@@ -167,6 +174,7 @@ def emit_driver(
         measures,
         stopper,
         loss_of_batch,
+        measures_itself,
     ).emit()
 
 
@@ -210,6 +218,7 @@ class _Emitter:
         measures: bool,
         stopper: str,
         loss_of_batch: bool,
+        measures_itself: bool,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -232,6 +241,9 @@ class _Emitter:
         self.further_needs: set[str] = set()
         own = own_strategy(program) if program.config.get("train_distribute") is not None else None
         self.own = own if own is not None and own.target is target else None
+        session = any([program.session.first, *program.session.lines.values()])
+        if self.own is not None and self.own.line in names.shared and not (target.reads_cluster or session):
+            self.own = replace(self.own, elsewhere=True)
         self.plan: TrainingPlan | None = None
         own_evaluations = program.config.get("eval_distribute") is not None and self.own is not None
         self.evaluates_apart = target.per_replica and own_evaluations
@@ -241,7 +253,8 @@ class _Emitter:
         self.names = {wanted: self._free(wanted) for wanted in ("resolver", "checkpoint", "steps")}
         self.names["strategy"] = self._free(target.scope)
         strategy = self.names["strategy"] if self.own is None or self.own.name is None else self.own.name
-        divided = loop.own and not draws_batches(program, target)
+        draws = draws_batches(program, target)
+        divided = loop.own and not (draws or target.parameter_servers)
         self.datasets = Datasets(project, program, rewriter, target, strategy, self.evaluates_apart, divided)
         if target.mesh:
             self.names["mesh"] = self._free("mesh")
@@ -258,7 +271,24 @@ class _Emitter:
         if has_predictor and uses_of(program, "predict"):
             watched = any("callbacks" in use.arguments for use in program.all_uses if use.method == "predict")
             ends = any(phase == "predict" and hooks.stops for phase, hooks in program.hooks)
-            self._helper("predict", lambda name: setup.predict(name, predictions_are_dicts, self.indent, watched, ends))
+            for wanted in _predictions(program):
+                whole = wanted == "predict_batches"
+                if target.mesh:
+                    if whole:
+                        use = next(use for use in program.all_uses if _name_of_prediction(use) == wanted)
+                        node = use.arguments["yield_single_examples"]
+                        raise Blocked("TFM110", node, "whole batches of predictions are not carried over to a mesh")
+                    self._helper(wanted, lambda n: setup.predict_on_mesh(n, predictions_are_dicts, self.indent))
+                    continue
+                make = partial(
+                    setup.predict,
+                    of_dicts=predictions_are_dicts,
+                    indent=self.indent,
+                    callbacks=watched,
+                    stops=ends,
+                    batches=whole,
+                )
+                self._helper(wanted, make)
         if program.servings:
             self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
         trains = program.train_and_evaluate is not None or uses_of(program, "train") or uses_of(program, "evaluate")
@@ -267,21 +297,20 @@ class _Emitter:
         self.draws = False  # each replica of a loop of the program's own draws whole batches
         self.iterates = False  # such a loop goes over the batches one by one
         if make_loop is not None:
-            draws = draws_batches(program, target)
-            divides = divides_batches(program, target)
-            if divides:
+            if divides_batches(program, target):
                 message = "the replicas divide each batch of the input function: a step is what it was on one device"
                 self.remarks.append(Blocked("TFM736", program.place.call, message))
-            if draws:
+            if draws and target.mesh:
+                message = "a step takes the batches of all replicas of the RunConfig's strategy, as one"
+                self.remarks.append(Blocked("TFM798", program.place.call, message))
+            elif draws:
                 message = "each replica draws whole batches, as under the strategy of the RunConfig"
                 self.remarks.append(Blocked("TFM740", program.place.call, message))
             if target.mesh:
                 message = "all devices compute each step together, each on its share of the batch"
                 self.remarks.append(Blocked("TFM794", program.place.call, message))
             if target.in_step and keras.number == 3 and self._has_averages():
-                message = (
-                    "moving averages of several replicas were not tried in a loop on Keras 3: leave `--keras 3` out"
-                )
+                message = "moving averages of replicas were not tried in a loop on Keras 3: leave `--keras 3` out"
                 raise Blocked("TFM872", program.place.call, message)
             shape = LoopShape(
                 of_class=loss_of_class,
@@ -289,15 +318,18 @@ class _Emitter:
                 measures=measures,
                 evaluates=program.train_and_evaluate is not None or uses_of(program, "evaluate"),
                 divides=target.in_step and not draws,
-                draws=draws,
+                draws=draws or target.parameter_servers,
                 averages=draws and target.replicas and self._has_averages(),
                 on_workers=target.mirrored_workers,
-                counts=self._is_counted(),
+                on_servers=target.parameter_servers,
+                counts=self._is_counted() and not target.parameter_servers,
                 on_keras3=keras.number == 3,
+                of_batch=loss_of_batch,
+                measures_itself=measures_itself,
             )
             self._helper("TrainingLoop", lambda name: make_loop(name, self.indent, shape))
-            self.draws = draws
-            self.iterates = target.mesh or not shape.counts
+            self.draws = shape.draws
+            self.iterates = target.mesh or not (shape.counts or shape.on_servers)
             if target.layouts:
                 self._helper("check_layouts", lambda name: dtensor.check_layouts(name, self.indent))
                 self.further_needs.add("re")
@@ -340,8 +372,9 @@ class _Emitter:
         else:
             replaced[program.place.statement] = []
             before[later] = lines
-        if self.own is not None and self.own.line is not None and not plan.made:
-            replaced[self.own.line] = []
+        own = own_strategy(program) if self.target.mesh else self.own
+        if own is not None and own.line is not None and not plan.made:
+            replaced[own.line] = []
         expressions: dict[cst.CSTNode, cst.BaseExpression] = dict(self.changed)
         both = program.train_and_evaluate
         if both is not None and any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
@@ -543,8 +576,9 @@ class _Emitter:
             stopper=self.stopper,
         )
         plan = self._with_strategy(plan)
-        plain = not (self.target.creates or self.target.counts or self.target.mesh or self.target.reads_cluster)
-        if plan.again and plain and self.keras.number == 2 and not (self.loop.own or self.stopper):
+        to_data = not (self.target.creates or self.target.counts or self.target.mesh or self.loop.own or self.stopper)
+        counts_on = to_data and (plan.again or model_dir is not None)
+        if counts_on and trains_to_an_unknown_end(self.project, program):
             self._helper("CountedSteps", lambda name: setup.counted_steps(name, self.indent))
             plan = replace(plan, counted=self.names["CountedSteps"])
         if both is None:
@@ -592,6 +626,9 @@ class _Emitter:
         count = self.file.integer(every)
         if count == 0:
             return plan
+        if plan.averages and self.keras.number == 3:
+            message = "moving averages of replicas are saved by the epoch on Keras 3: leave save_checkpoints_steps out"
+            raise Blocked("TFM872", every, message)
         return replace(plan, saves_every=self._batches(every), saves_surely=count is not None)
 
     def _batches(self, count: cst.BaseExpression) -> str:
@@ -622,12 +659,22 @@ class _Emitter:
             if self.stopper:
                 message = "not every batch counts as a step, which is written for one device: `--strategy one-device`"
                 raise Blocked("TFM704", self.program.place.call, message)
-            self._helper("per_replica", lambda name: setup.per_replica(name, self.indent))
+            if self.evaluates_apart and self.keras.number == 3:
+                message = "an evaluation of whole batches for every replica was not tried on Keras 3"
+                raise Blocked("TFM872", self.program.config["eval_distribute"], message)
+            creates = self.keras.number == 2  # Keras 3 has no DatasetCreator
+            self._helper("per_replica", lambda name: setup.per_replica(name, self.indent, creates))
             plan = replace(plan, per_replica=self.names["per_replica"])
             if self._has_averages():
-                self._helper("ReplicaAverages", lambda name: setup.replica_averages(name, self.indent))
-                plan = replace(plan, averages=self.names["ReplicaAverages"])
+                kind = "ReplicaAverages" if creates else "replica_averages"
+                make = setup.replica_averages if creates else setup.replica_averages_on_keras3
+                self._helper(kind, lambda name: make(name, self.indent))
+                plan = replace(plan, averages=self.names[kind])
         own = self.own
+        if self.target.mesh and self.draws:
+            own = own_strategy(self.program)
+            assert own is not None
+            return replace(plan, replicas=replicas_of(self.program, own, self._text, self.names["mesh"]))
         if own is None:
             return plan
         if self.late and own.call.args:
@@ -650,16 +697,12 @@ class _Emitter:
 
     def _has_limits(self) -> bool:
         """Whether a training is told its steps."""
-        both = self.program.train_and_evaluate
-        trainings = [use.arguments for use in self.program.all_uses if use.method == "train"]
-        given = [*trainings, *([] if both is None else [both.train])]
+        given = self.program.trainings
         return any(not is_none(arguments.get(name)) for arguments in given for name in ("steps", "max_steps"))
 
     def _is_counted(self) -> bool:
         """Whether every training is surely told its steps."""
-        both = self.program.train_and_evaluate
-        trainings = [use.arguments for use in self.program.all_uses if use.method == "train"]
-        given = [*trainings, *([] if both is None else [both.train])]
+        given = self.program.trainings
         return bool(given) and all(
             self.stop is not None or any(self._is_number(arguments.get(name)) for name in ("steps", "max_steps"))
             for arguments in given
@@ -677,6 +720,9 @@ class _Emitter:
         """Whether the steps of a training, which are given, may be None when the program runs; `fit` is told of."""
         if steps is None or is_none(steps) or self._is_number(steps):
             return False
+        if self.loop.own and self.target.parameter_servers:
+            message = "steps that may be None: on parameter servers a loop of its own needs a number"
+            raise Blocked("TFM737", steps, message)
         if not self.loop.own:
             message = "steps that are None when the program runs trained on all data: `fit` fails then, give a number"
             self.remarks.append(Blocked("TFM115", steps, message))
@@ -1008,7 +1054,10 @@ class _Emitter:
         return [f"{MESH}={self.names['mesh']}"] if self.target.mesh else self._steps_per_execution()
 
     def _steps_per_execution(self) -> list[str]:
-        """The argument that says how many steps a TPU makes in one go."""
+        """The argument that says how many steps a TPU makes in one go, or a process without a cluster."""
+        if self.target is AUTO and self.takes_steps:
+            alone = f"1 if {self.names['resolver']}.cluster_spec().jobs else {STEPS_OF_EXECUTION}"
+            return [f"{STEPS}={alone}"]
         tpu = self.program.tpu
         if tpu is None or self.target is not TPU or not self.takes_steps or tpu.iterations is None:
             return []
@@ -1133,7 +1182,7 @@ class _Emitter:
                 ]
                 head = "dict"
         else:
-            head = self.names["predict"]
+            head = self.names[_name_of_prediction(use)]
             arguments = [predictor, dataset]
             watched = as_argument(self._callbacks(use.arguments), self.indent, 0)
             arguments += [argument.removeprefix("callbacks=") for argument in watched]
@@ -1151,6 +1200,16 @@ class _Emitter:
 def _comments_in(node: cst.CSTNode) -> list[str]:
     """The comments inside a node and at its end, not those over a statement."""
     return [line.comment.value for line in comment_lines(node, leading=False) if line.comment is not None]
+
+
+def _name_of_prediction(use: Use) -> str:
+    """The function that a prediction becomes a call of: it answers by examples, or by whole batches."""
+    return "predict_batches" if is_false(use.arguments.get("yield_single_examples")) else "predict"
+
+
+def _predictions(program: TrainingProgram) -> list[str]:
+    """The functions that a program needs for its predictions."""
+    return sorted({_name_of_prediction(use) for use in program.all_uses if use.method == "predict"})
 
 
 def uses_of(program: TrainingProgram, method: str) -> bool:

@@ -39,6 +39,7 @@ from migrator.program.loss import GeneralLoss, collection_of, output_of
 from migrator.program.model_function import ModelFunction
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules.generation import Keras
+from migrator.walking import walk
 
 WIDTH = 100
 _STEP = ("tf.train.get_global_step", "tf.train.get_or_create_global_step", "tf.train.create_global_step")
@@ -127,7 +128,7 @@ class Method:
         loss = self.function.loss
         collected = [self.text(n) for n in loss.collected] if isinstance(loss, GeneralLoss) else []
         finder = _OfModel(self.function, collected)
-        node.visit(finder)
+        walk(node, finder)
         self.replaced.update(finder.found)
         return self.text(node)
 
@@ -274,7 +275,7 @@ class _OfModel(cst.CSTVisitor):
 
 def _name_attributes(node: cst.CSTNode) -> list[cst.Attribute]:
     finder = _Names()
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 

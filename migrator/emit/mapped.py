@@ -24,7 +24,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.symbols import TEXTS, home, is_namespace
 from migrator.program import tpu
 from migrator.program.body import names_given
-from migrator.program.calls import bind, is_none
+from migrator.program.calls import bind, calls_in, is_none, string
 from migrator.program.mapped import (
     EvalMetrics,
     MappedFunction,
@@ -105,6 +105,8 @@ def {name}(initial_value, name="Variable", trainable=True, dtype=None):
     return text.replace("    ", indent)
 
 
+# By default these give the ids to the parts of a divided table in turn (`partition_strategy="mod"`).
+_MIXING = ("tf.nn.embedding_lookup", "tf.nn.embedding_lookup_sparse")
 _SHARED_EMBEDDINGS = "tf.feature_column.shared_embedding_columns"
 _SHARED_FUNCTION = '''\
 def {name}(*args, **kwargs):
@@ -162,6 +164,28 @@ class MappedRewriter(FileRewriter):
         self._left_out: set[cst.CSTNode] = set()
         self._negative: set[cst.CSTNode] = set()
         return self
+
+    def partitioners_of_scopes(self) -> list[cst.CSTNode]:
+        """The partitioners that variables of the code that stays are made with; without those that are None."""
+        found: list[cst.CSTNode] = []
+        for call in self._calls():
+            given = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "partitioner"]
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value == "set_partitioner":
+                given += [arg.value for arg in call.args]
+            found += [value for value in given if not is_none(value)]
+        return found
+
+    def mixing_lookups(self) -> list[cst.Call]:
+        """The lookups of the code that stays whose ids go to the parts of a divided table in turn."""
+        return [
+            call
+            for call in self._calls()
+            if self.imports.tensorflow(call.func) in _MIXING
+            and not any(string(arg.value) == "div" for arg in call.args)
+        ]
+
+    def _calls(self) -> list[cst.Call]:
+        return list(dict.fromkeys(call for node in self.region for call in calls_in(node)))
 
     # -- where we are --
 
@@ -680,6 +704,7 @@ class _Emitter:
             late=self.late,
             with_params=self.with_params,
             counts_by_condition=function.counts_by_condition,
+            of_execution=1 if function.counts_by_condition else self.training.of_execution,
         )
 
     def _check_updates(self) -> None:

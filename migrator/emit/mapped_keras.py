@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrator.program.calls import calls_in, classes_in, is_false, is_none
 from migrator.program.parsed import Blocked, ParsedFile
+from migrator.walking import walk
 
 #: Layers that do the same in training and outside of it, and the names that Keras gives them. Others ask for the phase,
 #: which an Estimator's graph and a Keras model tell them in different ways.
@@ -93,7 +94,7 @@ def _is_only_called(call: cst.Call, file: ParsedFile) -> bool:
         return False
     calls = {id(one.func): one for one in calls_in(function)}
     mentions = _Named(target.value)
-    function.visit(mentions)
+    walk(function, mentions)
     others = [name for name in mentions.found if name is not target]
     return all(id(name) in calls and _has_inputs(calls[id(name)]) for name in others)
 

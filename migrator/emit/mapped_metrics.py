@@ -11,6 +11,7 @@ from migrator.names.imports import ImportMap
 from migrator.program.calls import number
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules.metrics import TRUTHS, Metric, read_metric
+from migrator.walking import walk
 
 _COMPARISONS = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or")
 _TRUTHS = frozenset(
@@ -81,7 +82,7 @@ def metric_tuple(
 def _read(node: cst.CSTNode) -> list[str]:
     """The names that an expression takes from around it, but for `tf` and built-in functions."""
     own = _Parameters()
-    node.visit(own)
+    walk(node, own)
     return sorted(names_in(node) - own.found - {"tf"} - set(dir(builtins)))
 
 

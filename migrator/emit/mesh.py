@@ -4,58 +4,176 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from migrator.emit.model_function import EmittedModel, Matrix
 from migrator.names.imports import dotted
-from migrator.program.calls import bind, parameters_of, string
+from migrator.program.calls import bind, number, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.layers import add_argument
-from migrator.rules.mesh import IMAGE_LAYERS, LAYERS, METRICS, OPS, OPTIMIZERS, STATIC
+from migrator.rules.mesh import (
+    CLASSES,
+    CLIPPING,
+    DRAWING,
+    FUNCTIONS,
+    IMAGE_LAYERS,
+    LAYERS,
+    METRIC_FUNCTIONS,
+    METRICS,
+    OF_STEPS,
+    OF_TABLES,
+    OPS,
+    OPTIMIZERS,
+    SCHEDULES,
+    STATIC,
+)
 from migrator.rules.partitioners import Made, literal
 from migrator.rules.site import keyword
+from migrator.walking import walk
 
 MESH = "mesh"
 _KERAS = "tf.keras."
+_SCHEDULE = f"{_KERAS}optimizers.schedules.LearningRateSchedule"
 _MATRICES = {"Dense": "kernel", "Embedding": "embeddings"}
-# Measured on TensorFlow 2.21: a table that is divided by rows cannot be looked up in (ResourceGather), and the sparse
-# gradient of a whole one is lost without an error. As a product all is exact, with every layout of the table.
-_EMBEDDING = '''\
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A layer that a file gets in place of Keras' own: its class, and the arguments of Keras' that it takes."""
+
+    text: str
+    parameters: tuple[str, ...]
+
+
+_NORMALIZES = ("momentum", "epsilon", "center", "scale", "name")
+_INITIALIZERS = tuple(f"{name}_initializer" for name in ("beta", "gamma", "moving_mean", "moving_variance"))
+_LAYERS = {
+    # Measured on TensorFlow 2.21: a table that is divided by rows cannot be looked up in (ResourceGather), and the
+    # sparse gradient of a whole one is lost without an error. As a product all is exact, with every layout of it.
+    "Embedding": _Layer(
+        '''\
 class Embedding(tf.keras.layers.Embedding):
     """Looks rows up by a matrix product, which a mesh can divide, and whose gradient is dense."""
 
     def call(self, inputs):
         return tf.matmul(tf.one_hot(inputs, self.input_dim), self.embeddings)
-'''
+''',
+        ("input_dim", "output_dim", "embeddings_initializer", "name"),
+    ),
+    # That of images is fused elsewhere, which has no layouts; its moving variance is that of n - 1 values.
+    "BatchNormalization": _Layer(
+        '''\
+class BatchNormalization(tf.keras.layers.BatchNormalization):
+    """Normalizes by operations that a mesh can divide, over the whole batch, as one device does."""
+
+    def call(self, inputs, training=None):
+        mean, variance = self.moving_mean, self.moving_variance
+        if training:
+            mean, variance = tf.nn.moments(inputs, list(range(len(inputs.shape) - 1)))
+            kept = variance
+            if len(inputs.shape) == 4:  # images
+                count = tf.cast(tf.size(inputs) // inputs.shape[-1], inputs.dtype)
+                kept = variance * count / tf.maximum(count - 1.0, 1.0)
+            self.moving_mean.assign(self.momentum * self.moving_mean + (1.0 - self.momentum) * mean)
+            self.moving_variance.assign(self.momentum * self.moving_variance + (1.0 - self.momentum) * kept)
+        return tf.nn.batch_normalization(inputs, mean, variance, self.beta, self.gamma, self.epsilon)
+''',
+        (*_NORMALIZES, *_INITIALIZERS),
+    ),
+    "AveragePooling2D": _Layer(
+        '''\
+class AveragePooling2D(tf.keras.layers.AveragePooling2D):
+    """Means of blocks that do not overlap, by operations whose gradients a mesh can divide."""
+
+    def call(self, inputs):
+        (rows, columns), (_, height, width, channels) = self.pool_size, inputs.shape
+        inputs = inputs[:, : height // rows * rows, : width // columns * columns]
+        blocks = tf.reshape(inputs, [-1, height // rows, rows, width // columns, columns, channels])
+        return tf.reduce_mean(blocks, axis=[2, 4])
+''',
+        ("pool_size", "strides", "padding", "name"),
+    ),
+}
 
 
-def on_mesh(emitted: EmittedModel, file: ParsedFile, place: cst.CSTNode) -> EmittedModel:
+# What fused normalizations of images take at least.
+_LEAST_EPSILON = 1.001e-5
+
+
+def called(functions: Iterable[cst.FunctionDef]) -> frozenset[str]:
+    """The names of functions that a network is made in."""
+    return frozenset(function.name.value for function in functions)
+
+
+def helper_on_mesh(
+    node: cst.FunctionDef,
+    classes: Mapping[str, str],
+    names: Collection[str],
+    place: cst.CSTNode,
+    functions: Collection[str],
+) -> tuple[cst.FunctionDef, dict[str, str], bool]:
+    """A function that makes layers, the classes that its file needs, and whether its layers draw random numbers.
+
+    `classes` are those that it has, `names` those of the file, `functions` others that make layers. Raises Blocked at
+    `place` (TFM791 to TFM793).
+    """
+    bound = _Bound()
+    walk(node, bound)
+    given = _Given(_local(node, bound, classes), place, False, {}, bound.classes, functions, names)
+    new = node.visit(given)
+    assert isinstance(new, cst.FunctionDef)
+    what = "Embedding" in given.needs and "an embedding"
+    what = what or (given.optimizers > 0 and "an optimizer") or (given.metrics > 0 and "a metric")
+    if what:
+        message = f"`{node.name.value}` makes {what}: on a mesh that has to be done in the model_fn itself"
+        raise Blocked("TFM791", place, message)
+    return new, {**classes, **given.needs}, given.draws
+
+
+def _local(node: cst.FunctionDef, bound: _Bound, classes: Mapping[str, str]) -> set[str]:
+    """The names that a function gives values to, and those of functions that are known to work on a mesh."""
+    tried = {name for name, text in classes.items() if any(_named(one, name) == text for one in FUNCTIONS)}
+    return {parameter.name.value for parameter in parameters_of(node)} | bound.names | tried
+
+
+def on_mesh(
+    emitted: EmittedModel,
+    file: ParsedFile,
+    place: cst.CSTNode,
+    helpers: Mapping[str, str],
+    functions: Collection[str],
+) -> EmittedModel:
     """The function with a parameter `mesh`, which optimizers and metrics are given.
 
-    `place` is where findings are shown. Raises Blocked (TFM790 to TFM793) for what was not tried on a mesh.
+    `place` is where findings are shown, `helpers` are the classes that the file gets for optimizers and their rates,
+    `functions` those that make layers (`helper_on_mesh`).
+    Raises Blocked (TFM790 to TFM793) for what was not tried on a mesh.
     """
     node = emitted.node
     names = {parameter.name.value for parameter in parameters_of(node)}
     if MESH in names:
         raise Blocked("TFM790", place, "the model_fn has a parameter `mesh` of its own: rename it")
     bound = _Bound()
-    node.visit(bound)
+    walk(node, bound)
     layers = _Layers(file, names | bound.names)
-    node.visit(layers)
-    given = _Given(names | bound.names, place, any(matrix.table for matrix in layers.found))
+    walk(node, layers)
+    embeds = any(matrix.table for matrix in layers.found)
+    local = _local(node, bound, emitted.classes)
+    given = _Given(local, place, embeds, helpers, bound.classes, functions, file.names)
     new = node.visit(given)
     assert isinstance(new, cst.FunctionDef)
     if not given.optimizers:
         raise Blocked("TFM792", place, "the optimizer is not made in the model_fn: make it there")
-    classes = {**emitted.classes, **({"Embedding": _EMBEDDING} if given.tables else {})}
+    classes = {**emitted.classes, **given.needs}
     new = new.with_changes(params=_with_mesh(new.params))
     # Behind a convolution a kernel that is divided by rows raises: its gradient divides what has batches only.
     found = _split(layers, emitted.made)
     matrices = tuple(matrix for matrix in found if matrix.table or not layers.images)
-    return replace(emitted, node=new, classes=classes, matrices=None if layers.unknown else matrices)
+    known = None if layers.unknown or given.hidden else matrices
+    return replace(emitted, node=new, classes=classes, matrices=known, draws=given.draws)
 
 
 def _split(layers: _Layers, made: Sequence[Made] | None) -> list[Matrix]:
@@ -191,11 +309,15 @@ def _with_mesh(params: cst.Parameters) -> cst.Parameters:
 
 
 class _Bound(cst.CSTVisitor):
-    """The names that a function gives values to."""
+    """The names that a function gives values to; `classes` are those in it, each with the class that it is made of."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
+        self.classes: dict[str, str] = {}
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self.classes[node.name.value] = (dotted(node.bases[0].value) or "") if len(node.bases) == 1 else ""
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
         self._add(node.target)
@@ -223,66 +345,176 @@ class _Bound(cst.CSTVisitor):
 class _Given(cst.CSTTransformer):
     """Gives optimizers and metrics the mesh, and looks at every call of a function that makes a model."""
 
-    def __init__(self, local: Collection[str], place: cst.CSTNode, embeds: bool) -> None:
+    def __init__(
+        self,
+        local: Collection[str],
+        place: cst.CSTNode,
+        embeds: bool,
+        helpers: Mapping[str, str],
+        classes: Mapping[str, str],
+        functions: Collection[str],
+        taken: Collection[str],
+    ) -> None:
         super().__init__()
         self.local = local
         self.place = place
         self.embeds = embeds  # whether there are tables of embeddings
+        self.helpers = helpers
+        self.classes = classes
+        self.functions = functions
+        self.taken = taken  # names of the file
         self.optimizers = 0
-        self.tables = 0
+        self.metrics = 0
+        self.draws = False  # whether layers draw random numbers
+        self.hidden = False  # whether layers are made in other functions
+        self.needs: dict[str, str] = {}  # classes of layers
+        self._schedules = 0  # classes of rates around a node
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self._schedules += self.classes[node.name.value] == _SCHEDULE
+
+    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
+        self._schedules -= self.classes[original_node.name.value] == _SCHEDULE
+        return updated_node
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = dotted(original_node.func)
         if name is None or name.partition(".")[0] in self.local:
             return updated_node
+        if self.classes.get(name) in (_SCHEDULE, f"{_KERAS}Model"):
+            return updated_node
+        if name in self.helpers:
+            return self._of_helper(name, original_node, updated_node)
+        if name.startswith(f"{_KERAS}optimizers.schedules."):
+            if name.rpartition(".")[2] not in SCHEDULES:
+                raise Blocked("TFM792", self.place, f"`{name}` was not tried on a mesh")
+            return updated_node
         if name.startswith(f"{_KERAS}optimizers."):
-            self._check_optimizer(name, original_node)
+            self._check_optimizer(name, name.removeprefix(f"{_KERAS}optimizers."), original_node)
             return _with_argument(updated_node)
-        if name.startswith(f"{_KERAS}metrics."):
-            if name.rpartition(".")[2] not in METRICS:
-                raise Blocked("TFM793", self.place, f"`{name}` was not tried on a mesh: leave the metric out")
+        if self._schedules:
+            if name not in OF_STEPS and not _is_plain(name):
+                message = f"`{name}` was not tried on the step of a mesh, which the learning rate is computed from"
+                raise Blocked("TFM792", self.place, message)
+            return updated_node
+        metric = self.classes.get(name, name)
+        if metric.startswith(f"{_KERAS}metrics."):
+            if metric.rpartition(".")[2] in METRIC_FUNCTIONS:
+                return updated_node
+            if metric.rpartition(".")[2] not in METRICS:
+                raise Blocked("TFM793", self.place, f"`{metric}` was not tried on a mesh: leave the metric out")
+            self.metrics += 1
             return _with_argument(updated_node)
-        if name == f"{_KERAS}layers.Embedding":
-            known = ("input_dim", "output_dim", "embeddings_initializer", "name")
-            try:
-                bind(original_node, known, "Embedding", "TFM791")
-            except Blocked as problem:
-                raise Blocked("TFM791", self.place, problem.message) from None
-            self.tables += 1
-            return updated_node.with_changes(func=cst.Name("Embedding"))
-        if self.embeds and name.endswith("Optimizer"):
-            message = (
-                f"`{name}` leaves rows of an embedding that a batch does not use as they are, and on a mesh every row "
-                "has a gradient: train with GradientDescent, Adam or Adagrad, whose numbers are the same"
-            )
-            raise Blocked("TFM792", self.place, message)
+        layer = name.removeprefix(f"{_KERAS}layers.")
+        if layer != name and layer in _LAYERS:
+            self._check_layer(layer, original_node)
+            return updated_node.with_changes(func=cst.Name(layer))
+        self._check_form(name, layer, original_node)
+        self.draws = self.draws or (layer != name and layer in DRAWING)
+        if not name.startswith("tf.") and name.rpartition(".")[2] in self.functions:
+            self.hidden = True
+            return updated_node
         if not _is_known(name):
             message = f"`{name}` was not tried on a mesh of devices (DTensor): choose another `--strategy`"
             raise Blocked("TFM791", self.place, message)
         return updated_node
 
-    def _check_optimizer(self, name: str, node: cst.Call) -> None:
+    def _check_form(self, name: str, layer: str, node: cst.Call) -> None:
+        """Refuses forms of functions and layers that have none on a mesh, though others have."""
+        given = {argument.keyword.value for argument in node.args if argument.keyword is not None}
+        what = None
+        if "Conv" in layer and "dilation_rate" in given:
+            what = "a dilated convolution"
+        elif layer in DRAWING and "noise_shape" in given:
+            what = "a dropout of a `noise_shape`"
+        elif name == "tf.where" and len(node.args) < 3:
+            what = "`tf.where` of one argument"
+        if what is not None:
+            raise Blocked("TFM791", self.place, f"{what} was not seen to work on a mesh: choose another `--strategy`")
+
+    def _check_layer(self, layer: str, node: cst.Call) -> None:
+        """Looks at a layer that the file gets a class for."""
+        own = _LAYERS[layer]
+        try:
+            bound = bind(node, own.parameters, layer, "TFM791")
+        except Blocked as problem:
+            raise Blocked("TFM791", self.place, problem.message) from None
+        if layer == "BatchNormalization" and any(argument.keyword is None for argument in node.args):
+            raise Blocked(
+                "TFM791", self.place, "a batch normalization along an axis that is said has no form for a mesh"
+            )
+        if layer in self.taken:
+            raise Blocked(
+                "TFM791", self.place, f"the program has a `{layer}` of its own beside that of Keras: rename it"
+            )
+        size, strides = bound.get("pool_size"), bound.get("strides")
+        if layer == "AveragePooling2D" and (
+            (strides is not None and not (size is not None and strides.deep_equals(size)))
+            or string(bound.get("padding", cst.SimpleString("'valid'"))) != "valid"
+        ):
+            message = "`AveragePooling2D` of blocks that overlap, or are filled up, has no form for a mesh"
+            raise Blocked("TFM791", self.place, f"{message}: take `MaxPooling2D`, or another `--strategy`")
+        epsilon = number(bound.get("epsilon"))
+        if "epsilon" in bound and (epsilon is None or epsilon < _LEAST_EPSILON):
+            message = "this `epsilon` of a batch normalization is raised for images, or not known: write one of 1e-4"
+            raise Blocked("TFM791", self.place, message)
+        self.needs[layer] = own.text
+
+    def _of_helper(self, name: str, node: cst.Call, updated: cst.Call) -> cst.Call:
+        """A call of a class that the file gets for an optimizer, or for its rate."""
+        text = self.helpers[name]
+        known = next((known for tried, known in CLASSES.items() if _named(tried, name) == text), None)
+        if known in SCHEDULES:
+            return updated
+        if self.embeds:
+            message = (
+                f"`{name}` leaves rows of an embedding that a batch does not use as they are, and on a mesh every row "
+                "has a gradient: train with GradientDescent, Adam or Adagrad, whose numbers are the same"
+            )
+            raise Blocked("TFM792", self.place, message)
+        if known is None:
+            why = "updates variables by operations that a mesh has not" if "tf.raw_ops." in text else "was not tried"
+            raise Blocked("TFM792", self.place, f"`{name}` {why} (DTensor): choose another `--strategy`")
+        self._check_optimizer(name, known, node)
+        return _with_argument(updated)
+
+    def _check_optimizer(self, name: str, kind: str, node: cst.Call) -> None:
         self.optimizers += 1
-        known = OPTIMIZERS.get(name.removeprefix(f"{_KERAS}optimizers."))
+        known = OPTIMIZERS.get(kind)
         if known is None:
             message = f"`{name}` was not compared on a mesh with TensorFlow 1's formula: choose another `--strategy`"
             raise Blocked("TFM792", self.place, message)
-        momentum = [a for a in node.args if a.keyword is not None and a.keyword.value == "momentum"]
-        if self.embeds and (name.endswith("RMSprop") or momentum):
+        given = {argument.keyword.value for argument in node.args if argument.keyword is not None}
+        if self.embeds and (kind not in OF_TABLES or "momentum" in given):
             message = f"`{name}` treats rows of an embedding that a batch does not use otherwise with dense gradients"
             raise Blocked("TFM792", self.place, f"{message}: train with GradientDescent, Adam or Adagrad")
+        if self.embeds and given & CLIPPING:
+            message = (
+                "TensorFlow 1 clips the rows of an embedding's gradient before those of one row are added up, and on "
+                "a mesh their sum is clipped: leave the clipping out, or choose another `--strategy`"
+            )
+            raise Blocked("TFM792", self.place, message)
         for argument in node.args:
-            if argument.keyword is None or argument.keyword.value not in known:
+            if argument.keyword is None or argument.keyword.value not in known | CLIPPING:
                 text = "this argument" if argument.keyword is None else f"`{argument.keyword.value}`"
                 raise Blocked("TFM792", self.place, f"{text} of `{name}` was not tried on a mesh")
+
+
+def _named(text: str, name: str) -> str:
+    return text.replace("{name}", name)
 
 
 def _is_known(name: str) -> bool:
     if name in OPS or name in STATIC or name.startswith((f"{_KERAS}losses.", f"{_KERAS}regularizers.")):
         return True
     if name.startswith(f"{_KERAS}layers."):
-        return name.rpartition(".")[2] in LAYERS | IMAGE_LAYERS
-    return name.startswith((f"{_KERAS}initializers.", "np.", "numpy.")) or hasattr(builtins, name)
+        return name.rpartition(".")[2] in LAYERS | IMAGE_LAYERS | DRAWING
+    return name.startswith(f"{_KERAS}initializers.") or _is_plain(name)
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a function knows nothing of tensors."""
+    return name.startswith(("np.", "numpy.", "math.")) or hasattr(builtins, name)
 
 
 def _with_argument(node: cst.Call) -> cst.Call:

@@ -24,6 +24,7 @@ from migrator.program.parsed import Blocked, names_in
 from migrator.rules import labels as label_rules
 from migrator.rules.metrics import TRUTHS, Metric
 from migrator.rules.rewriter import Rewriter
+from migrator.walking import walk
 
 #: How many metrics may have a class of their own only to compute what they compare: more read better in one method.
 _FEW = 2
@@ -362,7 +363,7 @@ class _Emitter:
     def _is_network(self, node: cst.BaseExpression) -> bool:
         """Whether an expression makes layers or variables, draws random numbers, or calls what may do so."""
         finder = _NetworkCalls(self.imports)
-        node.visit(finder)
+        walk(node, finder)
         return finder.found
 
     def free_names(self) -> set[str]:
@@ -411,7 +412,7 @@ class _Emitter:
         if not isinstance(node, cst.Name):
             return node
         finder = _Values(node.value)
-        self.function.node.body.visit(finder)
+        walk(self.function.node.body, finder)
         return finder.found[0] if len(finder.found) == 1 else node
 
     def _has_two_axes(self) -> bool:

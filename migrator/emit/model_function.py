@@ -28,6 +28,7 @@ from migrator.rules.layers import runs_updates
 from migrator.rules.partitioners import Made, matrices_made
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import TrainingContext
+from migrator.walking import walk
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,12 @@ class EmittedModel:
 
     `late` says that the driver makes the model's variables, `with_params` that the function takes the params,
     `loss_of_class` that the loss is one of Keras' classes, `loss_of_batch` that the model computes it from whole
-    batches, and `measures` that the model has metrics.
-    `counts_by_condition` that not every batch of a training counts as a step. `unsplit` are layers outside of the
+    batches, `measures` that the model has metrics, and `measures_itself` that it updates them itself.
+    `counts_by_condition` that not every batch of a training counts as a step, `of_execution` how many steps `fit` makes
+    in one go, whatever the driver says. `unsplit` are layers outside of the
     scopes of the partitioners. `made` are the matrices of the original, in its order (None: that is not known).
-    `matrices` are the weights that devices may divide by rows, where they are known.
+    `matrices` are the weights that devices may divide by rows, where they are known, `draws` says that on a mesh layers
+    draw random numbers.
     """
 
     node: cst.FunctionDef
@@ -55,10 +58,13 @@ class EmittedModel:
     loss_of_class: bool = True
     loss_of_batch: bool = False
     measures: bool = False
+    measures_itself: bool = False
     counts_by_condition: bool = False
+    of_execution: int = 1
     unsplit: tuple[cst.CSTNode, ...] = ()
     made: tuple[Made, ...] | None = ()
     matrices: tuple[Matrix, ...] | None = ()
+    draws: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,7 +223,11 @@ class _Emitter:
             of_examples=self.rewriter.training.of_examples,
             keras=self.keras,
         )
-        if self.rewriter.training.of_examples and (loss.model is not None or metrics.made or metrics.outputs):
+        if self.rewriter.training.on_mesh:
+            if metrics.outputs and loss.model is None:
+                message = "a metric reads a tensor that the loss does not read: `--strategy mirrored`, or leave it out"
+                raise Blocked("TFM793", function.node.name, message)
+        elif self.rewriter.training.of_examples and (loss.model is not None or metrics.made or metrics.outputs):
             message = "its loss or a metric needs more than labels and one output, which only `fit` is written for"
             raise Blocked("TFM735", function.node.name, message)
         if loss.lines and not self.keras.loss_sees_labels:
@@ -287,8 +297,10 @@ class _Emitter:
             function.hooks,
             loss_of_class=not loss.lines,
             loss_of_batch=loss.model is not None,
-            measures=bool(metrics.metrics),
+            measures=bool(metrics.metrics or metrics.made),
+            measures_itself=bool(metrics.made),
             unsplit=tuple(self.rewriter.unsplit) if not self.rewriter.splits_all else (),
+            of_execution=self.rewriter.training.of_execution,
             made=matrices_made(node, self.file, self.rewriter.tables.variables),
         )
 
@@ -322,7 +334,7 @@ class _Emitter:
         features = self.function.parameters.features
         if features in metrics.reads:
             changed = _Mutations(features)
-            self.function.node.body.visit(changed)
+            walk(self.function.node.body, changed)
             if changed.found:
                 raise Blocked("TFM503", self.function.node.name, "a metric reads features that the model_fn changes")
         values = {features: "x", self.labels: "y"}
@@ -363,7 +375,7 @@ class _Emitter:
         """The name of the Keras inputs; a first line keeps them when the body gives their name to something else."""
         features = self.function.parameters.features
         changed = _Mutations(features)
-        self.function.node.body.visit(changed)
+        walk(self.function.node.body, changed)
         if not changed.found and not any(d.name == features for d in self.function.definitions):
             return features
         name = free("inputs", self.taken)
@@ -498,7 +510,7 @@ class _Emitter:
         ever read is the user's own business, and a call may have effects beside its value.
         """
         finder = _Effects(self.file.imports)
-        self.function.statements[index].node.visit(finder)
+        walk(self.function.statements[index].node, finder)
         if finder.found:
             return False
         read = set().union(*(names_in(spec.statement) for spec in self.function.body.specs))

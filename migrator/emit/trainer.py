@@ -16,7 +16,7 @@ from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS, Signatures
 from migrator.program.handed import Handed, HandedUse
 from migrator.program.parsed import Blocked, ParsedFile
-from migrator.program.training import TrainingProgram, estimator_parameters
+from migrator.program.training import TrainingProgram, estimator_parameters, predicts_batches
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import setup
@@ -120,6 +120,7 @@ class _Emitter:
             | frozenset("evaluate" for use in handed.uses if "callbacks" in (use.evaluate or {})),
             ends=any(hooks.stops for phase, hooks in program.hooks if phase == "predict"),
             saves=program.model_dir is not None and program.config.get("save_checkpoints_steps") is not None,
+            of_batches=predicts_batches([one.arguments for one in handed.uses if one.use.method == "predict"]),
         )
 
     def emit(self) -> EmittedTrainer:

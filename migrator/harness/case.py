@@ -99,8 +99,8 @@ def check(case: Case) -> None:
         raise CaseError("two TensorFlow 2 programs are compared in one process each: leave --cluster out")
     if case.devices > 1 and case.shape.counts:
         raise CaseError("the tasks of a cluster have one device each: leave --devices out, or --cluster")
-    if case.keras == 3 and case.shape.counts:
-        raise CaseError("Keras 3 fits on no cluster: leave --cluster out, or verify with --keras 2")
+    if case.keras == 3 and case.shape.count("ps"):
+        raise CaseError("Keras 3 trains on no parameter servers: leave --cluster out, or verify with --keras 2")
     if case.keras == 3 and case.all_mutants:
         raise CaseError("--full tries known-bad versions that exist for Keras 2 only")
     if case.shape.counts and not case.shape.trainers():

@@ -12,6 +12,7 @@ from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import imports_of
 from migrator.program.training import Place, TrainingProgram, attributes_called, bindings, is_estimator, mentions_of
 from migrator.rules.generation import KERAS_2, Keras
+from migrator.walking import walk
 
 References = list[tuple[cst.FunctionDef, ParsedFile, cst.CSTNode]]
 
@@ -81,7 +82,7 @@ def references_to_models(
             arg.value for place in places.get(file.path, []) if is_estimator(place.name) for arg in place.call.args
         }
         finder = _Mentions(project, file, models.keys(), explained)
-        file.module.visit(finder)
+        walk(file.module, finder)
         found += [(model, file, node) for model, node in finder.found]
         for program in programs:
             methods = attributes_called(file.module, program.model.methods)
@@ -123,7 +124,7 @@ class _Mentions(cst.CSTVisitor):
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         self._local.append({name for name, bound in bindings(node) if bound is not node})
         for part in (node.params, node.body, *node.decorators):
-            part.visit(self)
+            walk(part, self)
         self._local.pop()
         return False
 
@@ -135,16 +136,16 @@ class _Mentions(cst.CSTVisitor):
 
     def visit_Param(self, node: cst.Param) -> bool:
         if node.default is not None:
-            node.default.visit(self)
+            walk(node.default, self)
         return False
 
     def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         if not self._look_up(node):
-            node.value.visit(self)
+            walk(node.value, self)
         return False
 
     def visit_Name(self, node: cst.Name) -> None:
@@ -162,7 +163,7 @@ def mentions_of_functions(
     at_top = {function for file in project.files for function in file.functions.values()}
     for file in everything.mentioning(names):
         finder = _Mentions(project, file, functions, ())
-        file.module.visit(finder)
+        walk(file.module, finder)
         found += [(file, node) for _, node in finder.found]
         methods = [function.name.value for function in functions if function not in at_top]
         found += [(file, node) for node in attributes_called(file.module, methods)]

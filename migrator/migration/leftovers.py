@@ -10,6 +10,7 @@ import libcst as cst
 from migrator.emit.beside import respelled, respelled_test
 from migrator.emit.file import FileChanges, FileRewriter
 from migrator.emit.helper import emit_helper
+from migrator.emit.mesh import called, helper_on_mesh
 from migrator.migration.everything import mentions_of_functions
 from migrator.migration.state import GroupState, is_within
 from migrator.names.imports import dotted
@@ -20,6 +21,7 @@ from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.relevant import importing
 from migrator.program.shared import runs_in_both
 from migrator.program.training import path_to
+from migrator.walking import walk
 
 
 def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.FunctionDef | cst.ClassDef]:
@@ -124,11 +126,11 @@ def remove_helpers(state: GroupState) -> None:
     helpers |= {maker: file for file, maker in state.makers}
     makers = set(helpers) & {maker for _, hooks in state.all_hooks() for _, maker in hooks.makers}
     tables = _tables(state, makers)
-    unused = _unused_helpers(state, helpers, tables)
+    unused = _unused_helpers(state, helpers, makers, tables)
     if tables and not makers <= unused.keys():
         # Something else calls one of the functions, which reads the table: it stays with all that it holds.
         tables = {}
-        unused = _unused_helpers(state, helpers, tables)
+        unused = _unused_helpers(state, helpers, makers, tables)
     helpers = unused
     for helper, file in helpers.items():
         if file.path not in state.changes:
@@ -202,7 +204,7 @@ def _said(state: GroupState, name: str) -> list[tuple[ParsedFile, cst.BaseExpres
     found = []
     for file in state.everything.mentioning([name]):
         finder = _NamedSo(name)
-        file.module.visit(finder)
+        walk(file.module, finder)
         found += [(file, node) for node in finder.found]
     return found
 
@@ -258,11 +260,13 @@ def _left_out(state: GroupState, tables: Iterable[cst.CSTNode]) -> list[cst.CSTN
 
 
 def _unused_helpers(
-    state: GroupState, helpers: dict[cst.FunctionDef, ParsedFile], tables: Iterable[cst.CSTNode]
+    state: GroupState,
+    helpers: dict[cst.FunctionDef, ParsedFile],
+    makers: Collection[cst.FunctionDef],
+    tables: Iterable[cst.CSTNode],
 ) -> dict[cst.FunctionDef, ParsedFile]:
     """The helpers that nothing mentions but one another and what is left out."""
     left_out = _left_out(state, tables)
-    makers = {maker for _, hooks in state.all_hooks() for _, maker in hooks.makers}
     while True:
         mentions = [
             (file, node, helper)
@@ -286,7 +290,7 @@ def _remove_hook_classes(state: GroupState, left_out: Sequence[cst.CSTNode]) -> 
         mentions: list[tuple[Path, cst.CSTNode]] = []
         for path, file in state.group.files.items():
             finder = _NamedSo(name)
-            file.module.visit(finder)
+            walk(file.module, finder)
             found = ((n, find_class(state.project, file, file.module, n)) for n in finder.found)
             mentions += [(path, n) for n, known in found if known is not None and known[1] is node]
         if home.path not in state.changes:
@@ -315,11 +319,13 @@ def _importers(state: GroupState, helper: cst.FunctionDef) -> list[tuple[Path, l
 
 
 def write_helper(state: GroupState, stays: Stays) -> None:
-    """A helper that stays, without the parameters that told it the mode."""
+    """A helper that stays, without the parameters that told it the mode, and as a mesh wants it."""
     path, name = stays.file.path, stays.node.name.value
     if path not in state.changes:
-        raise Blocked("TFM122", stays.node.name, f"`{name}` is told the mode, but its file is not migrated")
-    for file, node in mentions_of_functions(state.project, state.everything, {stays.node}):
+        why = "is told the mode" if stays.gone else "makes layers of a mesh"
+        raise Blocked("TFM122", stays.node.name, f"`{name}` {why}, but its file is not migrated")
+    mentions = mentions_of_functions(state.project, state.everything, {stays.node}) if stays.gone else ()
+    for file, node in mentions:
         if not _is_planned(state, file, node):
             message = f"`{name}` loses the parameter that told it the mode, but is used here too"
             state.problems.setdefault(file.path, []).append(Blocked("TFM122", node, message))
@@ -327,12 +333,18 @@ def write_helper(state: GroupState, stays: Stays) -> None:
                 state.outside[file.path] = file
     mine = state.rewriters[path]
     emitted = emit_helper(stays, state.plan, mine, stays.file.constants.get)
+    classes = emitted.rewriter.classes
     state.changes[path].statements[stays.node] = [emitted.node]
     state.problems[path] += emitted.rewriter.problems
+    if state.asked.mesh and not emitted.rewriter.problems:
+        known = called(state.plan.visited)
+        new, classes, draws = helper_on_mesh(emitted.node, classes, stays.file.names, stays.node.name, known)
+        state.draws = state.draws or draws
+        state.changes[path].statements[stays.node] = [new]
     state.remarks[path] += emitted.rewriter.remarks
     state.partitioners += [(stays.file, node, text) for node, text in emitted.rewriter.partitioners]
     mine.dropped_regularizers += emitted.rewriter.dropped_regularizers
-    mine.classes.update(emitted.rewriter.classes)
+    mine.classes.update(classes)
     mine.needs |= emitted.rewriter.needs
 
 
@@ -389,7 +401,7 @@ class _NamedSo(cst.CSTVisitor):
         if node.attr.value == self.name:
             self.found.append(node)
             return False
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Name(self, node: cst.Name) -> None:

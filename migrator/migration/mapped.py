@@ -189,7 +189,14 @@ class MappedMigration(NativeMigration):
         """Those of TensorFlow 1 code stay what they are."""
 
     def _find_partitioners(self, path: Path, file: ParsedFile) -> None:
-        """Variables of TensorFlow 1 code are not split."""
+        """Variables of TensorFlow 1 code are not split: a lookup that gives ids to the parts in turn is refused."""
+        if not any(self._rewriter(one).partitioners_of_scopes() for one in self.group.files.values()):
+            return
+        message = (
+            "a partitioner splits this program's variables, and this lookup gives the ids to the parts of a table in "
+            'turn: in a whole table the row of an id is another. Give it `partition_strategy="div"`'
+        )
+        self.problems[path] += [Blocked("TFM796", call, message) for call in self._rewriter(file).mixing_lookups()]
 
     def _finish(self, file: ParsedFile) -> str:
         text = super()._finish(file)

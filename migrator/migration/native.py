@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -12,13 +13,13 @@ import libcst as cst
 from migrator.emit.driver import emit_driver, is_late, uses_of
 from migrator.emit.file import FileRewriter, finish_imports, insert_classes
 from migrator.emit.layout import statements
-from migrator.emit.mesh import on_mesh
+from migrator.emit.mesh import called, on_mesh
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
 from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
-from migrator.migration import hooks, inputs, leftovers, partitioning, servings
+from migrator.migration import hooks, inputs, leftovers, partitioning, servers, servings, workers
 from migrator.migration.state import GroupState
-from migrator.program.calls import functions_in, is_none
+from migrator.program.calls import functions_in
 from migrator.program.canned import remarks_of
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.helpers import Scope
@@ -26,29 +27,30 @@ from migrator.program.inlining import inline_helpers
 from migrator.program.layer_names import check_layer_names
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
-from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.region import reach
-from migrator.program.scopes import values_of
 from migrator.program.shared import runs_in_both
 from migrator.program.training import TrainingProgram, path_to
 from migrator.program.variable_order import check_order
 from migrator.rules import flags, hparams, keras3
 from migrator.rules.early_stopping import STOP_AT_STEP
-from migrator.rules.executions import steps_of_execution
+from migrator.rules.executions import STEPS_OF_EXECUTION, steps_of_execution
 from migrator.rules.generation import KERAS_2
 from migrator.rules.initializers import shared_initializers
 from migrator.rules.layers import runs_updates
-from migrator.rules.own_loops import differs, over_examples, seeded_modules, sets_seed
+from migrator.rules.model_towers import find_towers
+from migrator.rules.own_loops import over_examples
 from migrator.rules.replicas import check_replicas
 from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
-from migrator.targets.choosing import choose, divides_batches, draws_batches, for_mesh, for_own_loop
+from migrator.targets import dtensor
+from migrator.targets.choosing import choose, divides_batches, draws_batches, for_mesh, for_own_loop, own_strategy
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.target import Target
 from migrator.walking import walk
 
 #: What stands in the way of a strategy that the program asks for.
-_OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721")
+_OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721", "TFM790")
 
 
 class NativeMigration(GroupState):
@@ -80,10 +82,12 @@ class NativeMigration(GroupState):
         self._regularizers()
         self._references()
         leftovers.remove_helpers(self)
-        for stays in self.plan.helpers.values():
+        # On a mesh all functions of the network are looked at, and get other layers where it wants those.
+        for stays in (self.plan.visited if self.asked.mesh else self.plan.helpers).values():
             self.guarded(stays.file, partial(leftovers.write_helper, self, stays))
         for path, file in self.group.files.items():
             self._find_partitioners(path, file)
+        self._share_strategies()
         for program in self.group.programs:
             if program.model_fn in models:
                 self.guarded(program.file, partial(self._driver, program, models))
@@ -186,6 +190,7 @@ class NativeMigration(GroupState):
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
+            self._check_towers(program)
             read = inline_helpers(self.project, program.model)
             self.read[program.model_fn] = read
             function = read_model_function(self.project, file, read.node, program.model.parameters)
@@ -206,7 +211,10 @@ class NativeMigration(GroupState):
             self.problems[file.path] += other_problems(file, program.model_fn, program.model.parameters)
             raise
         if any(self._strategy(p).mesh for p in sharing):
-            emitted = on_mesh(emitted, file, program.model_fn.name)
+            functions = called(self.plan.visited)
+            emitted = on_mesh(emitted, file, program.model_fn.name, self.training[file.path].helpers, functions)
+            if any(draws_batches(p, self._strategy(p)) for p in sharing):
+                self._check_rounds(program, emitted)
         for made in function.inlined:
             own = [id(name) for node in (made, program.model_fn) for name in name_nodes(node)]
             left = [n for n in name_nodes(file.module) if n.value == made.name.value and id(n) not in own]
@@ -224,6 +232,15 @@ class NativeMigration(GroupState):
         self.changes[file.path].classes.update(emitted.classes)
         models[program.model_fn] = emitted, function.predicts_dicts
 
+    def _check_towers(self, program: TrainingProgram) -> None:
+        """Refuses a network for each device. Raises Blocked (TFM743)."""
+        for node, file in reach(self.project, program.model_file, program.model_fn).items():
+            found = find_towers(node, file.imports)
+            if found is not None:
+                message = "towers that average their gradients: write the model_fn for one, and take a MirroredStrategy"
+                place = found if file is program.model_file else program.model_fn.name
+                raise Blocked("TFM743", place, message)
+
     def _check_examples(self, program: TrainingProgram, emitted: EmittedModel) -> None:
         """Refuses what is computed over all examples of a batch that replicas divide. Raises Blocked (TFM739)."""
         others = reach(self.project, program.model_file, program.model_fn).items()
@@ -235,55 +252,25 @@ class NativeMigration(GroupState):
                 message = f"`{text}` is computed over all examples, which replicas divide: `--strategy one-device`"
                 raise Blocked("TFM739", program.model_fn.name if node is emitted.node else found, message)
 
-    def _check_batches(self, program: TrainingProgram, strategy: Target) -> None:
-        """Refuses batches that workers divide, but each draws for itself. Raises Blocked (TFM741)."""
-        if not self.loop.own or not strategy.mirrored_workers or not divides_batches(program, strategy):
-            return
-        fed = [use.arguments.get("input_fn") for use in program.all_uses if use.method == "train"]
-        both = program.train_and_evaluate
-        fed += [] if both is None else [both.train.get("input_fn")]
-        seeded = {m for file in self.group.files.values() for m in seeded_modules(file.module, file.imports)}
-        if self._has_seed(program):
-            seeded.add("tf")
-        for node in (node for node in fed if node is not None):
-            for one, file in self._feeding(program, node).items():
-                found = differs(one, file.imports, seeded)
-                if found is not None:
-                    message = (
-                        f"`{file.code(found)}` gives every worker something else, and they divide each batch: "
-                        "give it a seed, or the RunConfig (`tf_random_seed`), the same in all workers"
-                    )
-                    if file.path not in self.group.files:
-                        raise Blocked("TFM741", node, message)
-                    self.problems[file.path].append(Blocked("TFM741", found, message))
-
-    def _has_seed(self, program: TrainingProgram) -> bool:
-        """Whether every worker sets the same seed before it asks for data."""
-        if not is_none(program.config.get("tf_random_seed", cst.Name("None"))):
-            return True
-        made = program.place.call
-        scope, module = program.scope, program.file.module
-        body = [*module.body, *(scope.body.body if isinstance(scope, cst.FunctionDef) else ())]
-        plain = [line for line in body if isinstance(line, cst.SimpleStatementLine)]
-        before = [line for line in plain if program.file.position(line) < program.file.position(made)]
-        return any(sets_seed(line, program.file.imports) for line in before)
-
-    def _feeding(self, program: TrainingProgram, node: cst.BaseExpression) -> dict[cst.CSTNode, ParsedFile]:
-        """An input function and what it reaches, also by way of names that are given values."""
-        found: dict[cst.CSTNode, ParsedFile] = {}
-        queue: list[tuple[ParsedFile, cst.CSTNode]] = [(program.file, node)]
-        while queue:
-            where, current = queue.pop()
-            if current in found:
-                continue
-            for one, file in reach(self.project, where, current).items():
-                found[one] = file
-                for name in names_in(one):
-                    values = [file.constants[name]] if name in file.constants else []
-                    if file is program.file and isinstance(program.scope, cst.FunctionDef):
-                        values += values_of(program.scope, name)
-                    queue += [(file, value) for value in values]
-        return found
+    def _check_rounds(self, program: TrainingProgram, emitted: EmittedModel) -> None:
+        """Refuses what replicas computed each over its own batch, which a mesh has in one. Raises Blocked (TFM790)."""
+        place = program.model_fn.name
+        if emitted.loss_of_batch:
+            message = "each replica divided its loss by what is in its own batch: a mesh would by all of them"
+            raise Blocked("TFM790", place, f"{message}: write a mean over examples, or choose another `--strategy`")
+        others = reach(self.project, program.model_file, program.model_fn).items()
+        functions = [(emitted.node, program.model_file), *((n, f) for n, f in others if n is not program.model_fn)]
+        for node, file in functions:
+            text = file.code(node)
+            found = over_examples(node, file.imports)
+            what = f"`{file.code(found)}` is" if found is not None else None
+            what = (
+                "gradients are" if re.search(r"\b(?:global_)?clip(?:norm|value)=|tf\.clip_by_\w*norm", text) else what
+            )
+            what = "batches are normalized, which is" if re.search(r"[Bb]atch_?[Nn]orm", text) else what
+            if what is not None:
+                message = f"{what} computed by each replica for its own batch, and on a mesh for those of all"
+                raise Blocked("TFM790", place, f"{message}: choose another `--strategy`")
 
     def _training(self, program: TrainingProgram) -> TrainingContext:
         """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
@@ -298,13 +285,27 @@ class NativeMigration(GroupState):
             and not self.keras.clips_per_replica
             and not (self.loop.own and divides_batches(program, strategy)),
             of_examples=self.loop.own,
+            on_mesh=strategy.mesh,
         )
 
     def _takes_steps(self, program: TrainingProgram) -> bool:
         """Whether the driver says how many steps `fit` makes in one execution. A lambda would not take that."""
+        if self._executes_apart(program):
+            return True
         if program.tpu is None or program.tpu.iterations is None or program.model.lambdas or self.loop.own:
             return False
         return self._strategy(program) is TPU and not self._predicts_itself(program)
+
+    def _executes_apart(self, program: TrainingProgram) -> bool:
+        """Whether several steps are one execution where the program, when it starts, finds no cluster."""
+        if self._strategy(program) is not AUTO or self.loop.own or self.keras is not KERAS_2:
+            return False
+        if program.model.lambdas or self.mapped:
+            return False
+        both = program.train_and_evaluate
+        if both is None or "repeat(" not in program.file.text:  # data that end early were not looked at
+            return False
+        return steps_of_execution(self.project, program) > 1
 
     def _predicts_itself(self, program: TrainingProgram) -> bool:
         """Whether the model that trains predicts, too: each time as many batches as it trains on in one execution."""
@@ -324,8 +325,23 @@ class NativeMigration(GroupState):
         for program in programs:
             strategy = self._strategy(program)
             several = strategy.per_replica or strategy.mirrored_workers
+            several = several or strategy.mesh
             if program.config.get("train_distribute") is not None and several and strategy is not AUTO:
-                check_replicas(reach(self.project, program.model_file, program.model_fn), strategy.per_replica)
+                local = strategy.per_replica or strategy.mesh
+                check_replicas(reach(self.project, program.model_file, program.model_fn), local)
+
+    def _share_strategies(self) -> None:
+        """Finds the lines that make a strategy for several Estimators of a file."""
+        made: dict[cst.SimpleStatementLine, set[cst.Call]] = {}
+        for program in self.group.programs:
+            try:
+                own = own_strategy(program)
+            except Blocked:
+                continue  # its driver says so
+            if own is not None and own.line is not None:
+                made.setdefault(own.line, set()).add(program.place.call)
+                if len(made[own.line]) > 1:
+                    self.names[program.file.path].shared.add(own.line)
 
     def _strategy(self, program: TrainingProgram) -> Target:
         """The strategy of a program. Raises Blocked (TFM704, TFM872)."""
@@ -389,7 +405,10 @@ class NativeMigration(GroupState):
         emitted, of_dicts = models[program.model_fn]
         file = program.file
         strategy = self._strategy(program)
-        self._check_batches(program, strategy)
+        if self.loop.own and strategy.mirrored_workers and divides_batches(program, strategy):
+            workers.check_batches(self, program)
+        if self.loop.own and strategy.parameter_servers:
+            servers.check_data(self, program)
         served = self.signatures.get(program.model_fn)
         shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None, served)
         known = self.driven.setdefault(program.place.call, shape)
@@ -411,6 +430,10 @@ class NativeMigration(GroupState):
             return
         if strategy.mesh:
             strategy = partitioning.on_mesh(self, program, emitted, strategy)
+            if emitted.draws or self.draws:
+                strategy = dtensor.drawing(strategy)
+                message = "layers that drop units draw from generators, each device for its part of a tensor"
+                self.remarks[file.path].append(Blocked("TFM797", program.place.call, message))
         partitioner = partitioning.partitioner_of(self, program, emitted, strategy)
         driver = emit_driver(
             self.project,
@@ -433,6 +456,7 @@ class NativeMigration(GroupState):
             emitted.measures,
             self._stopper(program) if emitted.counts_by_condition else "",
             emitted.loss_of_batch,
+            emitted.measures_itself,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -448,8 +472,11 @@ class NativeMigration(GroupState):
             changes_of_file.keras = self.keras  # whichever module is imported first must choose
             changes_of_file.on_cluster |= strategy.reads_cluster
         self.remarks[file.path] += driver.remarks
-        steps = self._training(program).of_execution
-        if steps > 1 and not emitted.counts_by_condition:
+        steps = emitted.of_execution
+        if self._executes_apart(program):
+            message = f"without a cluster `fit` makes {STEPS_OF_EXECUTION} steps in one execution, which callbacks see"
+            self.remarks[file.path].append(Blocked("TFM725", program.place.call, message))
+        if steps > 1:
             message = f"`fit` makes {steps} steps in one execution: callbacks that you add see every {steps}th step"
             self.remarks[file.path].append(Blocked("TFM725", program.place.call, message))
         if strategy.parameter_servers and emitted is not None:

@@ -19,11 +19,9 @@ from migrator.targets.target import Target
 
 def partitioner_of(state: GroupState, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> str | None:
     """The text of the partitioner that the strategy of a program is given; None where it gets none."""
-    own = sorted(emitted.partitioners, key=lambda given: program.model_file.position(given[0]))
+    own = len(emitted.partitioners)
     found = _partitioners(state, program, emitted)
-    if not found:
-        return None
-    if strategy.mesh:
+    if not found or strategy.mesh:
         return None
     if not strategy.parameter_servers:
         file, node, _ = found[0]
@@ -33,7 +31,7 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
     texts = []
     roles = program.model.parameters
     for number, (file, node, made) in enumerate(found):
-        names = (roles.config, roles.params) if number < len(own) else (None, None)
+        names = (roles.config, roles.params) if number < own else (None, None)
         given = partitioners.Given(*names, partial(_param, state, program, node))
         try:
             text = partitioners.for_strategy(node, made, file.imports, file.code, given)

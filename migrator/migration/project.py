@@ -20,6 +20,8 @@ from migrator.program.local_names import with_symbols_in_place
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import around_programs
 from migrator.program.tpu_branches import without_tpu_branches
+from migrator.program.without_horovod import without_horovod
+from migrator.rules.accelerators import without_accelerators
 from migrator.rules.generation import GENERATIONS
 from migrator.rules.mlperf import without_deferred_logs
 from migrator.targets.dtensor import Layouts, with_layouts
@@ -43,11 +45,16 @@ def migrate_project(
             file, on_tpus[path] = without_tpu_branches(ParsedFile.parse(path, texts[path]))
             file, logs = without_deferred_logs(file)
             on_tpus[path] += logs
+            file, kernels = without_accelerators(file)
+            on_tpus[path] += kernels
             files.append(file)
         except cst.ParserSyntaxError as error:
             message = f"cannot be parsed; is it Python 2? convert it first: 2to3 -w -n {path}"
             finding = Finding(str(path), error.raw_line, error.raw_column + 1, "TFM902", Severity.ERROR, message)
             findings.setdefault(path, []).append(finding)
+    files, without = without_horovod(files, texts)
+    for path, remarks in without.items():
+        on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files))
     files = [with_symbols_in_place(file) for file in files]
     for finding in refused:

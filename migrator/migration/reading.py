@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import libcst as cst
-from libcst.helpers import get_full_name_for_node
 
 from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything
 from migrator.migration.state import Group
-from migrator.program.calls import calls_in
+from migrator.program import npus
 from migrator.program.flow import InFile
 from migrator.program.handed import ESTIMATORS as HANDED_ESTIMATORS
 from migrator.program.handed import estimator_subclasses, read_handed_programs
@@ -20,7 +19,6 @@ from migrator.program.relevant import is_concerned
 from migrator.program.tpu import on_tpu
 from migrator.program.training import Place, TrainingProgram, find_places, is_estimator, path_to, read_programs
 from migrator.rules.wrapped import check_not_wrapped
-from migrator.walking import walk
 
 _PART_OF_PROGRAMS = (
     "tf.estimator.Estimator",
@@ -74,16 +72,16 @@ def read_all(
                 findings.setdefault(Path(distributed.path), []).append(distributed)
 
     for file in project.files:
-        made_for_npus = _npu_estimators(file)
-        npus = _npus(_reach(project, [file])) if places.get(file.path) or made_for_npus else None
-        if npus is not None:
+        made_for_npus = npus.estimators(file)
+        adapted = npus.adapted(_reach(project, [file])) if places.get(file.path) or made_for_npus else None
+        if adapted is not None:
             for made in made_for_npus:
-                block(file, Blocked("TFM182", made, _ON_NPUS), made)
+                block(file, Blocked("TFM182", made, npus.MESSAGE), made)
         for place in places.get(file.path, []):
             try:
                 if is_estimator(place.name):
-                    if npus is not None:
-                        raise InFile(npus, "TFM182", _imported_adapter(npus), _ON_NPUS)
+                    if adapted is not None:
+                        raise InFile(adapted, "TFM182", npus.imported(adapted), npus.MESSAGE)
                     check_not_wrapped(file, place.function, place.call)
                     programs += _read_place(project, everything, file, place, places)
                 elif _is_foreign(place.name):
@@ -108,96 +106,6 @@ def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]
                 message = "Horovod distributes this program, which is not carried over: take it out first, see TFM160"
                 return file.finding("TFM160", Severity.MANUAL, node, message)
     return None
-
-
-_ADAPTER = "npu_bridge"
-_NPU_ESTIMATOR = "NPUEstimator"
-_ON_NPUS = "`npu_bridge` runs this program on Ascend NPUs, which is not carried over: take it out first, see TFM182"
-
-
-def _npus(files: Sequence[ParsedFile]) -> ParsedFile | None:
-    """The first file that imports the adapter for Ascend NPUs, where the files read what it brings.
-
-    An import that is tried (`try: ... except ImportError:`) says nothing of a program that reads none of its names.
-    """
-    importing = [file for file in files if _imported_adapter(file) is not None]
-    if not importing:
-        return None
-    reads = _Reads()
-    for file in files:
-        walk(file.module, reads)
-    return next((file for file in importing if _imported_adapter(file, reads.found) is not None), None)
-
-
-def _npu_estimators(file: ParsedFile) -> list[cst.Call]:
-    """The calls that make an Estimator of the adapter's."""
-    if _NPU_ESTIMATOR not in file.text:
-        return []
-    called = [(get_full_name_for_node(call.func) or "", call) for call in calls_in(file.module)]
-    return [call for name, call in called if name.rpartition(".")[2] == _NPU_ESTIMATOR]
-
-
-def _imported_adapter(file: ParsedFile, reads: Collection[str] | None = None) -> cst.CSTNode | None:
-    """The import of the adapter in a file, wherever it stands; one that is tried only where names of it are read."""
-    if _ADAPTER not in file.text:
-        return None
-    finder = _Adapter(reads)
-    walk(file.module, finder)
-    return finder.found
-
-
-class _Adapter(cst.CSTVisitor):
-    def __init__(self, reads: Collection[str] | None) -> None:
-        super().__init__()
-        self.reads = reads
-        self.found: cst.CSTNode | None = None
-        self._tries = 0
-
-    def visit_Try(self, node: cst.Try) -> None:
-        self._tries += 1
-
-    def leave_Try(self, original_node: cst.Try) -> None:
-        self._tries -= 1
-
-    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
-        if not node.relative and node.module is not None:
-            self._look(node.module, node, None if isinstance(node.names, cst.ImportStar) else node.names)
-        return False
-
-    def visit_Import(self, node: cst.Import) -> bool:
-        for alias in node.names:
-            self._look(alias.name, node, [alias])
-        return False
-
-    def _look(
-        self, name: cst.Attribute | cst.Name, node: cst.CSTNode, brought: Sequence[cst.ImportAlias] | None
-    ) -> None:
-        """`brought` are the names of an import, None those of `import *`, which may be any."""
-        if self.found is not None or (get_full_name_for_node(name) or "").partition(".")[0] != _ADAPTER:
-            return
-        names = {alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in brought or ()}
-        if brought is None or self.reads is None or not self._tries or names & set(self.reads):
-            self.found = node
-
-
-class _Reads(cst.CSTVisitor):
-    """The names and attributes that are read, outside of imports."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def visit_Import(self, node: cst.Import) -> bool:
-        return False
-
-    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
-        return False
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> bool:
-        return not isinstance(node.target, cst.Name)
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.found.add(node.value)
 
 
 _HANDED = ("TFM103", "TFM108", "TFM109", "TFM146")

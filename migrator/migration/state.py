@@ -14,7 +14,7 @@ from migrator.migration.everything import Everything, References
 from migrator.program.exports import Signatures
 from migrator.program.helpers import HelperPlan
 from migrator.program.inlining import Inlined
-from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.training import TrainingProgram, path_to
 from migrator.rules.generation import Keras
 from migrator.rules.hooks import Hooks
@@ -123,6 +123,7 @@ class GroupState:
         self.serving_files: dict[Path, Collection[str]] = {}  # symbols of functions that nothing but exports run
         self.only_exported: dict[Path, Collection[str]] = {}  # those, where these are exports of this group
         self.strategies: list[Target] = []
+        self.draws = False  # whether functions of the network have layers that draw random numbers, on a mesh
         self.drivers: list[TrainingProgram] = []
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
@@ -152,10 +153,6 @@ class GroupState:
             step()
         except Blocked as problem:
             self.problems[file.path].append(problem)
-
-    def named(self, name: str) -> list[cst.Name]:
-        """The mentions of a name in all files."""
-        return [node for file in self.group.files.values() for node in name_nodes(file.module) if node.value == name]
 
     def all_hooks(self) -> list[tuple[str, Hooks]]:
         """The hooks of all programs, by the phase that they are given to."""

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 import libcst as cst
 
+from migrator.walking import walk
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -47,7 +49,7 @@ def _read(module: cst.CSTNode) -> tuple[Binding, ...]:
     lines = module.body if isinstance(module, cst.Module) else ()
     top = {small for line in lines if isinstance(line, cst.SimpleStatementLine) for small in line.body}
     binder = _Binder(top)
-    module.visit(binder)
+    walk(module, binder)
     return tuple(binder.found)
 
 

@@ -15,8 +15,9 @@ import libcst as cst
 from migrator.names.bindings import Binding, dotted, read_bindings
 from migrator.names.private import PUBLIC
 from migrator.names.symbols import MODE_KEYS, home
+from migrator.walking import walk
 
-__all__ = ["SWITCHES", "ImportMap", "canonical", "dotted", "imports_tensorflow", "read_imports"]
+__all__ = ["SWITCHES", "ImportMap", "canonical", "dotted", "imports_tensorflow", "missing_file", "read_imports"]
 
 _ROOTS = (
     *((f"tensorflow.python.estimator.{module}", "tf.estimator") for module in ("estimator", "model_fn", "run_config")),
@@ -52,6 +53,14 @@ def canonical(name: str) -> str:
                 name, changed = short + name[len(prefix) :], True
                 break
     return PUBLIC.get(name, name)
+
+
+def missing_file(imports: ImportMap, node: cst.BaseExpression) -> str:
+    """What to tell about `module.name`, or an imported name, whose module is not among the files (empty: nothing)."""
+    module = (imports.resolve(node) or "").rpartition(".")[0]
+    if not module or _is_tensorflow(canonical(module)):
+        return ""
+    return f": give tf-migrate `{module.replace('.', '/')}.py` too"
 
 
 def _is_tensorflow(name: str | None) -> bool:
@@ -161,7 +170,7 @@ class _Reader:
 
     def _stars(self) -> tuple[str, ...]:
         finder = _Stars()
-        self.module.visit(finder)
+        walk(self.module, finder)
         stars: list[str] = []
         for node in finder.found:
             origin = dotted(node.module) or ""
@@ -200,7 +209,7 @@ class _Reader:
 
     def _asks_version(self, test: cst.BaseExpression) -> bool:
         finder = _Attributes()
-        test.visit(finder)
+        walk(test, finder)
         return any(
             self._resolve(node) in ("tf.__version__", "tf.VERSION", "tf.version.VERSION") for node in finder.found
         )

@@ -107,6 +107,7 @@ PUBLIC = {
     **{f"tf.python.ops.rnn_cell.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
     **{f"tf.python.ops.rnn_cell_impl.{name}": f"tf.nn.rnn_cell.{name}" for name in _CELLS},
     "tf.contrib.cluster_resolver.TPUClusterResolver": "tf.distribute.cluster_resolver.TPUClusterResolver",
+    "tf.contrib.tpu.bfloat16_scope": "tf.tpu.bfloat16_scope",
     "tf.contrib.rnn.static_rnn": "tf.nn.static_rnn",
     "tf.contrib.rnn.static_bidirectional_rnn": "tf.nn.static_bidirectional_rnn",
     **{

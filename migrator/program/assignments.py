@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
+from migrator.walking import walk
+
 
 def branches(node: cst.If) -> list[tuple[str, cst.BaseExpression]] | None:
     """The plain assignments in the branches of an if statement; None where there is anything else."""
@@ -44,7 +46,7 @@ def _is_log(node: cst.BaseExpression) -> bool:
 def assignments(node: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
     """Names that a statement gives a value to, wherever in it, and the values."""
     collector = _Assignments()
-    node.visit(collector)
+    walk(node, collector)
     return collector.found
 
 

@@ -23,6 +23,7 @@ from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Edit, Kept, Written, spread
 from migrator.rules import heads
 from migrator.rules.canned import CANNED, TWO, Canned, default_optimizer, is_only_one, optimizer_named
+from migrator.walking import walk
 
 _FAMILY = "tf.estimator."
 _INDENT = "    "
@@ -54,7 +55,7 @@ class _Version:
 def _version_of(file: ParsedFile) -> _Version:
     """As `verify` runs the file: as TensorFlow 1, unless it was plainly written for TensorFlow 2."""
     finder = _Plain(file)
-    file.module.visit(finder)
+    walk(file.module, finder)
     old = finder.old or ".make_one_shot_iterator(" in file.text
     if any((origin + ".").startswith("tensorflow.compat.v1.") for origin in file.imports.names.values()):
         return _Version(1 if old and not finder.new else 2, True)
@@ -107,7 +108,7 @@ class _Writer:
     def write(self) -> ParsedFile:
         self.taken = set(self.file.names)
         finder = _Calls(self.file)
-        self.file.module.visit(finder)
+        walk(self.file.module, finder)
         self.edits, self.said = without_what_says_nothing(self.file)
         first = len(self.edits)
         for call, name in finder.canned:
@@ -148,7 +149,7 @@ class _Writer:
             for use in uses:
                 start, end = self.file.range(use)
                 number = sum(place <= start for place in places) - 1
-                if number > 0 and not any(edit.start <= start < edit.end for edit in self.edits):
+                if number > 0 and not self._is_gone(use):
                     self.edits.append(Edit(start, end, (Written(names[number], start),)))
 
     def _is_gone(self, node: cst.CSTNode) -> bool:
@@ -557,7 +558,7 @@ class _Writer:
     ) -> None:
         """The line that makes the head goes; `head.logits_dimension` is the number that it was."""
         finder = _Sizes(name)
-        function.visit(finder)
+        walk(function, finder)
         uses = [n for n in name_nodes(function) if n.value == name]
         if len(uses) != 2 + len(finder.found):
             raise Blocked("TFM192", call, f"`{name}` is used for more than its EstimatorSpec")
@@ -572,7 +573,7 @@ class _Writer:
         """A head that is only asked for `logits_dimension` goes."""
         kind = heads.head_name(self.file.imports.resolve(made.func))
         finder = _Sizes(name)
-        function.visit(finder)
+        walk(function, finder)
         uses = [n for n in name_nodes(function) if n.value == name]
         if kind is None or not finder.found or len(uses) != 1 + len(finder.found):
             return

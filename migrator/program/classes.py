@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.program.parsed import ParsedFile, Project
+from migrator.walking import walk
 
 
 def find_class(
@@ -14,7 +15,7 @@ def find_class(
     if isinstance(func, cst.Name):
         for place in (scope, file.module):
             finder = _Classes(func.value, top=place is file.module)
-            place.visit(finder)
+            walk(place, finder)
             if len(finder.found) == 1:
                 return file, finder.found[0]
             if finder.found:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
+from migrator.walking import walk
+
 
 def comment_lines(node: cst.CSTNode, leading: bool = True) -> list[cst.EmptyLine]:
     """The lines over a statement, if one is a comment, and a line for every comment inside or behind it."""
@@ -13,7 +15,7 @@ def comment_lines(node: cst.CSTNode, leading: bool = True) -> list[cst.EmptyLine
         lines += above
     known = {line.comment for line in above if line.comment is not None}
     collector = _Comments()
-    node.visit(collector)
+    walk(node, collector)
     lines += [cst.EmptyLine(comment=comment) for comment in collector.found if comment not in known]
     return lines
 

@@ -13,6 +13,7 @@ from migrator.program.calls import bind, is_none, string
 from migrator.program.classes import methods_named
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, returns_in
+from migrator.walking import walk
 
 _RECEIVERS = (
     "tf.estimator.export.ServingInputReceiver",
@@ -400,7 +401,7 @@ class _Reader:
         replaced = self.rewriting(file)[1]
         for statement in rest:
             finder = _Placeholders(file)
-            statement.visit(finder)
+            walk(statement, finder)
             if any(found not in replaced for found in finder.found):
                 raise Blocked("TFM142", statement, "a placeholder is not among the served inputs")
         return entries, rest
@@ -510,7 +511,7 @@ Entry = tuple[str, str, str, str]  # the key of the signature, the parameter, it
 
 def _values(scope: cst.CSTNode, name: str) -> list[tuple[cst.SimpleStatementLine | None, cst.BaseExpression]]:
     finder = _Values(name)
-    scope.visit(finder)
+    walk(scope, finder)
     return finder.found
 
 

@@ -15,6 +15,7 @@ from migrator.names.imports import dotted
 from migrator.program.calls import classes_in
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.scopes import bindings, mentions_of, method_of, returns_in
+from migrator.walking import walk
 
 CODE = "TFM103"
 #: The layers of containers around a value: the place in a tuple, or None for any place.
@@ -221,7 +222,7 @@ class Calls:
         defining = self._defining(name)
         for other in self.mentioning([name]):
             finder = _Attributes(name)
-            other.module.visit(finder)
+            walk(other.module, finder)
             for node in finder.found:
                 own = self.parents.own_class(other, node.value)
                 if own is not None and own is not owner:
@@ -401,7 +402,7 @@ class _Follower:
         only = self._is_stored_once(owner, name)
         for other in self.mentioning([f".{name}"]):
             finder = _Attributes(name)
-            other.module.visit(finder)
+            walk(other.module, finder)
             for node in finder.found:
                 own = self.parents.own_class(other, node.value)
                 if own is not None and own is not owner and not self.calls._related(own, owner):
@@ -422,7 +423,7 @@ class _Follower:
         """Whether objects of no other class keep something under this name."""
         for file in self.mentioning([f".{name}"]):
             finder = _Attributes(name)
-            file.module.visit(finder)
+            walk(file.module, finder)
             for node in finder.found:
                 if isinstance(self.parents(file, node), cst.AssignTarget):
                     own = self.parents.own_class(file, node.value)
@@ -624,7 +625,7 @@ def _literal_index(node: cst.Subscript) -> int | None:
 
 def _declares(function: cst.FunctionDef, name: str) -> bool:
     finder = _Declarations()
-    function.body.visit(finder)
+    walk(function.body, finder)
     return name in finder.found
 
 
@@ -668,18 +669,18 @@ class _Named(cst.CSTVisitor):
         return False
 
     def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Param(self, node: cst.Param) -> bool:
         if node.default is not None:
-            node.default.visit(self)
+            walk(node.default, self)
         return False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         if node.attr.value == self.name:
             self.found.append(node)
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Name(self, node: cst.Name) -> None:
@@ -689,7 +690,7 @@ class _Named(cst.CSTVisitor):
 def _named(file: ParsedFile, name: str) -> list[cst.BaseExpression]:
     """Names and dotted names of a file that may mean something of this name (also under another, by an import)."""
     finder = _Named(name)
-    file.module.visit(finder)
+    walk(file.module, finder)
     also = {local for local, origin in file.imports.names.items() if origin.rpartition(".")[2] == name} | {name}
     return [n for n in finder.found if isinstance(n, cst.Attribute) or (isinstance(n, cst.Name) and n.value in also)]
 

@@ -338,7 +338,7 @@ class _Uses(cst.CSTVisitor):
         return training_branch(node, self.file, self.names) is None
 
     def visit_Call(self, node: cst.Call) -> bool:
-        node.func.visit(self)
+        walk(node.func, self)
         handed_on = bool(names_in(node) & self.about) and self.passes_on(node)
         for arg in node.args:
             phase = arg.keyword is not None and arg.keyword.value in _PHASE
@@ -348,14 +348,14 @@ class _Uses(cst.CSTVisitor):
                 continue
             if phase and self.names.when(arg.value) is not None and self._is_layer(node):
                 continue
-            arg.value.visit(self)
+            walk(arg.value, self)
         return False
 
     def _is_layer(self, node: cst.Call) -> bool:
         return (self.file.imports.tensorflow(node.func) or "").startswith(("tf.layers.", "tf.contrib.layers."))
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Name(self, node: cst.Name) -> None:

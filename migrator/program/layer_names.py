@@ -9,6 +9,7 @@ import libcst as cst
 from migrator.program.calls import string
 from migrator.program.helpers import Scope, helper_of
 from migrator.program.parsed import Blocked, Project
+from migrator.walking import walk
 
 _LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
 
@@ -17,7 +18,7 @@ def check_layer_names(project: Project, scope: Scope, nodes: Iterable[cst.CSTNod
     """Follows the helpers of some code. Raises Blocked (TFM202) at the call that gives a name for the second time."""
     seen: set[str] = set()
     for node in nodes:
-        node.visit(_Walker(project, scope, seen, (), 0, None))
+        walk(node, _Walker(project, scope, seen, (), 0, None))
 
 
 class _Walker(cst.CSTVisitor):
@@ -58,7 +59,7 @@ class _Walker(cst.CSTVisitor):
             if function not in self.inside:
                 inner = Scope.of(self.project, file, function)
                 around = (*self.inside, function)
-                function.body.visit(_Walker(self.project, inner, self.seen, around, self.loops, place))
+                walk(function.body, _Walker(self.project, inner, self.seen, around, self.loops, place))
             return
         if not (self.scope.file.imports.resolve(node.func) or "").startswith(_LAYERS):
             return

@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.program.calls import calls_in
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
+from migrator.walking import walk
 
 _PLAIN = frozenset(("dict", "list", "tuple", "int", "float", "str", "bool", "len", "range", "zip", "set"))
 _PLAIN_METHODS = frozenset(("format", "join", "items", "keys", "values", "get"))
@@ -45,7 +46,7 @@ def emptied_by(file: ParsedFile, scope: cst.CSTNode, gone: Sequence[cst.CSTNode]
     empty, or an `if` whose test may do something.
     """
     blocks = _Blocks()
-    scope.visit(blocks)
+    walk(scope, blocks)
     return blocks.emptied(_Search(file, [], lambda symbol: True, frozenset(), frozenset()).is_pure, gone)
 
 
@@ -59,7 +60,7 @@ class _Search:
 
     def of(self, scope: cst.CSTNode, gone: list[cst.CSTNode], everything: bool) -> list[cst.BaseStatement]:
         blocks = _Blocks()
-        scope.visit(blocks)
+        walk(scope, blocks)
         found: list[cst.BaseStatement] = []
         queue = sorted(set().union(*(names_in(node) for node in gone))) if gone else []
         seen: set[str] = set()

@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrator.names.bindings import read_bindings
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes
+from migrator.walking import walk
 
 #: Symbols whose calls are rewritten, so that it must be seen that they are called.
 _REWRITTEN = ("tf.layers.", "tf.metrics.", "tf.losses.", "tf.summary.", "tf.contrib.layers.", "tf.contrib.metrics.")
@@ -21,7 +22,7 @@ def with_symbols_in_place(file: ParsedFile) -> ParsedFile:
     if not any(f"= {alias}" in file.text for alias in _spelled(file)):
         return file
     finder = _Finder(file)
-    file.module.visit(finder)
+    walk(file.module, finder)
     if not finder.lines:
         return file
     writer = _Writer(finder)
@@ -53,7 +54,7 @@ class _Finder(cst.CSTVisitor):
         if not isinstance(node.body, cst.IndentedBlock) or len(node.body.body) < 2:
             return
         calls = _Called()
-        node.visit(calls)
+        walk(node, calls)
         for line in node.body.body:
             small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
             if not isinstance(small, cst.Assign) or len(small.targets) != 1:

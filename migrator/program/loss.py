@@ -14,6 +14,7 @@ from migrator.program.carving import Carved, carve, check_pure
 from migrator.program.modes import EVAL, PREDICT, TRAIN
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules.losses import DataLoss, read_cross_entropy, read_loss
+from migrator.walking import walk
 
 #: The refusals of a stock loss that the general form has an answer to.
 GENERAL_FORM = ("TFM301", "TFM302", "TFM304", "TFM305")
@@ -222,7 +223,7 @@ def check_not_changed_later(
 def taken_by_key(node: cst.CSTNode, name: str | None) -> cst.CSTNode | None:
     """Where a name is taken apart by a string key: what it stands for is a dict."""
     finder = _Subscripts(name)
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 

@@ -552,11 +552,11 @@ class _MetricReads(cst.CSTVisitor):
         return not isinstance(node.target, cst.Tuple)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Subscript(self, node: cst.Subscript) -> None:
@@ -728,15 +728,15 @@ class _Reads(cst.CSTVisitor):
 
     def visit_CompFor(self, node: cst.CompFor) -> bool:
         for part in (node.iter, *node.ifs, *([node.inner_for_in] if node.inner_for_in is not None else [])):
-            part.visit(self)  # what a comprehension names is no read
+            walk(part, self)  # what a comprehension names is no read
         return False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Name(self, node: cst.Name) -> None:

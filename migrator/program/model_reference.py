@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from migrator.names.imports import dotted
+from migrator.names.imports import dotted, missing_file
 from migrator.program.body import Parameters
 from migrator.program.calls import parameters_of
 from migrator.program.flow import Calls, Mentioning, Parents, class_of
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import Binding, always_returns, bindings, method_of, path_to, returns_in
+from migrator.walking import walk
 
 _ROLES = ("mode", "params", "config")
 _DEPTH = 8  # names, partials and builders followed one after the other; more is a circle
@@ -266,7 +267,8 @@ class _Finder:
             return self._bound(file, (), file.module, bound, node, depth)
         found = self.project.function(file, node)
         if found is None:
-            raise Blocked("TFM104", node, "the model_fn is not a function of the given files")
+            told = missing_file(file.imports, node)
+            raise Blocked("TFM104", node, f"the model_fn is not a function of the given files{told}")
         return _Found(*found)
 
     def _bound(
@@ -289,7 +291,7 @@ class _Finder:
             at_top = file.functions.get(node.value) is by
             return _Found(file, by, aliases=() if at_top else ((file, scope, node.value),))
         value = _Assigned(by)
-        scope.visit(value)
+        walk(scope, value)
         if value.found is None:
             raise Blocked("TFM104", node, f"`{node.value}` is no function that can be followed to the given files")
         found = self.expression(file, around, value.found, depth + 1)
@@ -339,7 +341,7 @@ class _Finder:
     def _kept_in_object(self, file: ParsedFile, owner: cst.ClassDef, node: cst.Attribute, depth: int) -> _Found | None:
         """`self.model_fn`, where the methods of the class give it a value."""
         finder = _Kept(node.attr.value)
-        owner.visit(finder)
+        walk(owner, finder)
         values = [(where, value) for where, value in finder.found if self.parents.own_class(file, where) is owner]
         if not values:
             return None
@@ -368,7 +370,8 @@ class _Finder:
             return _Found(*found)
         owner = self._class(file, around, node.value)
         if owner is None:
-            raise Blocked("TFM104", node, "the model_fn is not a function of the given files")
+            told = missing_file(file.imports, node)
+            raise Blocked("TFM104", node, f"the model_fn is not a function of the given files{told}")
         where, of, through_instance = owner
         method = method_of(self.project, of, node.attr.value)
         if method is None and through_instance:
@@ -412,7 +415,7 @@ class _Finder:
             if isinstance(bound[0][1], cst.ClassDef):
                 return file, bound[0][1], False
             value = _Assigned(bound[0][1])
-            scope.visit(value)
+            walk(scope, value)
             return self._class(file, around, value.found) if isinstance(value.found, cst.Call) else None
         return self._imported_class(file, node)
 
@@ -557,7 +560,7 @@ def _imported(bound: cst.CSTNode, file: ParsedFile, name: str) -> bool:
 
 def _value_given(scope: cst.CSTNode, target: cst.CSTNode) -> cst.BaseExpression | None:
     finder = _Assigned(target)
-    scope.visit(finder)
+    walk(scope, finder)
     return finder.found
 
 

@@ -12,6 +12,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import dotted
 from migrator.program.parsed import ParsedFile
+from migrator.walking import walk
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Edit = Callable[[cst.CSTNode], cst.CSTNode]
@@ -56,7 +57,7 @@ class ModernFile:
     def __init__(self, parsed: ParsedFile) -> None:
         self.parsed = parsed
         finder = _Finder()
-        parsed.module.visit(finder)
+        walk(parsed.module, finder)
         self.calls = finder.calls
         self.attributes = finder.attributes
         self.imports_from = finder.imports_from
@@ -109,7 +110,7 @@ class ModernFile:
                 continue
             found.append(one)
             inner = _Finder()
-            one.body.visit(inner)
+            walk(one.body, inner)
             queue += [(dotted(call.func) or "").rpartition(".")[2] for call in inner.calls]
         return tuple(found)
 
@@ -118,7 +119,7 @@ class ModernFile:
         found: set[cst.CSTNode] = set()
         for function in self.on_replicas:
             collector = _All()
-            function.body.visit(collector)
+            walk(function.body, collector)
             found |= collector.found
         return frozenset(found)
 

@@ -204,11 +204,11 @@ class NameCollector(cst.CSTVisitor):
         return False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Name(self, node: cst.Name) -> None:
@@ -233,6 +233,7 @@ class Project:
 
     files: tuple[ParsedFile, ...]
     _by_path: dict[Path, ParsedFile] = field(default_factory=dict)
+    _siblings: dict[tuple[Path, str], ParsedFile | None] = field(default_factory=dict)
 
     @staticmethod
     def of(files: Iterable[ParsedFile]) -> Project:
@@ -295,6 +296,12 @@ class Project:
 
     def sibling(self, importer: ParsedFile, module: str) -> ParsedFile | None:
         """The file that `import module` in `importer` means: beside it, or under one of its parent folders."""
+        key = importer.path, module
+        if key not in self._siblings:
+            self._siblings[key] = self._sibling(importer, module)
+        return self._siblings[key]
+
+    def _sibling(self, importer: ParsedFile, module: str) -> ParsedFile | None:
         parts = module.split(".")
         folder = _absolute(importer.path).parent
         for root in (folder, *folder.parents):

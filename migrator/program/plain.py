@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from migrator.findings import Finding, Severity
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, functions_in
 from migrator.program.parsed import ParsedFile, name_nodes
 from migrator.program.scopes import bindings
 from migrator.program.spread import Edit, Written
+from migrator.walking import walk
 
 _CHAINED = re.compile(r"\b(\w+)\s*=\s*\1\s*\.\s*train\s*\(")
 _RUN_CONFIGS = ("tf.estimator.RunConfig", "tf.contrib.tpu.RunConfig", "tf.estimator.tpu.RunConfig")
@@ -33,10 +34,9 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
     said: list[Finding] = []
     if not says_nothing(file.text):
         return edits, said
-    finder = _Scopes()
-    file.module.visit(finder)
     gone: list[tuple[cst.Module | cst.IndentedBlock, cst.SimpleStatementLine]] = []
-    for scope in finder.found:
+    scopes: list[cst.Module | cst.FunctionDef] = [file.module, *functions_in(file.module)]
+    for scope in scopes:
         for block, line in _lines(scope):
             small = line.body[0]
             if isinstance(small, cst.Assign) and _is_chained(file, scope, small):
@@ -54,20 +54,6 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
         empty = sum(other is block for other, _ in gone) == len(block.body)
         edits.append(_removal(file, line, keeps_block=empty and line is first))
     return edits, said
-
-
-class _Scopes(cst.CSTVisitor):
-    """The module and all functions."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Module | cst.FunctionDef] = []
-
-    def visit_Module(self, node: cst.Module) -> None:
-        self.found.append(node)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.append(node)
 
 
 class _Lines(cst.CSTVisitor):
@@ -98,7 +84,7 @@ class _Lines(cst.CSTVisitor):
 
 def _lines(scope: cst.CSTNode) -> Iterator[tuple[cst.Module | cst.IndentedBlock, cst.SimpleStatementLine]]:
     finder = _Lines(scope)
-    scope.visit(finder)
+    walk(scope, finder)
     yield from finder.found
 
 

@@ -11,6 +11,7 @@ from migrator.program.calls import bind, calls_in, functions_in, is_none, parame
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in, with_values
 from migrator.rules.run_config import COLLECTIVE, DISTRIBUTE, LEARN, NO_EFFECT, OF_TPU, RUN_CONFIG, SESSION, TPU
+from migrator.walking import walk
 
 Arguments = dict[str, cst.BaseExpression]
 
@@ -194,7 +195,7 @@ class _Reader:
                 continue
             name = arg.value.value
             finder = _Assignments(name, self.scope)
-            self.scope.visit(finder)
+            walk(self.scope, finder)
             uses = [n for n in name_nodes(self.scope) if n.value == name]
             if len(finder.found) != 1 or not finder.plain or len(uses) != 2:
                 raise Blocked("TFM108", arg, f"`{name}` is not a dict that is written out for this RunConfig alone")
@@ -223,7 +224,7 @@ class _Reader:
     def _behind(self, name: cst.Name) -> list[Arguments]:
         """What a name stands for: a RunConfig, then `name = name.replace(...)` any number of times, or by condition."""
         finder = _Assignments(name.value, self.scope)
-        self.scope.visit(finder)
+        walk(self.scope, finder)
         if not finder.found or not finder.plain:
             raise Blocked("TFM108", name, f"`{name.value}` {_NOT_MADE_HERE}")
         explained = {id(name)}
@@ -240,9 +241,9 @@ class _Reader:
             if node.value == name.value and id(node) not in explained and not self.is_config_argument(node):
                 raise Blocked("TFM108", node, f"`{name.value}` is used for more than the Estimator")
         body = self.scope.body if isinstance(self.scope, cst.FunctionDef) else self.scope
-        walk = _Walk(self, name.value, [line for line, _, _ in finder.found])
-        cases = walk.block(body, [])
-        self.lines += walk.emptied
+        reader = _Walk(self, name.value, [line for line, _, _ in finder.found])
+        cases = reader.block(body, [])
+        self.lines += reader.emptied
         return cases
 
     def again(self, name: str, value: cst.BaseExpression) -> Arguments | None:

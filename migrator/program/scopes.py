@@ -222,20 +222,20 @@ class _NameMentions(cst.CSTVisitor):
         own = node is not self.scope and any(bound == self.name and n is not node for bound, n in bindings(node))
         parts = [node.params, *node.decorators] if own else [node.params, node.body, *node.decorators]
         for part in parts:
-            part.visit(self)
+            walk(part, self)
         return False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
+        walk(node.value, self)
         return False
 
     def visit_Param(self, node: cst.Param) -> bool:
         if node.default is not None:
-            node.default.visit(self)
+            walk(node.default, self)
         return False
 
     def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:

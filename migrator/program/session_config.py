@@ -12,6 +12,7 @@ from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import path_to, returns_in
 from migrator.rules.session_config import CONFIG, PARTS, Setting, settings
+from migrator.walking import walk
 
 _LEFT_OUT = "is left out: set devices and threads with `tf.config` where you need to"
 
@@ -117,7 +118,7 @@ class _Reader:
         `prefix` is the field that a part (GPUOptions) is given to, `end` the return of the name.
         """
         lines = _Lines(name)
-        scope.visit(lines)
+        walk(scope, lines)
         explained = {id(node) for node in (*self.given, *self.parts, end)}
         if not lines.made:
             return False
@@ -214,7 +215,7 @@ class _Given(cst.CSTVisitor):
 def _given_configs(file: ParsedFile) -> list[cst.BaseExpression]:
     """The `session_config` arguments of a file. All of them go, or the file's programs stay as they were."""
     finder = _Given()
-    file.module.visit(finder)
+    walk(file.module, finder)
     return finder.found
 
 
@@ -345,7 +346,7 @@ class _Above(cst.CSTVisitor):
         self.done = False
         self.calls: list[cst.Call] = []
         self.around: Sequence[cst.CSTNode] = path_to(block, node) if node is not None else ()
-        block.visit(self)
+        walk(block, self)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if node is self.node:

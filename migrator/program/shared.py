@@ -13,7 +13,7 @@ _IN_BOTH = (
     *("tf.cast", "tf.get_logger", "tf.init_scope", "tf.executing_eagerly"),
 )
 # Of these, what TensorFlow 1.15.5 has not got: a layer that is made once, the variables of a model.
-_ONLY_IN_TWO = ("tf.compat.v1.keras.utils.", "tf.compat.v1.executing_eagerly_outside_functions")
+_ONLY_IN_TWO = "tf.compat.v1.keras.utils."
 # What the layer_norm that is written out for contrib's says; TensorFlow 1.15 takes `keepdims` as well.
 _SAME = ("tf.float16", "tf.float32", "tf.nn.batch_normalization", "tf.nn.moments")
 

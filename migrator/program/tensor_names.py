@@ -13,6 +13,7 @@ from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.region import reach
 from migrator.rules.callbacks import is_global_step
 from migrator.rules.hooks import Tensors
+from migrator.walking import walk
 
 _RATES = ("learning_rate", "lr")
 
@@ -35,7 +36,7 @@ def _meaning(project: Project, model: ModelReference, name: str) -> str | None:
         if not isinstance(node, cst.FunctionDef):
             continue
         finder = _Named(file, name)
-        node.visit(finder)
+        walk(node, finder)
         named += [(file, node, call) for call in finder.found]
     if len({id(call) for _, _, call in named}) != 1:
         return None
@@ -48,7 +49,7 @@ def _meaning(project: Project, model: ModelReference, name: str) -> str | None:
 def _kind(file: ParsedFile, function: cst.FunctionDef, call: cst.Call) -> str | None:
     """What the argument of an identity is in a function."""
     finder = _Roles(file)
-    function.visit(finder)
+    walk(function, finder)
     value = call.args[0].value
     texts = {file.code(value), *(finder.given.get(id(call), ()))}
     if isinstance(value, cst.Call) and is_global_step(file.imports.resolve(value.func)):

@@ -16,6 +16,7 @@ from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.region import References
 from migrator.program.scopes import bindings, values_of, with_values
+from migrator.walking import walk
 
 if TYPE_CHECKING:
     from migrator.program.training import TrainingProgram
@@ -261,7 +262,7 @@ def check_optimizers(files: Sequence[ParsedFile]) -> None:
 def check_input(function: cst.FunctionDef | cst.Lambda) -> None:
     """Refuses an input function that asks for which host it is called (TFM442)."""
     finder = _Context()
-    function.visit(finder)
+    walk(function, finder)
     if finder.found is not None:
         message = '`params["context"]` tells the host or core, of which the new program has none: it calls this once'
         raise Blocked("TFM442", finder.found, message)
@@ -323,7 +324,7 @@ def _serves_only(block: cst.CSTNode, file: ParsedFile) -> bool:
     own: set[str] = set()
     for line in block.body:
         finder = References()
-        line.visit(finder)
+        walk(line, finder)
         names = [file.imports.tensorflow(one) or "" for one in finder.found]
         about = any("tpu" in name.lower() or name == "tf.train.Scaffold" for name in names)
         if any("bfloat16" in name for name in names):

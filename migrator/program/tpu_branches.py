@@ -11,8 +11,10 @@ from typing import Any
 import libcst as cst
 
 from migrator.program.calls import string
-from migrator.program.parsed import Blocked, ParsedFile, Tracked
+from migrator.program.folding import Folding
+from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import References
+from migrator.walking import walk
 
 _ON_TPU = ("tf.contrib.tpu.", "tf.tpu.", "tf.estimator.tpu.", "tf.compat.v1.tpu.")
 _ONLY_ON_TPU = (
@@ -57,7 +59,7 @@ def asks_for_tpu(node: cst.BaseExpression) -> bool | None:
     return True if name.lower().strip("_") in ("use_tpu", "with_tpu", "is_tpu", "on_tpu") else None
 
 
-class _Remover(Tracked):
+class _Remover(Folding):
     """Puts the other branch in the place of an `if` whose one branch is for TPUs."""
 
     def __init__(self, file: ParsedFile) -> None:
@@ -65,15 +67,10 @@ class _Remover(Tracked):
         self.file = file
         self.gone: list[tuple[cst.CSTNode, str]] = []
         self.left_out: list[cst.CSTNode] = []
-        self._elifs: set[cst.CSTNode] = set()
-
-    def visit_If(self, node: cst.If) -> None:
-        if isinstance(node.orelse, cst.If):
-            self._elifs.add(node.orelse)
 
     def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Any:
         asks = asks_for_tpu(original_node.test)
-        if asks is None or original_node in self._elifs:
+        if asks is None or self.is_elif(original_node):
             return updated_node
         other = original_node.orelse
         dropped = original_node.body if asks else other.body if isinstance(other, cst.Else) else None
@@ -81,23 +78,9 @@ class _Remover(Tracked):
             return updated_node
         self.gone.append((original_node, "the branch for TPUs is left out"))
         self.left_out.append(dropped)
-        if not asks:
-            return self._flat(original_node, updated_node, updated_node.body)
-        if updated_node.orelse is None:
-            return cst.RemoveFromParent()
-        if isinstance(updated_node.orelse, cst.If):
-            lines = [*updated_node.leading_lines, *updated_node.orelse.leading_lines]
-            return updated_node.orelse.with_changes(leading_lines=lines)
-        return self._flat(original_node, updated_node, updated_node.orelse.body)
-
-    def _flat(self, original: cst.If, node: cst.If, body: cst.BaseSuite) -> Any:
-        if not isinstance(body, cst.IndentedBlock):
-            return node
-        first, *rest = body.body
-        lines = [*node.leading_lines, *first.leading_lines]  # type: ignore[attr-defined]
-        moved = first.with_changes(leading_lines=lines)
-        self.made[moved] = self.made.get(first, original)
-        return cst.FlattenSentinel([moved, *rest])
+        if asks:
+            return self.orelse_instead(original_node, updated_node)
+        return self.body_instead(original_node, updated_node)
 
     def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
         asks = asks_for_tpu(original_node.test)
@@ -112,7 +95,7 @@ class _Remover(Tracked):
 
     def _only_on_tpu(self, node: cst.CSTNode) -> bool:
         mentions = References()
-        node.visit(mentions)
+        walk(node, mentions)
         names = [self.file.imports.tensorflow(one) or "" for one in mentions.found]
         return any(name.startswith(_ON_TPU) or name in _ONLY_ON_TPU for name in names)
 

@@ -20,6 +20,7 @@ from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.program.scopes import path_to
 from migrator.rules.optimizers import is_optimizer
 from migrator.rules.schedules import GLOBAL_STEPS
+from migrator.walking import walk
 
 _SHARDED = ("tf.contrib.tpu.CrossShardOptimizer", "tf.tpu.CrossShardOptimizer")
 _NAMES_OF_OPTIMIZERS = {
@@ -414,7 +415,7 @@ class _Reader:
         if [p.name.value for p in method.params.params][:1] != [node.value.value]:
             return None
         given = _Stored(node.attr.value)
-        owner.visit(given)
+        walk(owner, given)
         if len(given.found) != 1 or not isinstance(given.found[0][1], cst.Call):
             return None
         maker, value = given.found[0]
@@ -900,7 +901,7 @@ class _Stored(cst.CSTVisitor):
 def _optimizers_of(helper: cst.FunctionDef, resolve: Callable[[cst.BaseExpression], str | None]) -> bool:
     """Whether all that a function returns are optimizers that it makes."""
     finder = _Returns()
-    helper.body.visit(finder)
+    walk(helper.body, finder)
     given = assignments(helper.body)
 
     def makes(node: cst.BaseExpression | None) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from migrator.program import ready, tpu
-from migrator.program.calls import bind, is_none, is_true, string
+from migrator.program.calls import bind, is_false, is_none, is_true, string
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.flow import Mentioning
 from migrator.program.leftovers import emptied_by, leftovers
@@ -31,6 +31,7 @@ from migrator.program.session_config import Session, read_session
 from migrator.program.starts import VARIABLES, WarmStart, read_warm_start
 from migrator.program.tensor_names import tensor_names
 from migrator.rules.hooks import Hooks, Tensors, read_hooks
+from migrator.walking import walk
 
 if TYPE_CHECKING:
     from migrator.program.handed import Handed
@@ -174,6 +175,21 @@ class TrainingProgram:
         return [*self.uses, *(use for one in self.lent for use in one.uses)]
 
     @property
+    def trainings(self) -> list[Arguments]:
+        """The arguments of everything that trains the Estimator."""
+        both = self.train_and_evaluate
+        return [*self._arguments("train"), *([] if both is None else [both.train])]
+
+    @property
+    def evaluations(self) -> list[Arguments]:
+        """The arguments of everything that evaluates it."""
+        both = self.train_and_evaluate
+        return [*self._arguments("evaluate"), *([] if both is None else [both.evaluate])]
+
+    def _arguments(self, method: str) -> list[Arguments]:
+        return [use.arguments for use in self.all_uses if use.method == method]
+
+    @property
     def calls(self) -> list[cst.Call]:
         """The calls that drive the Estimator, in their order in the file."""
         found = [use.place.call for use in self.uses] + [one.call for one in self.lent]
@@ -197,7 +213,7 @@ def is_estimator(name: str) -> bool:
 def find_places(file: ParsedFile) -> list[Place]:
     """Every call of a `tf.estimator` symbol in a file."""
     finder = _Finder(file)
-    file.module.visit(finder)
+    walk(file.module, finder)
     return finder.places
 
 
@@ -381,9 +397,9 @@ class ProgramReader:
 
     def _reads_global_step(self) -> bool:
         finder = _GlobalStep()
-        self.scope.visit(finder)
+        walk(self.scope, finder)
         for one in self.lent:
-            one.function.visit(finder)
+            walk(one.function, finder)
         # Results may be given to a function elsewhere, a logger say, that looks the step up.
         return bool(finder.found) or any("GraphKeys.GLOBAL_STEP" in file.text for file in self.project.files)
 
@@ -436,7 +452,7 @@ class ProgramReader:
         """Whether a `with` is on something of TensorFlow's, beside files."""
         finder = _TensorFlowNames(self.file)
         for item in node.items:
-            item.item.visit(finder)
+            walk(item.item, finder)
         return any(name == "tf" or not name.startswith(("tf.gfile.", "tf.io.")) for name in finder.found)
 
     def _assigned_name(self, place: Place, code: str) -> str:
@@ -541,7 +557,7 @@ class ProgramReader:
 
     def _uses(self, variable: str) -> tuple[tuple[Use, ...], TrainAndEvaluate | None]:
         finder = _MethodCalls(variable, self.place.function)
-        self.scope.visit(finder)
+        walk(self.scope, finder)
         uses: list[Use] = []
         both: TrainAndEvaluate | None = None
         explained: set[cst.CSTNode] = set()
@@ -566,7 +582,7 @@ class ProgramReader:
                     both = self.read_both(place, arguments)
         assert self.place.statement is not None
         asked = _Folders(variable)
-        self.scope.visit(asked)
+        walk(self.scope, asked)
         self.folders += asked.found
         explained.update(node.value for node in asked.found)
         for _, hooks in self.hooks:
@@ -600,7 +616,9 @@ class ProgramReader:
                 continue
             if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
                 self.dropped.append(arguments[key])
-            elif not is_none(arguments.get(key)) and not (key.startswith("yield") and is_true(arguments[key])):
+            elif key.startswith("yield") and key in arguments and (is_true(arguments[key]) or is_false(arguments[key])):
+                continue
+            elif not is_none(arguments.get(key)):
                 raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet")
         return arguments
 
@@ -611,7 +629,7 @@ class ProgramReader:
         function does something else with it than to evaluate, or to predict and export.
         """
         finder = _CallOf(name)
-        self.scope.visit(finder)
+        walk(self.scope, finder)
         call = finder.found
         if call is None or not isinstance(call.func, cst.Name) or any(arg.star for arg in call.args):
             return None
@@ -626,7 +644,7 @@ class ProgramReader:
         if parameter not in params or mentions != [call.func]:
             return None
         methods = _MethodCalls(parameter, function)
-        function.visit(methods)
+        walk(function, methods)
         receivers = [receiver for _, receiver, _, _ in methods.found]
         own = next(p.name for p in function.params.params if p.name.value == parameter)
         if any(n is not own and not _among(n, receivers) for n in _references(function, parameter)):
@@ -677,6 +695,15 @@ class ProgramReader:
         if "steps" in train:
             raise Blocked("TFM110", train["steps"], "`num_steps` counts from the start of a training: give `max_steps`")
         return TrainAndEvaluate(place, train, evaluate, tuple(exporters))
+
+
+def predicts_batches(predictions: Sequence[Arguments]) -> bool:
+    """Whether predictions, by the arguments of their calls, are taken batch by batch. Raises Blocked (TFM110)."""
+    single = [not is_false(arguments.get("yield_single_examples")) for arguments in predictions]
+    if any(single) and not all(single):
+        node = predictions[single.index(False)]["yield_single_examples"]
+        raise Blocked("TFM110", node, "`yield_single_examples` is False here, and True in another prediction")
+    return bool(single) and not any(single)
 
 
 _FAMILIES = (

@@ -7,6 +7,7 @@ import libcst as cst
 from migrator.program.calls import calls_in
 from migrator.program.parsed import ParsedFile
 from migrator.program.region import Region
+from migrator.walking import walk
 
 _ASKING = ("tf.trainable_variables", "tf.global_variables")
 _DEPTH = 5
@@ -35,7 +36,7 @@ def _gives(node: cst.BaseExpression, file: ParsedFile, region: Region, depth: in
     if not isinstance(node, cst.Name) or function is None or depth == 0:
         return False
     assigned = _Assigned(node.value)
-    function.visit(assigned)
+    walk(function, assigned)
     if assigned.found:
         return all(_gives(value, file, region, depth - 1) for value in assigned.found)
     names = [param.name.value for param in function.params.params]

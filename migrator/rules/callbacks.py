@@ -13,6 +13,7 @@ from migrator.program.calls import is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import returns_in
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -92,7 +93,7 @@ def as_callback(
 def stops_training(node: cst.ClassDef) -> bool:
     """Whether a hook class asks for the end of the training."""
     finder = _Stops()
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 
@@ -105,7 +106,7 @@ def counts_steps(file: ParsedFile, node: cst.ClassDef) -> bool:
     if any(_statements(method) for name, method in methods.items() if name not in ("begin", "before_run")):
         return False
     assigned = _Assigned()
-    begin.visit(assigned)
+    walk(begin, assigned)
     given = {name: value for name, value in assigned.found if isinstance(value, cst.Call)}
     steps = {n for n, v in given.items() if is_global_step(file.imports.resolve(v.func))}
     added = {n for n, v in given.items() if _adds_one(file, v, steps)}
@@ -214,7 +215,7 @@ class _Translator:
             if len(params.params) != count or not plain or method.decorators:
                 raise self._blocked(method.name, f"`{name}` has other parameters than TensorFlow gives")
         finder = _OwnAttributes()
-        self.node.visit(finder)
+        walk(self.node, finder)
         for attribute in finder.found:
             if attribute.attr.value in _RESERVED or attribute.attr.value.startswith("on_"):
                 raise self._blocked(attribute, f"`self.{attribute.attr.value}` means something else in a callback")
@@ -227,7 +228,7 @@ class _Translator:
         given: dict[str, list[cst.BaseExpression]] = {}
         for method in methods.values():
             finder = _Assigned()
-            method.visit(finder)
+            walk(method, finder)
             for name, value in finder.found:
                 given.setdefault(name, []).append(value)
         return {
@@ -317,7 +318,7 @@ class _Translator:
             made = method.with_changes(body=method.body.with_changes(body=[]))
         assert isinstance(made.body, cst.IndentedBlock)
         calls = _Supers()
-        made.body.visit(calls)
+        walk(made.body, calls)
         if calls.found:
             return made
         body = [s for s in made.body.body if not _is_pass(s)]
@@ -353,7 +354,7 @@ class _Translator:
         made = method.visit(changer or _Changer(self, None, None, None, _Fetches()))
         assert isinstance(made, cst.FunctionDef) and isinstance(made.body, cst.IndentedBlock)
         calls = _Supers()
-        made.body.visit(calls)
+        walk(made.body, calls)
         if calls.found and method.name.value in _METHODS:
             raise self._blocked(method.name, f"`{method.name.value}` calls the class that it is derived from")
         return made if any(not _is_docstring(s) and not _is_pass(s) for s in made.body.body) else None

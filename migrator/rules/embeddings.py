@@ -14,6 +14,7 @@ from migrator.program.calls import bind, calls_in, is_none, string
 from migrator.program.parsed import Blocked, name_nodes
 from migrator.rules.rule import Rule
 from migrator.rules.site import call_text
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -63,7 +64,7 @@ NO_TABLES = Tables({}, {})
 def tables(function: cst.FunctionDef, imports: ImportMap) -> Tables:
     """The tables that are made under a name of their own and only looked up in."""
     made = _Made(imports)
-    function.body.visit(made)
+    walk(function.body, made)
     mentions: dict[str, int] = {}
     for node in name_nodes(function.body):
         mentions[node.value] = mentions.get(node.value, 0) + 1

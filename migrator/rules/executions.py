@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.calls import is_none
+from migrator.program.calls import is_none, number
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.scopes import bindings, returns_in
-from migrator.program.training import TrainingProgram
+from migrator.program.training import Arguments, TrainingProgram
 from migrator.rules.arrays import is_array_input
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -29,12 +30,14 @@ the last bit. Callbacks that you give to `fit` are called after every 20th step 
 
 It is written where all of this holds:
 
-- the program trains on one device by `fit` of Keras 2, and no hook of it has become a callback
+- the program trains on one device by `fit` of Keras 2, and no hook of it has become a callback. One that looks for a
+  cluster when it starts does so where there is none: `steps_per_execution=1 if resolver.cluster_spec().jobs else 20`
 - it makes 100 steps or more, or their number is not known before it runs
-- it has no `save_checkpoints_steps`: a checkpoint could only come between two executions
+- a checkpoint comes between two executions: where `train` is called, `save_checkpoints_steps` is a multiple of 20
 - every batch counts as a step
 - the number of batches is known of every dataset that it trains on or evaluates: slices of arrays (or a range) that
-  are shuffled, mapped, batched, repeated or cut. Of files, generators, and after `filter` or `flat_map` it is not, and
+  are shuffled, mapped, batched, repeated or cut, and whatever a `repeat()` makes endless before that. Of files,
+  generators, and after `filter` or `flat_map` it is not, and
   tf_keras refuses those ("Could not infer the size of the data"). Where you know the number, give
   `steps_per_execution=20` to `compile`, `steps_per_epoch` to `fit` and `steps` to `evaluate`.
 - a model in the mapped form predicts nothing: it would answer with 20 batches at once
@@ -61,28 +64,33 @@ _KEEP_SIZE = (
 
 def steps_of_execution(project: Project, program: TrainingProgram) -> int:
     """How many steps `fit` may make in one execution on one device: 1 where somebody might see it, or gain nothing."""
-    trainings = [use.arguments for use in program.all_uses if use.method == "train"]
-    evaluations = [use.arguments for use in program.all_uses if use.method == "evaluate"]
-    both = program.train_and_evaluate
-    if both is not None:
-        trainings.append(both.train)
-        evaluations.append(both.evaluate)
+    trainings = program.trainings
+    calls = [*trainings, *program.evaluations]
     if program.handed is not None or program.model.ready or program.lent or not trainings:
         return 1
     if any(hooks.callbacks is not None or hooks.own or hooks.made for _, hooks in program.hooks):
         return 1
-    if any(not is_none(arguments.get("callbacks")) for arguments in (*trainings, *evaluations)):
+    if any(not is_none(arguments.get("callbacks")) for arguments in calls):
         return 1
     period = program.config.get("save_checkpoints_steps")
-    if period is not None and not is_none(period):
-        return 1
+    if period is not None and not is_none(period) and program.train_and_evaluate is None:
+        every = program.file.integer(period)  # with train_and_evaluate, a period is an epoch
+        if every is None or every % STEPS_OF_EXECUTION:
+            return 1
     known = [_steps(program.file, arguments) for arguments in trainings]
     if all(count is not None and count < _WORTH for count in known):
         return 1
+    return STEPS_OF_EXECUTION if _know_sizes(project, program, calls) else 1
+
+
+def trains_to_an_unknown_end(project: Project, program: TrainingProgram) -> bool:
+    """Whether a training may look for a batch behind the last: its dataset does not know how many there are."""
+    return not _know_sizes(project, program, program.trainings)
+
+
+def _know_sizes(project: Project, program: TrainingProgram, calls: Sequence[Arguments]) -> bool:
     sizes = _Sizes(project, program.file, program.scope)
-    if not all(sizes.of_input(arguments.get("input_fn")) for arguments in (*trainings, *evaluations)):
-        return 1
-    return STEPS_OF_EXECUTION
+    return all(sizes.of_input(arguments.get("input_fn")) for arguments in calls)
 
 
 def _steps(file: ParsedFile, arguments: Mapping[str, cst.BaseExpression]) -> int | None:
@@ -158,6 +166,8 @@ class _Sizes:
         if name == "tf.data.Dataset.zip" and len(node.args) == 1 and isinstance(node.args[0].value, cst.Tuple):
             return all(self._known(file, scope, one.value, names) for one in node.args[0].value.elements)
         if name is None and isinstance(node.func, cst.Attribute):
+            if node.func.attr.value == "repeat" and _is_endless(node):
+                return True  # whatever is repeated: TensorFlow calls the size of it infinite
             return node.func.attr.value in _KEEP_SIZE and self._known(file, scope, node.func.value, names)
         if isinstance(node.func, cst.Name):
             inner = _given(scope, node.func.value)
@@ -167,10 +177,15 @@ class _Sizes:
         return found is not None and self._of_function(*found)
 
 
+def _is_endless(call: cst.Call) -> bool:
+    """Whether a `repeat` is not told how often."""
+    return not call.args or (len(call.args) == 1 and is_none(call.args[0].value)) or number(call.args[0].value) == -1
+
+
 def _given(scope: cst.CSTNode, name: str) -> list[cst.CSTNode | None]:
     """All that a name is given in a scope: values, functions, or None where it is something else."""
     values = _Values()
-    scope.visit(values)
+    walk(scope, values)
     return [
         bound if isinstance(bound, cst.FunctionDef) else values.found.get(bound)
         for known, bound in bindings(scope)

@@ -7,6 +7,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -28,7 +29,7 @@ _FLAGS = ("tf.flags.FLAGS", "tf.app.flags.FLAGS")
 def first_read(module: cst.Module, imports: ImportMap) -> tuple[str, cst.BaseStatement] | None:
     """The name of the flags, and the statement that reads one when the script is loaded; None where none does."""
     finder = _Reads(imports)
-    module.visit(finder)
+    walk(module, finder)
     return finder.found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.imports import missing_file
 from migrator.names.symbols import home
 from migrator.program.calls import is_none
 from migrator.program.classes import find_class
@@ -19,6 +20,7 @@ from migrator.rules.early_stopping import StockCallback, read_early_stopping, st
 from migrator.rules.iterators import Unpacked, looks_like_one, read_unpacked, unpackings
 from migrator.rules.rule import Rule
 from migrator.rules.scaffolds import read_scaffolds
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -309,9 +311,9 @@ class _Judge:
 
     def _name(self, file: ParsedFile, scope: cst.CSTNode, node: cst.Name, seen: frozenset[str]) -> bool:
         finder = _Given(node.value)
-        scope.visit(finder)
+        walk(scope, finder)
         if not finder.found and scope is not file.module:
-            file.module.visit(finder)
+            walk(file.module, finder)
         if not finder.found or not finder.plain:
             unpacked = read_unpacked(self.project, file, scope, node.value)
             if unpacked is not None:
@@ -348,7 +350,7 @@ class _Judge:
     def _check_index(self, file: ParsedFile, scope: cst.CSTNode, name: str) -> None:
         """A list that loses elements must not be asked for one by its place, but for the last."""
         finder = _Indexed(name)
-        scope.visit(finder)
+        walk(scope, finder)
         for node in finder.found:
             if not self.seen.get(id(finder.last)):
                 raise Blocked("TFM110", node, "the list of hooks loses elements, and is asked for one of them")
@@ -381,7 +383,8 @@ class _Judge:
                 raise Blocked("TFM110", node, "some of the hooks that this table may give go away, others do not")
             return any(stays)
         text = file.code(node.func).strip()
-        raise Blocked("TFM110", node, f"what hook `{text[:40]}(...)` gives is not known: it is not in the given files")
+        told = missing_file(file.imports, node.func) or ": it is not in the given files"
+        raise Blocked("TFM110", node, f"what hook `{text[:40]}(...)` gives is not known{told}")
 
     def _dispatched(
         self, file: ParsedFile, scope: cst.CSTNode, func: cst.BaseExpression
@@ -390,7 +393,7 @@ class _Judge:
         if not isinstance(func, cst.Name):
             return []
         finder = _Given(func.value)
-        scope.visit(finder)
+        walk(scope, finder)
         found: list[tuple[ParsedFile, cst.FunctionDef]] = []
         for value, _ in finder.found:
             if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value == "get":
@@ -489,7 +492,7 @@ class _Judge:
 def _check_new_code(file: ParsedFile, node: cst.ClassDef) -> None:
     """Refuses a callback class that still speaks of the graph. Raises Blocked (TFM162)."""
     finder = _Symbols(file)
-    node.body.visit(finder)
+    walk(node.body, finder)
     rules = call_rules()
     for name in finder.found:
         if name not in rules and home(name) is None:
@@ -527,10 +530,10 @@ class _Indexed(cst.CSTVisitor):
         self.found: list[cst.Subscript] = []
 
     def visit_Module(self, node: cst.Module) -> None:
-        node.visit(self.given)
+        walk(node, self.given)
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        node.visit(self.given)
+        walk(node, self.given)
 
     def visit_Subscript(self, node: cst.Subscript) -> None:
         if isinstance(node.value, cst.Name) and node.value.value == self.name:
@@ -568,7 +571,13 @@ _SYMBOLS = (
     *("tf.logging.", "tf.train.SessionRunArgs", "tf.estimator.SessionRunArgs", "tf.train.SecondOrStepTimer"),
     *("tf.train.get_global_step", "tf.train.get_or_create_global_step", "tf.get_default_graph", "tf.Summary"),
     *("tf.summary.FileWriter", "tf.train.basic_session_run_hooks", "tf.estimator.SecondOrStepTimer"),
+    *("tf.RunOptions", "tf.core.protobuf.config_pb2.RunOptions", "tf.python.client.timeline.Timeline"),
+    "tf.python.training.training_util._get_or_create_global_step_read",
 )
+# What writes a profile to a file.
+_PROFILERS = ("tf.python.client.timeline.Timeline", "tf.profiler.")
+_OF_FILES = ("tf.gfile.", "tf.io.gfile.", "os.path.")
+_METHODS_OF_PROFILES = ("write", "generate_chrome_trace_format")
 
 
 def _observes(file: ParsedFile, node: cst.ClassDef) -> bool:
@@ -583,7 +592,7 @@ def _check_observes(file: ParsedFile, node: cst.ClassDef) -> None:
     """Refuses a hook class that may do more than look at values and report them."""
     derived = not is_hook_base(file.imports.tensorflow(node.bases[0].value))
     finder = _Deeds(file, node, derived)
-    node.body.visit(finder)
+    walk(node.body, finder)
     if finder.found:
         text = file.code(finder.found[0])
         message = f"`{node.name.value}` may change the training (`{text.strip()[:40]}`): write a Keras callback instead"
@@ -618,6 +627,9 @@ class _Deeds(cst.CSTVisitor):
         self.file = file
         self.derived = derived
         self.own = {s.name.value for s in node.body.body if isinstance(s, cst.FunctionDef)}
+        symbols = _Symbols(file)
+        walk(node.body, symbols)
+        self.profiles = any(name.startswith(_PROFILERS) for name in symbols.found)
         self._methods: list[str] = []
         self.found: list[cst.CSTNode] = []
 
@@ -628,12 +640,20 @@ class _Deeds(cst.CSTVisitor):
         symbol = name.startswith(_SYMBOLS) or name.startswith(("time.", "datetime.", "logging."))
         symbol |= "log" in name.rpartition(".")[2].lower() and not name.startswith("tf.")
         symbol |= self.derived and _is_of_base(node)
+        symbol |= self.profiles and self._writes(node, name)
         own = _own_attribute(node.func)
         symbol |= own is not None and (own in self.own or own.startswith("log"))
         if isinstance(node.func, cst.Attribute) and _own_attribute(node.func.value) is not None:
             symbol |= node.func.attr.value.startswith("log")
         if not (tells or symbol or (method and not name.startswith("tf."))):
             self.found.append(node)
+
+    def _writes(self, node: cst.Call, name: str) -> bool:
+        """Whether a call has to do with the file of a profile."""
+        if isinstance(node.func, cst.Name) and node.func.value == "open":
+            return True
+        method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        return name.startswith(_OF_FILES) or (not name.startswith("tf.") and method in _METHODS_OF_PROFILES)
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
         root: cst.BaseExpression = node.target

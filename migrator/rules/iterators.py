@@ -16,6 +16,7 @@ from migrator.program.parsed import ParsedFile, Project, name_nodes
 from migrator.program.scopes import returns_in
 from migrator.rules.callbacks import is_hook_base
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -143,7 +144,7 @@ def _methods(owner: cst.ClassDef) -> dict[str, cst.FunctionDef]:
 def unpackings(scope: cst.CSTNode, name: str) -> list[tuple[cst.Assign, cst.Call, int]]:
     """`a, name = call(...)` in a scope: the assignment, the call, and the place of the name."""
     finder = _Unpackings(name)
-    scope.visit(finder)
+    walk(scope, finder)
     return finder.found
 
 
@@ -199,7 +200,7 @@ def _initializer(
     if owner is None or attribute is None:
         return None
     finder = _Setters(name, attribute)
-    maker.visit(finder)
+    walk(maker, finder)
     explained = [line.body[0].targets[0].target, *hooks, *finder.receivers]
     if any(n.value == name and not any(n is e for e in explained) for n in name_nodes(maker)):
         return None

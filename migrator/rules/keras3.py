@@ -16,6 +16,7 @@ from migrator.findings import Severity
 from migrator.names.imports import dotted
 from migrator.program.calls import is_false, is_none, is_true, number, string
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 # -- functions on symbolic tensors -------------------------------------------------------------------------------------
 
@@ -351,7 +352,7 @@ _PHASES = {
     ("BatchNormalization", True): "BatchBatchNormalization",
 }
 #: Classes of the rules that are the same on both.
-SAME_CLASSES = frozenset(("WholeLayerNormalization", "weighted_mean", "weighted_average"))
+SAME_CLASSES = frozenset(("WholeLayerNormalization", "weighted_mean", "weighted_average", "CountedSteps"))
 
 
 def on_symbolic(node: cst.CSTNode, code: Callable[[cst.CSTNode], str]) -> Carried:
@@ -662,6 +663,9 @@ class _Foreign(cst.CSTVisitor):
         super().__init__()
         self.found: list[str] = []
 
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        return node.name.value not in SAME_CLASSES
+
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = dotted(node)
         if name is None:
@@ -697,7 +701,7 @@ def renamed(module: cst.Module) -> cst.Module:
 def foreign_names(module: cst.Module) -> list[str]:
     """The names below `tf.keras` in a new file that are in no table of this module."""
     finder = _Foreign()
-    module.visit(finder)
+    walk(module, finder)
     return finder.found
 
 

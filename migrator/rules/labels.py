@@ -12,9 +12,10 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap
-from migrator.program.calls import number
+from migrator.program.calls import calls_in, number
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -112,7 +113,7 @@ def _shape(node: cst.BaseExpression) -> str:
 def changes_rank(node: cst.BaseExpression, imports: ImportMap) -> bool:
     """Whether an expression holds an operation that changes the number of axes."""
     finder = _Calls(imports)
-    node.visit(finder)
+    walk(node, finder)
     return any(name in _RANK for name in finder.found)
 
 
@@ -122,7 +123,7 @@ def needs_flat_labels(node: cst.BaseExpression, label: str, imports: ImportMap) 
     Raises Blocked (TFM305) for any other change of the number of axes.
     """
     finder = _Calls(imports)
-    node.visit(finder)
+    walk(node, finder)
     changing = [name for name in finder.found if name in _RANK]
     if any(name != "tf.one_hot" for name in changing):
         raise Blocked("TFM305", node, "the loss changes the shape of the labels in a way that Keras would not see")
@@ -134,9 +135,7 @@ def reads_classes(node: cst.BaseExpression, label: str, output: str, imports: Im
 
     TensorFlow 1 refuses labels there that have not one axis less than the output: others are a column of Keras'.
     """
-    finder = _Calls(imports)
-    node.visit(finder)
-    for call in finder.nodes:
+    for call in calls_in(node):
         if imports.resolve(call.func) != "tf.nn.sparse_softmax_cross_entropy_with_logits":
             continue
         given = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
@@ -163,8 +162,6 @@ class _Calls(cst.CSTVisitor):
         super().__init__()
         self.imports = imports
         self.found: list[str] = []
-        self.nodes: list[cst.Call] = []
 
     def visit_Call(self, node: cst.Call) -> None:
-        self.nodes.append(node)
         self.found.append(self.imports.resolve(node.func) or "")

@@ -241,13 +241,14 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
     "tf.losses.cosine_distance": ("labels", "predictions", "axis", "weights", *_COMMON, "dim"),
     "tf.losses.compute_weighted_loss": ("losses", "weights", *_COMMON),
 }
-_WEIGHTED_MEAN = '''\
+#: Functions that a file gets, with `{name}` where the name goes.
+WEIGHTED_MEAN = '''\
 def {name}(losses, weights):
     """The weighted losses over the number of non-zero weights, as tf.losses of TensorFlow 1 had it."""
     weights = tf.broadcast_to(tf.cast(weights, losses.dtype), tf.shape(losses))
     return tf.math.divide_no_nan(tf.reduce_sum(losses * weights), tf.math.count_nonzero(weights, dtype=losses.dtype))
 '''
-_WEIGHTED_AVERAGE = '''\
+WEIGHTED_AVERAGE = '''\
 def {name}(losses, weights):
     """The weighted losses over the sum of the weights."""
     weights = tf.broadcast_to(tf.cast(weights, losses.dtype), tf.shape(losses))
@@ -281,9 +282,9 @@ def _written_out(site: Site) -> cst.BaseExpression:
     assert weights is not None
     given = site.code(weights)
     if reduction in ("SUM_BY_NONZERO_WEIGHTS", "SUM_OVER_NONZERO_WEIGHTS"):
-        return expression(f"{site.helper('weighted_mean', _WEIGHTED_MEAN)}({losses}, {given})")
+        return expression(f"{site.helper('weighted_mean', WEIGHTED_MEAN)}({losses}, {given})")
     if reduction == "MEAN":
-        return expression(f"{site.helper('weighted_average', _WEIGHTED_AVERAGE)}({losses}, {given})")
+        return expression(f"{site.helper('weighted_average', WEIGHTED_AVERAGE)}({losses}, {given})")
     if site.name == "tf.losses.sparse_softmax_cross_entropy":
         # TensorFlow 1 drops the last axis of weights [b, 1] here; the product would be a table.
         given = f"tf.reshape({given}, [-1])"

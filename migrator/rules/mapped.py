@@ -71,7 +71,8 @@ understood, by the named one. To change either is enough.
         Severity.REVIEW,
         """
 The partitioner of the variable scope is left out: variables that TensorFlow 1 code makes in a Keras model are not
-split. On parameter servers they are placed whole, in turns. The numbers do not change.
+split. On parameter servers they are placed whole, in turns. The numbers do not change. (Where they would, because a
+lookup gives the ids to the parts of a table in turn, the program is refused: TFM796.)
 """,
     ),
 )

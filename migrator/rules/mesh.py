@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from migrator.findings import Severity
+from migrator.program.modern import Change, ModernFile
+from migrator.rules import contrib_layers
+from migrator.rules.losses import WEIGHTED_AVERAGE, WEIGHTED_MEAN
+from migrator.rules.optimizers import MOMENTUM, RMSPROP
 from migrator.rules.rule import Rule
+from migrator.rules.schedules import LINEAR_COSINE
 
 RULES = (
     Rule(
@@ -11,11 +18,12 @@ RULES = (
         "a program that is not written for a mesh of devices",
         Severity.MANUAL,
         """
-`--strategy dtensor` writes native models on Keras 2 (`tf_keras`; Keras 3 has no DTensor) that train and evaluate in the
-function that makes them: a mesh of all devices, a `LayoutMap` in whose scope the model is made, and a loop of the
-program's own, because `Model.fit` does not train there. Predictions, exports, hooks, own Keras models, several devices
-that the RunConfig asks for and Estimators that are handed around are not written for it: choose another `--strategy`.
-For plain data parallelism take `--strategy mirrored --loop custom`, which is written for more programs.
+`--strategy dtensor` writes native models on Keras 2 (`tf_keras`; Keras 3 has no DTensor) that train and evaluate in
+the function that makes them: a mesh of all devices, a `LayoutMap` in whose scope the model is made, and a loop of the
+program's own, because `Model.fit` does not train there. Programs that only predict, exports, hooks, own Keras models,
+strategies of the RunConfig but a MirroredStrategy that trains (TFM798), and Estimators that are handed around are not
+written for it: choose another `--strategy`. For plain data parallelism take `--strategy mirrored --loop custom`, which
+is written for more programs.
 """,
     ),
     Rule(
@@ -25,11 +33,20 @@ For plain data parallelism take `--strategy mirrored --loop custom`, which is wr
         """
 Many operations have no DTensor form, or none for tensors that are divided. Tried on TensorFlow 2.21, with the numbers
 of one device, are dense layers, embeddings, `Flatten`, `Reshape`, `Add`, convolutions of images with their largest
-values or means (`MaxPooling2D`, `GlobalAveragePooling2D`), `reshape`, `concat`, `one_hot`, means and sums, and the
-activations `relu`, `relu6`, `tanh`, `sigmoid`, `softmax`, `elu`, `selu`, `gelu`, `softplus`, `leaky_relu` and `swish`.
-The rest is refused: choose another `--strategy`, or write the layer of those that are known. Seen to fail: `softsign`
-(`SoftsignGrad` has no layouts), `AveragePooling2D` (`AvgPoolGrad`), batch and layer normalization, dropout (Keras wants
-another generator of random numbers there), and a dense kernel that is divided by rows behind a convolution.
+values or means (`MaxPooling2D`, `AveragePooling2D`, `GlobalAveragePooling2D`), batch normalization, dropout (TFM797),
+the activations `relu`, `relu6`, `tanh`, `sigmoid`, `softmax`, `elu`, `selu`, `gelu`, `softplus`, `leaky_relu` and
+`swish`, and in networks, losses and metrics arithmetic, comparisons, `where`, `cast`, `clip_by_value`, logarithms and
+the like, cross entropies, norms, sums, means and extremes, `reshape`, `concat`, `one_hot` and `transpose`. A loss may
+be that of a whole batch: with weights, a sum, a term of the variables or of the step. The rest is refused: choose
+another `--strategy`, or write the layer of those that are known. Seen to fail: `softsign` (`SoftsignGrad` has no
+layouts), layer normalization of Keras (`FusedBatchNormV3`; that of tf.contrib is plain operations), depthwise and
+dilated convolutions, products with constant matrices, `split`, `stack` and `tile` along an axis that is divided, and a
+dense kernel that is divided by rows behind a convolution.
+
+Batch normalization becomes a small class of plain operations, over the whole batch, as on one device: the fused
+operation of images has no layouts, and Keras' own without it keeps another moving variance (n for n - 1: 1.3e-5 after
+two steps). So does `AveragePooling2D` of blocks that do not overlap. Functions that the model_fn calls to make layers
+are looked at in the same way; embeddings, optimizers and metrics have to be made in the model_fn itself.
 
 An embedding becomes the product of one-hot rows with its table. A table that is divided by rows cannot be looked up in
 (`ResourceGather` raises); the sparse gradient of one that is whole gave other numbers than one device, without an error
@@ -43,13 +60,21 @@ raised in TensorFlow 1 and gives zeros here.
         Severity.MANUAL,
         """
 Keras optimizers keep their slots in the layouts of the variables when they are given the mesh (the accumulators of
-Adagrad alone are whole on every device). That was compared with
-one device, step by step, for gradient descent (also with momentum), Adam, Adagrad and RMSProp of Keras with a constant
-rate. Other optimizers, rates that change, clipped gradients, and the classes that stand for formulas of TensorFlow 1
-which Keras has not, are refused: choose another `--strategy`.
+Adagrad alone are whole on every device). That was compared with one device, step by step, for gradient descent (also
+with momentum), Adam, AdaMax, Adagrad, Adadelta, Ftrl and RMSProp of Keras, and for the classes that stand for
+TensorFlow 1's RMSProp and for its momentum at a rate that changes. Rates are constant, or those of `tf.train` that
+become Keras schedules, or computed from the step by the usual functions (`cast`, `cond`, `where`, `minimum`, `pow` and
+the like). Gradients may be clipped by value, by norm and by global norm: a gradient is one tensor for all devices,
+however it is divided, and so is its norm. Losses agree to 2e-7 and weights to 2e-7 (TensorFlow 2.21, two devices, and
+2 x 2 with divided weights).
 
-Beside embeddings momentum and RMSProp are refused, too. TensorFlow 1 left the rows that a batch does not use as they
-are there; on a mesh all rows have gradients. Gradient descent, Adam and Adagrad give the same numbers either way.
+Other optimizers are refused, and the classes that update variables by raw operations (`ResourceApplyAdagradDA` and the
+like): on a mesh these end the process, as measured. Choose another `--strategy`.
+
+Beside embeddings momentum, RMSProp, Adadelta, AdaMax and Ftrl are refused, too. TensorFlow 1 left the rows that a
+batch does not use as they are there; on a mesh all rows have gradients. Gradient descent, Adam and Adagrad give the
+same numbers either way. Nor are their gradients clipped: TensorFlow 1 clips the rows before those that a batch uses
+twice are added up.
 """,
     ),
     Rule(
@@ -57,9 +82,60 @@ are there; on a mesh all rows have gradients. Gradient descent, Adam and Adagrad
         "a metric that was not tried on a mesh",
         Severity.MANUAL,
         """
-Metrics add up in variables, which have to be on the mesh. The mean of a function or of absolute errors and sparse
-categorical accuracy were tried; others (`AUC`, confusion matrices) were not. Leave the metric out, or choose another
+Metrics add up in variables, which have to be on the mesh: without it they show nonsense. Given it they were compared
+with one device after three batches, the last of which is whole on every device (TensorFlow 2.21, meshes of 2 and 2 x 2,
+1e-6): accuracies, means, errors, `AUC` with both curves, precision, recall and the four counts, with thresholds and
+weights, and the mean of a function. Confusion matrices (`mean_iou`, `mean_per_class_accuracy`) raise there,
+and tensors of the network that the loss does not read are not written. Leave the metric out, or choose another
 `--strategy`.
+""",
+    ),
+    Rule(
+        "TFM797",
+        "dropout on a mesh",
+        Severity.REVIEW,
+        """
+Operations that draw from a state of their own have no DTensor form (`RandomUniform` raises), and Keras makes no dropout
+under a LayoutMap unless its layers draw from `tf.random.Generator`, which the new program asks for
+(`enable_tf_random_generator`). Measured on TensorFlow 2.21: each step draws another mask; devices that hold different
+examples, or different columns of a tensor that is divided, drop different units, and devices that hold the same part
+drop the same ones. The masks are others than those of one device with the same seed, and other ones for every layout,
+as between any two runs without a seed.
+""",
+    ),
+    Rule(
+        "TFM798",
+        "a MirroredStrategy that becomes a mesh",
+        Severity.REVIEW,
+        """
+Under the MirroredStrategy of its RunConfig (`train_distribute`) an Estimator drew one batch of the input function for
+every replica, and its loss was the mean of the replicas' losses. A step on the mesh takes as many batches as one: those
+of the devices that the strategy names, or of all devices of the mesh where it names none. Measured with two replicas,
+two Estimator and mesh programs agree step by step to 1e-5. Batches at the end that are fewer than the replicas are left
+out in both. Batches of one step have to be of one size, or the program raises: give the dataset
+`batch(..., drop_remainder=True)` before it repeats. The evaluation has the batches of one device in both.
+
+What a replica computes for its own batch alone is refused (TFM790): a loss over whole batches, normalized batches,
+clipped gradients, values over all examples.
+""",
+    ),
+    Rule(
+        "TFM799",
+        "a strategy of a TensorFlow 2 program, which is not made a mesh",
+        Severity.MANUAL,
+        """
+`--strategy dtensor` writes Estimator programs. A Keras program that trains under a `tf.distribute` strategy stays as it
+is, because DTensor wants it built otherwise from the start. What to do by hand, on tf_keras:
+
+1. make a mesh (`tf.experimental.dtensor.create_mesh`) in place of the strategy, and make the model in the scope of a
+   `tf.keras.dtensor.experimental.LayoutMap(mesh=mesh)` in place of `strategy.scope()`;
+2. give optimizer and metrics `mesh=mesh`;
+3. write the steps out: `fit` does not train there. Take the gradients in a `tf.function`, and apply them outside of it
+   (docs/dtensor.md says why);
+4. divide each batch over the mesh (`tf.split`, `tf.experimental.dtensor.pack`). The global batch of the strategy is the
+   batch of the mesh: leave out what divides losses or learning rates by the number of replicas.
+
+An Estimator program of the same model, run through `--strategy dtensor`, shows all of it.
 """,
     ),
     Rule(
@@ -96,21 +172,126 @@ either way.
 )
 
 #: Layers that were compared with one device; see docs/dtensor.md for figures.
-LAYERS = frozenset(("Dense", "Embedding", "Flatten", "Reshape", "Activation", "Add"))
+LAYERS = frozenset(
+    ("Dense", "Embedding", "Flatten", "Reshape", "Activation", "Add", "Concatenate", "LeakyReLU", "Multiply", "ReLU")
+)
+#: Layers that draw random numbers.
+DRAWING = frozenset(("Dropout",))
 #: Layers of images: filters are whole on every device.
-IMAGE_LAYERS = frozenset(("Conv2D", "MaxPooling2D", "GlobalAveragePooling2D"))
+IMAGE_LAYERS = frozenset(
+    (
+        *("Conv1D", "Conv2D", "Conv2DTranspose", "GlobalAveragePooling1D", "GlobalAveragePooling2D"),
+        *("GlobalMaxPooling2D", "MaxPooling1D", "MaxPooling2D", "UpSampling2D", "ZeroPadding2D"),
+    )
+)
 _ACTIVATIONS = ("relu", "relu6", "tanh", "sigmoid", "softmax", "elu", "selu", "gelu", "softplus", "leaky_relu", "swish")
-_FUNCTIONS = ("tanh", "math.tanh", "sigmoid", "math.sigmoid", "abs", "math.abs", "reshape", "concat", "one_hot")
-_MEANS = ("reduce_mean", "reduce_sum", "math.reduce_mean", "math.reduce_sum")
+_LOSSES = (
+    *("l2_loss", "sigmoid_cross_entropy_with_logits", "softmax_cross_entropy_with_logits"),
+    *("sparse_softmax_cross_entropy_with_logits", "weighted_cross_entropy_with_logits"),
+)
+_OF_TENSORS = (
+    "concat",
+    "pad",
+    "fill",
+    "one_hot",
+    "ones_like",
+    "size",
+    "zeros_like",
+    "reshape",
+    "expand_dims",
+    "squeeze",
+    "identity",
+    "stop_gradient",
+    "transpose",
+)
+_ELEMENTWISE = (
+    *("abs", "add", "add_n", "argmax", "argmin", "cos", "count_nonzero", "divide", "divide_no_nan", "equal", "erf"),
+    *("exp", "greater", "greater_equal", "less", "less_equal", "log", "log1p", "log_sigmoid", "logical_and"),
+    *(
+        "logical_not",
+        "logical_or",
+        "not_equal",
+        "sign",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negative",
+        "pow",
+        "rsqrt",
+        "round",
+        "sigmoid",
+        "sin",
+        "sqrt",
+        "square",
+    ),
+    *("squared_difference", "subtract", "tanh", "l2_normalize"),
+)
+_MEANS = tuple(f"reduce_{name}" for name in ("logsumexp", "max", "mean", "min", "std", "sum", "variance"))
 #: Functions on tensors that were compared with one device.
-OPS = frozenset(f"tf.{name}" for name in (*(f"nn.{one}" for one in _ACTIVATIONS), *_FUNCTIONS, *_MEANS))
+OPS = frozenset(
+    (
+        *(f"tf.nn.{name}" for name in (*_ACTIVATIONS, *_LOSSES, "l2_normalize", "log_softmax", "moments")),
+        *(f"tf.{name}" for name in (*_OF_TENSORS, "broadcast_to", "cast", "clip_by_value", "norm", "shape", "where")),
+        *(f"tf.{prefix}{name}" for name in (*_ELEMENTWISE, *_MEANS) for prefix in ("", "math.")),
+    )
+)
 #: Calls that make no tensors.
 STATIC = frozenset(("tf.keras.Model", "tf.name_scope"))
 #: Optimizers by name, with the arguments that were tried.
 OPTIMIZERS = {
-    "SGD": frozenset(("learning_rate", "momentum")),
+    "SGD": frozenset(("learning_rate", "momentum", "nesterov")),
     "Adam": frozenset(("learning_rate", "beta_1", "beta_2", "epsilon")),
+    "Adadelta": frozenset(("learning_rate", "rho", "epsilon")),
     "Adagrad": frozenset(("learning_rate", "initial_accumulator_value", "epsilon")),
-    "RMSprop": frozenset(("learning_rate", "rho", "momentum", "epsilon")),
+    "Adamax": frozenset(("learning_rate", "beta_1", "beta_2", "epsilon")),
+    "Ftrl": frozenset(("learning_rate", "l1_regularization_strength", "l2_regularization_strength")),
+    "RMSprop": frozenset(("learning_rate", "rho", "momentum", "epsilon", "centered")),
 }
-METRICS = frozenset(("MeanMetricWrapper", "MeanAbsoluteError", "SparseCategoricalAccuracy"))
+#: Those whose numbers stay the same where all rows of a table have gradients, if only those of zeros.
+OF_TABLES = frozenset(("SGD", "Adam", "Adagrad"))
+#: Arguments of an optimizer that clip its gradients.
+CLIPPING = frozenset(("clipvalue", "clipnorm", "global_clipnorm"))
+#: Rates of Keras that change with the step.
+SCHEDULES = frozenset(
+    (
+        *("CosineDecay", "CosineDecayRestarts", "ExponentialDecay", "InverseTimeDecay", "LinearCosineDecay"),
+        *("PiecewiseConstantDecay", "PolynomialDecay"),
+    )
+)
+#: Classes that a file gets, as their text, and what they are in the tables above.
+CLASSES = {MOMENTUM: "SGD", RMSPROP: "RMSprop", LINEAR_COSINE: "LinearCosineDecay"}
+_MATH = (
+    *("abs", "add", "ceil", "cos", "divide", "equal", "exp", "floor", "floordiv", "floormod", "greater"),
+    *("greater_equal", "less", "less_equal", "log", "logical_and", "maximum", "minimum", "mod", "multiply", "pow"),
+    *("rsqrt", "sigmoid", "sin", "sqrt", "square", "subtract", "tanh", "truediv"),
+)
+#: Functions of the step that were compared with one device, where a program computes its rate from it.
+OF_STEPS = frozenset(
+    (
+        *(f"tf.{name}" for name in (*_MATH, "case", "cast", "clip_by_value", "cond", "constant", "where")),
+        *(f"tf.math.{name}" for name in _MATH),
+    )
+)
+#: Functions and layers that a file gets and that are the same on a mesh, as their text.
+FUNCTIONS = (WEIGHTED_MEAN, WEIGHTED_AVERAGE, contrib_layers.CLASSES["WholeLayerNormalization"])
+#: Metrics of Keras that count the same on a mesh, where they are given it; and those that are functions.
+METRICS = frozenset(
+    (
+        *("AUC", "Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "FalseNegatives", "FalsePositives", "Mean"),
+        *("MeanAbsoluteError", "MeanMetricWrapper", "MeanSquaredError", "MeanTensor", "Precision", "Recall"),
+        *("RootMeanSquaredError", "SparseCategoricalAccuracy", "SparseTopKCategoricalAccuracy", "TrueNegatives"),
+        "TruePositives",
+    )
+)
+METRIC_FUNCTIONS = frozenset(("sparse_top_k_categorical_accuracy",))
+
+
+def kept_strategies(file: ModernFile) -> Iterable[Change]:
+    """Strategies of a program of TensorFlow 2, where a mesh is asked for."""
+    for call in file.calls:
+        name = file.name(call.func) or ""
+        if name.startswith("tf.distribute.") and name.endswith("Strategy"):
+            message = (
+                f"`{name}` stays: `--strategy dtensor` writes Estimator programs only, and says how to go on by hand"
+            )
+            yield Change("TFM799", call, message, severity=Severity.MANUAL)

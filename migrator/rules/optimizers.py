@@ -104,7 +104,8 @@ The subclass differs by less than 3e-7 / 3e-6. Where these numbers need not stay
 
 _SLOT = "self._index_dict[self._var_key(variable)]"
 
-_MOMENTUM = '''\
+#: Classes that a file gets, with `{name}` where the name goes.
+MOMENTUM = '''\
 class {name}(tf.keras.optimizers.SGD):
     """Momentum of TensorFlow 1: the rate of a step scales the gradients of all steps before it, too."""
 
@@ -137,7 +138,7 @@ class {name}(tf.keras.optimizers.SGD):
             tf.raw_ops.ResourceApplyMomentum(grad=gradient, **arguments)
 '''
 
-_RMSPROP = '''\
+RMSPROP = '''\
 class {name}(tf.keras.optimizers.RMSprop):
     """RMSProp of TensorFlow 1: the mean square of the gradients starts at one, not at zero."""
 
@@ -148,7 +149,7 @@ class {name}(tf.keras.optimizers.RMSprop):
 '''
 
 _SPARSE_RMSPROP = (
-    _RMSPROP.replace(
+    RMSPROP.replace(
         "starts at one, not at zero.",
         "starts at one, and rows of an embedding\n    that a batch does not use stay as they are.\n    ",
     )
@@ -383,7 +384,7 @@ _ON_KERAS_3 = (
 )
 _TRIED_ON_KERAS_3 = frozenset(
     (
-        *(_MOMENTUM, _SPARSE_MOMENTUM, _RMSPROP, _SPARSE_RMSPROP, _SPARSE_FTRL, _SPARSE_ADADELTA, _LAZY_ADAM, _NADAM),
+        *(MOMENTUM, _SPARSE_MOMENTUM, RMSPROP, _SPARSE_RMSPROP, _SPARSE_FTRL, _SPARSE_ADADELTA, _LAZY_ADAM, _NADAM),
         *(_PROXIMAL_SGD, _PROXIMAL_ADAGRAD, _ADAGRAD_DA),
     )
 )
@@ -474,7 +475,7 @@ _TABLE: dict[str, _Optimizer] = {
         {"momentum": "momentum", "use_nesterov": "nesterov"},
         {},
         sparse_helper=_SPARSE_MOMENTUM,
-        scheduled_helper=_MOMENTUM,
+        scheduled_helper=MOMENTUM,
     ),
     "tf.train.AdagradOptimizer": _Optimizer(
         "Adagrad",
@@ -489,7 +490,7 @@ _TABLE: dict[str, _Optimizer] = {
         ("learning_rate", "decay", "momentum", "epsilon", "use_locking", "centered", "name"),
         {"decay": "rho", "momentum": "momentum", "epsilon": "epsilon", "centered": "centered"},
         {"decay": "0.9", "epsilon": "1e-10"},
-        helper=_RMSPROP,
+        helper=RMSPROP,
         sparse_helper=_SPARSE_RMSPROP,
     ),
     "tf.train.AdadeltaOptimizer": _Optimizer(

@@ -11,6 +11,7 @@ from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in, is_false, is_none, is_true
 from migrator.program.scopes import values_of
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -41,9 +42,22 @@ batches as many times larger as there are replicas to use these fully, and see t
         "a strategy without a loop of its own",
         Severity.MANUAL,
         """
-Loops of the program's own are written for one device, replicas of one machine, mirrored workers and TPUs. Programs on
-parameter servers train by `Model.fit`: leave `--loop custom` out. A program that reads or writes TF_CONFIG has to be
+Loops of the program's own are written for one device, replicas of one machine, mirrored workers, parameter servers and
+TPUs. A program that makes its parameter servers by hand trains by `Model.fit`: leave `--loop custom` out. One whose
+steps may be None when it runs has to be given a number. A program that reads or writes TF_CONFIG has to be
 told the strategy of its loop (`--strategy`).
+""",
+    ),
+    Rule(
+        "TFM742",
+        "data that may end before the steps of a loop on parameter servers",
+        Severity.MANUAL,
+        """
+With `--strategy parameter-server --loop custom` the coordinator schedules `max_steps` steps, each on a worker that is
+free, which draws the next batch of its own data. An Estimator's worker whose data ended left, and the others went on;
+a scheduled step that finds no batch fails. Nothing in this program repeats its data: give the input function of the
+training a `.repeat()`, or leave `max_steps` out: then each worker passes over the data once, in all as many steps as an
+Estimator's. `--loop fit`, the default, ends its training with a warning there.
 """,
     ),
     Rule(
@@ -193,7 +207,7 @@ def _is_generator(node: cst.CSTNode, owner: cst.BaseExpression, imports: ImportM
 def over_examples(node: cst.CSTNode, imports: ImportMap) -> cst.BaseExpression | None:
     """The first expression of a function that computes over all examples of a batch, as far as can be seen."""
     finder = _OverExamples(imports)
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 

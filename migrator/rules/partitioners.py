@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst import matchers as m
 
 from migrator.findings import Severity
 from migrator.names.imports import ImportMap, dotted
-from migrator.program.calls import bind, is_none, number, string
+from migrator.program.calls import bind, calls_in, is_none, number, string
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, call_text, expression
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -297,8 +297,7 @@ CALLS: dict[str, CallRule] = {f"tf.{name}": _partitioner for name in TABLE}
 
 def divides_rows(node: cst.BaseExpression, imports: ImportMap) -> bool:
     """Whether every partitioner in an expression is known to divide the first axis."""
-    for call in m.findall(node, m.Call()):
-        assert isinstance(call, cst.Call)
+    for call in calls_in(node):
         table = TABLE.get((imports.resolve(call.func) or "").removeprefix("tf."))
         if table is None:
             continue
@@ -360,7 +359,7 @@ def matrices_made(
     scope in which they are called counts. `tables` are calls that make tables, with partitioners of their own.
     """
     found = _Made(function, file, tables)
-    function.visit(found)
+    walk(function, found)
     return tuple(found.made) if found.told else None
 
 

@@ -74,7 +74,8 @@ gives them the step. The first step is step 0 in both. `natural_exp_decay` is an
     ),
 )
 
-_LINEAR_COSINE = '''\
+#: The class that a file gets for a rate that Keras has no schedule of, with `{name}` where its name goes.
+LINEAR_COSINE = '''\
 class {name}(tf.keras.optimizers.schedules.LearningRateSchedule):
     """A line down to zero times a cosine, as `tf.train.linear_cosine_decay` computed it."""
 
@@ -117,7 +118,7 @@ _TABLE: Mapping[str, _Schedule] = {
     "linear_cosine_decay": _Schedule(
         (*_RATE, "decay_steps", "num_periods", "alpha", "beta", "name"),
         "LinearCosineDecay",
-        helper=_LINEAR_COSINE,
+        helper=LINEAR_COSINE,
     ),
 }
 _FUNCTIONS = {f"tf.train.{name}": schedule for name, schedule in _TABLE.items()}

@@ -15,6 +15,7 @@ from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import path_to, values_of
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -101,7 +102,7 @@ def written_summaries(file: ParsedFile, rewrite: Callable[[cst.BaseExpression], 
     if "add_" not in file.text:
         return found
     finder = _Methods(file)
-    file.module.visit(finder)
+    walk(file.module, finder)
     for call in finder.found:
         try:
             line, text = _write(file, call, rewrite)

@@ -7,7 +7,7 @@ virtual CPUs, and those without Keras on 2.11.1 too; all gave the same numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 import libcst as cst
@@ -17,6 +17,7 @@ from migrator.names.imports import canonical, dotted
 from migrator.program.calls import calls_in, number
 from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -80,7 +81,8 @@ An optimizer written by hand that counts its steps in a Python number counts how
 `tf.function` runs as Python only then. Adam's bias corrections keep the values of its first step or two. Measured with
 Adam over 120 steps: the counter stood at 2.0 with one trace (at 3.0 where the first call makes variables and is traced
 twice), the losses were up to 0.58 from those of Adam, on a loss of 1 to 4, and the weights moved 1.4 times as far.
-With a variable in the counter's place the losses are within 1e-5 of Adam's.
+With a variable in the counter's place the losses are within 1e-5 of Adam's. Told of attributes, of entries of a dict,
+and of `global` and `nonlocal` names.
 
 The program is left as it is, because it would train to other weights. What counts steps is
 
@@ -96,9 +98,10 @@ self.t.assign_add(1.0)
         "a width that is given a second value before it is used",
         Severity.REVIEW,
         """
-Two constants of one name in a row: the first value is never used. In a list of layer widths this makes a layer that is
-not the one that was meant (a second hidden layer as wide as the output, for example), and the figures that such a
-program prints belong to that network. Left as it is: give one of the two another name if it was not meant.
+Two constants of one name in a row, or under one key of a dict: the first value is never used. In a list of layer
+widths this makes a layer that is not the one that was meant (a second hidden layer as wide as the output, for example),
+and the figures that such a program prints belong to that network. Left as it is: give one of the two another name if it
+was not meant.
 """,
     ),
     Rule(
@@ -446,21 +449,30 @@ def _num_shards(node: cst.CSTNode) -> cst.CSTNode:
 
 
 def _counters(file: ModernFile) -> Iterable[Change]:
-    """Attributes that hold a Python number and are counted up in a method that updates variables."""
+    """Python numbers that are counted up in a function that updates variables or is traced: attributes, entries of a
+    dict, and names of the function or module around it.
+    """
     if "function" not in file.parsed.text:
         return
+    told: set[cst.CSTNode] = set()
     for function in file.functions:
-        owner = _class_of(file, function)
-        if owner is None or function.name.value == "__init__" or not _updates(function):
+        if function.name.value == "__init__" or not (_updates(function) or _is_traced(file, function)):
             continue
-        numbers = _numbers(owner)
-        counted = _Counted()
-        function.body.visit(counted)
+        owner = _class_of(file, function)
+        numbers = set() if owner is None else {f"self.{name}" for name in _numbers(owner)}
+        counted = _Counted(file)
+        walk(function.body, counted)
+        if counted.shared:
+            blocks = _Blocks()
+            walk(file.parsed.module, blocks)
+            lines = [line for block in blocks.found for line in block]
+            numbers |= counted.shared & {name for line in lines for name, _ in _given_number(line)}
         for node, name in counted.found:
-            if name in numbers:
+            if node not in told and (name in numbers or name in counted.entries):
+                told.add(node)
                 message = (
-                    f"`self.{name}` is a Python number: a tf.function counts it up only when it is traced. "
-                    f"Make it a DVariable and write `self.{name}.assign_add(1.0)` (TFM773's page has the lines)"
+                    f"`{name}` is a Python number: a tf.function counts it up only when it is traced. "
+                    f"Make it a DVariable and write `{name}.assign_add(1.0)` (TFM773's page has the lines)"
                 )
                 yield Change("TFM773", node, message, severity=Severity.REVIEW)
 
@@ -469,6 +481,11 @@ def _class_of(file: ModernFile, function: cst.FunctionDef) -> cst.ClassDef | Non
     block = file.parsed.parents.get(function)
     around = file.parsed.parents.get(block) if block is not None else None
     return around if isinstance(around, cst.ClassDef) else None
+
+
+def _last_names(calls: Iterable[cst.Call]) -> set[str]:
+    """What is called, each by the last part of its name."""
+    return {(dotted(call.func) or "").rpartition(".")[2] for call in calls}
 
 
 def _is_traced(file: ModernFile, function: cst.FunctionDef) -> bool:
@@ -485,7 +502,7 @@ def _applied_outside(file: ModernFile) -> bool:
     """Whether a file applies its gradients, by `apply_gradients`, in functions alone that no `tf.function` calls."""
     called: dict[cst.FunctionDef, set[str]] = {}
     for function in file.functions:
-        called[function] = {(dotted(call.func) or "").rpartition(".")[2] for call in calls_in(function.body)}
+        called[function] = _last_names(calls_in(function.body))
     applying = {function for function, names in called.items() if "apply_gradients" in names}
     forbidden = {"apply_gradients", "minimize", *(function.name.value for function in applying)}
     if any(file.name(call.func) == "tf.function" for call in file.calls if not _decorates(file, call)):
@@ -497,7 +514,7 @@ def _applied_outside(file: ModernFile) -> bool:
 def _updates(function: cst.FunctionDef) -> bool:
     """Whether a function assigns variables."""
     finder = _Methods()
-    function.body.visit(finder)
+    walk(function.body, finder)
     return bool(finder.found & {"assign", "assign_add", "assign_sub"})
 
 
@@ -512,43 +529,76 @@ class _Methods(cst.CSTVisitor):
 
 
 def _numbers(owner: cst.ClassDef) -> set[str]:
-    """The attributes that a class's constructor, or its body, gives a number."""
+    """The attributes that a class's constructor, or its body, gives a number, or a parameter whose default is one."""
     found: set[str] = set()
     for statement in owner.body.body:
         if isinstance(statement, cst.FunctionDef) and statement.name.value == "__init__":
-            found |= {name for line in statement.body.body for name in _given_number(line, "self.")}
-        found |= set(_given_number(statement, ""))
+            params = [*statement.params.params, *statement.params.kwonly_params]
+            defaults = {one.name.value for one in params if one.default is not None and number(one.default) is not None}
+            for line in statement.body.body:
+                given = _given_number(line, defaults)
+                found |= {name.removeprefix("self.") for name, _ in given if name.startswith("self.")}
+        found |= {name for name, _ in _given_number(statement)}
     return found
 
 
-def _given_number(line: cst.CSTNode, prefix: str) -> Iterable[str]:
-    if isinstance(line, cst.SimpleStatementLine):
-        for small in line.body:
-            if isinstance(small, cst.Assign) and number(small.value) is not None:
-                for target in small.targets:
-                    name = dotted(target.target) or ""
-                    if name.startswith(prefix):
-                        yield name[len(prefix) :]
+def _given_number(line: cst.CSTNode, names: Collection[str] = ()) -> Iterable[tuple[str, cst.BaseExpression]]:
+    """What a line gives a number, or one of some names, and the number."""
+    for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+        if isinstance(small, cst.Assign):
+            targets = [target.target for target in small.targets]
+        elif isinstance(small, cst.AnnAssign) and small.value is not None:
+            targets = [small.target]
+        else:
+            continue
+        assert small.value is not None
+        if number(small.value) is not None or (dotted(small.value) or "") in names:
+            yield from ((dotted(target) or "", small.value) for target in targets)
 
 
 class _Counted(cst.CSTVisitor):
-    """`self.x += 1` and `self.x = self.x + 1`."""
+    """`self.x += 1`, `self.x = self.x + 1`, and the same of what is `global`, `nonlocal` or in a dict of numbers.
 
-    def __init__(self) -> None:
+    `shared` are the global and nonlocal names, `entries` those of dicts whose entry is known to be a number.
+    """
+
+    def __init__(self, file: ModernFile) -> None:
         super().__init__()
+        self.file = file
         self.found: list[tuple[cst.CSTNode, str]] = []
+        self.shared: set[str] = set()
+        self.entries: set[str] = set()
+
+    def visit_Global(self, node: cst.Global) -> None:
+        self.shared |= {item.name.value for item in node.names}
+
+    def visit_Nonlocal(self, node: cst.Nonlocal) -> None:
+        self.shared |= {item.name.value for item in node.names}
 
     def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        name = dotted(node.target) or ""
-        if isinstance(node.operator, cst.AddAssign) and name.startswith("self.") and number(node.value) is not None:
-            self.found.append((node, name[len("self.") :]))
+        name = self._name(node.target)
+        if isinstance(node.operator, cst.AddAssign) and name and number(node.value) is not None:
+            self.found.append((node, name))
 
     def visit_Assign(self, node: cst.Assign) -> None:
-        name = dotted(node.targets[0].target) or ""
+        name = self._name(node.targets[0].target)
         value = node.value
-        if name.startswith("self.") and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
-            if name in (dotted(value.left), dotted(value.right)):
-                self.found.append((node, name[len("self.") :]))
+        if name and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+            if name in (self._name(value.left), self._name(value.right)):
+                self.found.append((node, name))
+
+    def _name(self, node: cst.BaseExpression) -> str:
+        if not isinstance(node, cst.Subscript):
+            return dotted(node) or ""
+        name = self.file.parsed.code(node)
+        made = self.file.value_of(node.value)
+        index = node.slice[0].slice
+        if isinstance(made, cst.Dict) and isinstance(index, cst.Index):
+            for one in made.elements:
+                if isinstance(one, cst.DictElement) and one.key.deep_equals(index.value):
+                    if number(one.value) is not None:
+                        self.entries.add(name)
+        return name
 
 
 # -- gradients --
@@ -563,7 +613,7 @@ def _gradients(file: ModernFile) -> Iterable[Change]:
             seen.update(calls_in(function.body))
             continue
         methods = _Methods()
-        function.body.visit(methods)
+        walk(function.body, methods)
         calls = [call for call in calls_in(function.body) if call not in seen]
         seen.update(calls)
         if methods.found & {"relayout", "assign_sub"}:
@@ -579,7 +629,7 @@ def _gradients(file: ModernFile) -> Iterable[Change]:
 
 def _embeddings(file: ModernFile) -> Iterable[Change]:
     """Embeddings whose gradients are taken, and nowhere made dense."""
-    called = {(dotted(call.func) or "").rpartition(".")[2] for call in file.calls}
+    called = _last_names(file.calls)
     if "gradient" not in called or "convert_to_tensor" in called:
         return
     for call in file.calls:
@@ -658,39 +708,66 @@ def _with_mesh(mesh: str, node: cst.CSTNode) -> cst.CSTNode:
 
 
 def _widths(file: ModernFile) -> Iterable[Change]:
-    """Whole numbers that are given to one name twice with nothing but such lines in between."""
+    """Whole numbers that are given to one name twice with nothing but such lines in between, or twice in a dict."""
     collector = _Blocks()
-    file.parsed.module.visit(collector)
+    walk(file.parsed.module, collector)
     for block in collector.found:
         known: dict[str, cst.BaseExpression] = {}
         for statement in block:
-            given = _whole_number(statement)
-            if given is None:
+            given = _whole_numbers(statement)
+            if not given:
                 known = {}
-                continue
-            name, value, node = given
-            before = known.get(name)
-            if before is not None and not before.deep_equals(value):
-                old, new = file.parsed.code(before), file.parsed.code(value)
-                message = f"`{name}` is {new} from here on, and {old} is never used: was another name meant?"
-                yield Change("TFM774", node, message, severity=Severity.REVIEW)
-            known[name] = value
+            for name, value, node in given:
+                yield from _twice(file, name, known.get(name), value, node)
+                known[name] = value
+    for written in collector.dicts:
+        sizes: dict[str, cst.BaseExpression] = {}
+        for element in written.elements:
+            if isinstance(element, cst.DictElement) and isinstance(element.value, cst.Integer):
+                name = file.parsed.code(element.key)
+                yield from _twice(file, name, sizes.get(name), element.value, element)
+                sizes[name] = element.value
 
 
-def _whole_number(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression, cst.CSTNode] | None:
+def _twice(
+    file: ModernFile, name: str, before: cst.BaseExpression | None, value: cst.BaseExpression, node: cst.CSTNode
+) -> Iterable[Change]:
+    if before is not None and not before.deep_equals(value):
+        old, new = file.parsed.code(before), file.parsed.code(value)
+        message = f"`{name}` is {new} from here on, and {old} is never used: was another name meant?"
+        yield Change("TFM774", node, message, severity=Severity.REVIEW)
+
+
+def _whole_numbers(statement: cst.CSTNode) -> list[tuple[str, cst.BaseExpression, cst.CSTNode]]:
+    """What a line gives whole numbers, if it does nothing else."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return None
+        return []
     small = statement.body[0]
-    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not isinstance(small.value, cst.Integer):
-        return None
-    name = dotted(small.targets[0].target)
-    return None if name is None else (name, small.value, small)
+    if isinstance(small, cst.AnnAssign) and isinstance(small.value, cst.Integer):
+        name = dotted(small.target)
+        return [] if name is None else [(name, small.value, small)]
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return []
+    target, value = small.targets[0].target, small.value
+    names: list[cst.BaseExpression | cst.BaseAssignTargetExpression] = [target]
+    values = [value]
+    if isinstance(target, cst.Tuple | cst.List) and isinstance(value, cst.Tuple | cst.List):
+        names = [one.value for one in target.elements]
+        values = [one.value for one in value.elements]
+    pairs = [(dotted(name), one) for name, one in zip(names, values, strict=False)]
+    if len(names) != len(values) or any(name is None or not isinstance(one, cst.Integer) for name, one in pairs):
+        return []
+    return [(name, one, small) for name, one in pairs if name is not None]
 
 
 class _Blocks(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[Sequence[cst.CSTNode]] = []
+        self.dicts: list[cst.Dict] = []
+
+    def visit_Dict(self, node: cst.Dict) -> None:
+        self.dicts.append(node)
 
     def visit_Module(self, node: cst.Module) -> None:
         self.found.append(node.body)
@@ -709,12 +786,18 @@ def _batches(file: ModernFile) -> Iterable[Change]:
     many = max(size or 0 for size in shards)
     for call in file.calls:
         function = call.func
-        if not isinstance(function, cst.Attribute) or function.attr.value != "batch" or not call.args:
+        if (
+            not isinstance(function, cst.Attribute)
+            or function.attr.value not in ("batch", "padded_batch")
+            or not call.args
+        ):
             continue
         if not _of_dataset(file, function.value):
             continue
         size = file.parsed.integer(call.args[0].value)
-        dropped = keyword(call, "drop_remainder") or next((arg for arg in call.args[1:2] if arg.keyword is None), None)
+        place = 1 if function.attr.value == "batch" else 3
+        positional = next((arg for arg in call.args[place : place + 1] if arg.keyword is None), None)
+        dropped = keyword(call, "drop_remainder") or positional
         drops = dropped is not None and dotted(dropped.value) == "True"
         uneven = next((n for n in shards if size and n and size % n), None)
         if uneven is not None:
@@ -727,10 +810,10 @@ def _batches(file: ModernFile) -> Iterable[Change]:
 def _places_remainders(file: ModernFile) -> bool:
     """Whether a function that places tensors on the mesh asks for a remainder first, and copies such ones whole."""
     for function in file.functions:
-        called = {(dotted(call.func) or "").rpartition(".")[2] for call in calls_in(function.body)}
+        called = _last_names(calls_in(function.body))
         if {"copy_to_mesh", "pack"} <= called:
             finder = _Remainders()
-            function.body.visit(finder)
+            walk(function.body, finder)
             if finder.found:
                 return True
     return False
@@ -806,7 +889,8 @@ def _shards(file: ModernFile) -> set[int | None]:
         if (file.name(call.func) or "") not in (f"{_CORE}.create_mesh", f"{_CORE}.create_distributed_mesh"):
             continue
         dims = keyword(call, "mesh_dims") or next(iter(call.args), None)
-        pairs = _pairs(dims.value) if dims is not None else {}
+        written = None if dims is None else file.value_of(dims.value) or dims.value
+        pairs = _pairs(written) if written is not None else {}
         names = {name for name in pairs if name in along} or {name for name in pairs if name == "batch"}
         found |= {_size(file, pairs[name]) for name in names}
     return found

@@ -7,6 +7,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -31,7 +32,7 @@ def check_not_wrapped(file: ParsedFile, function: cst.FunctionDef | None, place:
     if function is None:
         return
     finder = _Clones(file)
-    function.body.visit(finder)
+    walk(function.body, finder)
     if finder.found:
         message = "this makes an Estimator of a Keras model: keep the compiled model, and call its fit and evaluate"
         raise Blocked("TFM858", place, message)

@@ -16,6 +16,7 @@ from migrator.rules.generation import Keras
 from migrator.targets import between_graph
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
 from migrator.targets.target import Target
+from migrator.walking import walk
 
 _WORKERS = ("num_gpus_per_worker", "communication", "communication_options", "cluster_resolver")
 # The parameters of the classes in their order; those of tf.contrib have other ones.
@@ -27,7 +28,7 @@ _PARAMETERS = {
     "parameter-server": ("cluster_resolver",),
 }
 # The strategies that a loop of the program's own is written for, beside one device.
-_WITH_LOOPS = ("mirrored", "central-storage", "multi-worker-mirrored", "tpu")
+_WITH_LOOPS = ("mirrored", "central-storage", "multi-worker-mirrored", "parameter-server", "tpu")
 _CONTRIB = {
     "mirrored": (
         *("devices", "num_gpus", "num_gpus_per_worker", "cross_device_ops"),
@@ -102,12 +103,19 @@ def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped:
     if target is not ONE_DEVICE and target.word not in _WITH_LOOPS:
         message = f"under the {target.word} strategy no loop of the program's own is written yet: `--loop fit`"
         raise Blocked("TFM737", place, message)
+    if target.parameter_servers and program.variable in program.file.clusters:
+        message = "parameter servers that the program makes by hand: no loop of its own is written there: `--loop fit`"
+        raise Blocked("TFM737", place, message)
     return target
 
 
 def draws_batches(program: TrainingProgram, target: Target) -> bool:
-    """Whether each replica draws whole batches in a loop of the program's own, as those of its Estimator did."""
-    return target.in_step and target is not TPU and program.config.get("train_distribute") is not None
+    """Whether each replica draws whole batches in a loop of the program's own, as those of its Estimator did.
+
+    A step of a mesh then takes the batches of all of them.
+    """
+    several = (target.in_step and target is not TPU) or target.mesh
+    return several and program.config.get("train_distribute") is not None
 
 
 def divides_batches(program: TrainingProgram, target: Target) -> bool:
@@ -133,13 +141,28 @@ def for_mesh(program: TrainingProgram, target: Target, keras: Keras, mapped: boo
         raise Blocked("TFM790", place, f"a Keras model of the program's own was made without a mesh: {other}")
     if program.tpu is not None:
         raise Blocked("TFM790", place, f"a program for TPUs is not written for a mesh: {other}")
-    distribute = program.config.get("train_distribute") or program.config.get("eval_distribute")
+    distribute = program.config.get("eval_distribute")
     if distribute is not None:
-        message = f"each replica of this Estimator draws whole batches, which the devices of a mesh do not: {other}"
+        message = (
+            f"replicas that evaluate whole batches are not written for a mesh: leave `eval_distribute` out, or {other}"
+        )
         raise Blocked("TFM790", distribute, message)
+    distribute = program.config.get("train_distribute")
+    own = own_strategy(program)
+    if own is not None and distribute is not None:
+        if own.target.word != "mirrored":
+            raise Blocked(
+                "TFM790", distribute, f"of strategies a MirroredStrategy becomes a mesh, and no other: {other}"
+            )
+        if own.elsewhere:
+            message = f"`{own.name}` is read for more than the RunConfig, and a mesh is no strategy: {other}"
+            raise Blocked("TFM790", own.call, message)
     for use in program.all_uses:
-        if use.method not in ("train", "evaluate"):
+        if use.method not in ("train", "evaluate", "predict"):
             raise Blocked("TFM790", use.place.call, f"`{use.method}` is not written for a mesh (DTensor): {other}")
+    if all(use.method == "predict" for use in program.all_uses) and program.train_and_evaluate is None:
+        message = f"a program that only predicts has no loop on a mesh, which reads its checkpoints: {other}"
+        raise Blocked("TFM790", place, message)
     if program.servings:
         raise Blocked("TFM790", place, f"exports are not written for a mesh (DTensor): {other}")
     return target
@@ -173,7 +196,7 @@ def own_strategy(program: TrainingProgram) -> OwnStrategy | None:
         return OwnStrategy(_target(program, distribute, distribute), distribute)
     if isinstance(distribute, cst.Name):
         lines = _Lines(distribute.value)
-        program.file.module.visit(lines)
+        walk(program.file.module, lines)
         at = program.file.position
         before = [found for found in lines.found if at(found[0]) < at(program.place.call)]
         after = [found for found in lines.found if found not in before]
@@ -223,6 +246,24 @@ def arguments_of(
         else:
             made.append(f"{key}={text(value)}")
     return ", ".join(made)
+
+
+def replicas_of(
+    program: TrainingProgram, own: OwnStrategy, text: Callable[[cst.BaseExpression], str], mesh: str
+) -> str:
+    """How many replicas a MirroredStrategy has, as source text; the devices of the mesh where it does not say it."""
+    made = cst.parse_expression(f"f({arguments_of(program, own, text, [])})")
+    assert isinstance(made, cst.Call)
+    named = {arg.keyword.value: arg.value for arg in made.args if arg.keyword is not None}
+    devices = named.get("devices", made.args[0].value if made.args and made.args[0].keyword is None else None)
+    if devices is None:
+        return f"{mesh}.size"
+    if isinstance(devices, cst.List | cst.Tuple) and not any(
+        isinstance(e, cst.StarredElement) for e in devices.elements
+    ):
+        return str(len(devices.elements))
+    code = cst.Module([]).code_for_node(devices)
+    return f"len({code})"
 
 
 def _gpus(value: cst.BaseExpression, text: Callable[[cst.BaseExpression], str]) -> str:

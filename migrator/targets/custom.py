@@ -13,7 +13,8 @@ with Adam to 2e-7 over twelve (tests/harness/test_recording_loops.py, guides.md 
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan, of_tensorflow1, primary
+from migrator.targets import scheduled
+from migrator.targets.plan import TrainingPlan, of_tensorflow1, primary, steps_of_data
 from migrator.targets.target import Loop, LoopShape
 
 # After as many steps an Estimator wrote its loss down, where it was not told otherwise.
@@ -53,11 +54,11 @@ _AVERAGE = """
 
 _HEAD = '''\
 class {name}:
-    """{what} a model in steps of all replicas of its strategy."""
+    """{what} a model in steps of {of_what}."""
 
     def __init__(self, model{model_dir}{many}):
         self.model = model
-        self.strategy = model.distribute_strategy{keep_many}{made}{restore}
+        self.strategy = model.distribute_strategy{keep_many}{coordinator}{made}{restore}
 '''
 _SCOPE = """
         with self.strategy.scope():"""
@@ -71,6 +72,8 @@ _APPLY = "self.model.optimizer.apply_gradients(zip(tape.gradient(loss, variables
 _APPLY_ON_KERAS3 = "self.model.optimizer.apply(tape.gradient(loss, variables), variables)"
 _UPDATE = """
         self.model.compiled_metrics.update_state(labels, predictions)"""
+_UPDATE_ITSELF = """
+        self.model.compute_metrics(features, labels, predictions, None)"""
 _UPDATE_ON_KERAS3 = """
         self.model.compute_metrics(features, labels, predictions)"""
 
@@ -202,7 +205,7 @@ _TRAIN = '''
 _EVALUATE = '''
     def evaluate(self, batches):
         """Returns the mean loss of the batches and the metrics, by name."""
-        self.mean_loss.reset_state(){reset}
+        {reset}
         for batch in batches:
             self.{test_step}(batch)
         {results}
@@ -216,16 +219,18 @@ results = dict(self.model.get_metrics_result(), loss=self.mean_loss.result())
 
 def training_loop(name: str, indent: str, shape: LoopShape) -> str:
     """The class beside the program, as source text."""
-    either = shape.draws and shape.evaluates and not shape.on_workers
+    either = shape.draws and shape.evaluates and not shape.on_workers and not shape.on_servers
     parts = [_HEAD]
-    if shape.evaluates or not shape.draws:
+    if shape.on_servers:
+        parts += [scheduled.BATCHES if shape.evaluates else "", scheduled.OWN_BATCHES]
+    elif shape.evaluates or not shape.draws:
         parts.append(_BATCHES_OF_WORKERS if shape.on_workers and shape.divides else _BATCHES)
-    if shape.draws:
+    if shape.draws and not shape.on_servers:
         parts.append(_OWN_BATCHES_OF_WORKERS if shape.on_workers else _OWN_BATCHES)
     parts += [_LOSS, _TRAIN_STEP]
     if shape.evaluates:
         parts.append(_TEST_STEP_OF_REPLICAS if shape.divides or either else _TEST_STEP)
-    parts.append(_TRAIN_STEPS if shape.counts else _DISTRIBUTED_TRAIN_STEP)
+    parts.append(scheduled.STEP if shape.on_servers else _TRAIN_STEPS if shape.counts else _DISTRIBUTED_TRAIN_STEP)
     if shape.evaluates:
         parts.append(_DISTRIBUTED_TEST_STEP)
     whose = "a replica's share of the mean over the examples of all replicas"
@@ -259,29 +264,48 @@ def filled(
     """A class of steps with what a program needs of it; `restore` begins from the checkpoints in a model_dir, `steps`
     are the methods that train and evaluate on a batch, `further` are texts for fields of the class.
     """
-    made = (_MEAN_LOSS if shape.evaluates else "") + (_BUILD if shape.on_keras3 else "")
+    made = (_MEAN_LOSS if shape.evaluates else "") + (_BUILD if shape.on_keras3 or shape.on_servers else "")
+    train = scheduled.TRAIN if shape.on_servers else _TRAIN_MANY if shape.counts else _TRAIN
     metrics = "[self.mean_loss, *self.model.metrics]" if shape.measures else "[self.mean_loss]"
-    many = shape.counts and steps[0] != "train_step"
-    text = (text + (_TRAIN_MANY if many else _TRAIN) + (_EVALUATE if shape.evaluates else "")).format(
+    metrics = "self.model.metrics" if shape.of_batch else metrics
+    reset = [] if shape.of_batch else ["self.mean_loss.reset_state()"]
+    reset += ["self.model.reset_metrics()"] if shape.measures or shape.of_batch else []
+    text = (text + train + (_EVALUATE if shape.evaluates else "")).format(
         name=name,
         what="Trains and evaluates" if shape.evaluates else "Trains",
+        of_what="the workers of its strategy" if shape.on_servers else "all replicas of its strategy",
         train_step=steps[0],
         test_step=steps[1],
         model_dir=", model_dir" if shape.saves else "",
         many=f", steps_per_call={STEPS_PER_CALL}" if shape.counts else "",
         keep_many="\n        self.steps_per_call = steps_per_call" if shape.counts else "",
+        coordinator=scheduled.COORDINATOR if shape.on_servers else "",
         made=_SCOPE + made if made else "",
         restore=restore if shape.saves else "",
         average=_AVERAGE if shape.averages else "",
         save=_SAVE if shape.saves else "",
-        labels=_OF_CLASS if shape.of_class else _OF_FUNCTION,
+        labels=labels_of(shape),
         apply=_APPLY_ON_KERAS3 if shape.on_keras3 else _APPLY,
-        update="" if not shape.measures else _UPDATE_ON_KERAS3 if shape.on_keras3 else _UPDATE,
-        reset="\n        self.model.reset_metrics()" if shape.measures else "",
+        update=_update(shape),
+        reset="\n        ".join(reset),
         results=_RESULTS_ON_KERAS3 if shape.on_keras3 and shape.measures else _RESULTS % metrics,
         **further,
     )
     return text if indent == "    " else text.replace("    ", indent)
+
+
+def labels_of(shape: LoopShape) -> str:
+    """The lines that give labels the axes that the loss of a model wants."""
+    return _OF_CLASS if shape.of_class else _OF_FUNCTION
+
+
+def _update(shape: LoopShape) -> str:
+    """The line that updates the metrics of a model."""
+    if not shape.measures:
+        return ""
+    if shape.on_keras3:
+        return _UPDATE_ON_KERAS3
+    return _UPDATE_ITSELF if shape.measures_itself else _UPDATE
 
 
 def set_up(plan: TrainingPlan) -> list[str]:
@@ -296,12 +320,17 @@ def _batches(plan: TrainingPlan, dataset: str) -> str:
     """An iterator over the batches of a training."""
     if not plan.draws:
         return f"{plan.loop_name}.batches({dataset})"
+    if plan.target.mesh:
+        return call(f"{plan.loop_name}.rounds", [dataset, plan.replicas], plan.indent, 0)
     return f"{plan.loop_name}.own_batches(lambda context: {dataset})"
 
 
 def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -> list[str]:
     """Lines that train on `steps` batches (None: all). Absolute steps count those of before."""
     arguments = [_batches(plan, dataset)]
+    if steps is None and plan.target.parameter_servers:  # one worker may make more of the steps than another
+        again = _batches(plan, f"{primary(dataset)}.repeat()")
+        return [*steps_of_data(plan), call(f"{plan.loop_name}.train", [again, plan.steps], plan.indent, 0)]
     if steps is None:
         return [call(f"{plan.loop_name}.train", arguments, plan.indent, 0)]
     if not absolute or not plan.resumes:

@@ -11,7 +11,7 @@ changed one of four variables; with the gradients laid out as their variables mo
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -132,8 +132,7 @@ class {name}:
 
     def __init__(self, model, mesh{model_dir}):
         self.model = model
-        self.mesh = mesh
-        self.mean_loss = tf.keras.metrics.Mean(name="loss", mesh=mesh){restore}
+        self.mesh = mesh{mean_loss}{restore}
 
     def placed(self, tensor):
         """Returns a tensor with its examples divided over the dimension "batch" of the mesh."""
@@ -148,18 +147,12 @@ class {name}:
     def batches(self, dataset):
         """Returns an iterator over the batches of a dataset, placed on the mesh."""
         return (tf.nest.map_structure(self.placed, batch) for batch in dataset)
-
-    def loss(self, labels, predictions):
-        """Returns the mean over the examples, regularization included."""{labels}
-        losses = self.model.loss(labels, predictions)
-        tf.debugging.assert_rank_at_least(losses, 1, "the loss has to be that of each example")
-        return tf.add_n([tf.reduce_mean(losses), *self.model.losses])
-
+{rounds}{loss}
     @tf.function
     def gradients(self, batch):
         features, labels = batch
         with tf.GradientTape() as tape:
-            loss = self.loss(labels, self.model(features, training=True))
+            loss = {training}
         return loss, tape.gradient(loss, self.model.trainable_variables)
 
     def train_step(self, batch):
@@ -172,15 +165,50 @@ class {name}:
     def test_step(self, batch):
         features, labels = batch
         predictions = self.model(features, training=False)
-        self.mean_loss.update_state(self.loss(labels, predictions)){update}
+        {testing}{update}
+'''
+_MEAN_LOSS = """
+        self.mean_loss = tf.keras.metrics.Mean(name="loss", mesh=mesh)"""
+_ROUNDS = '''
+    def rounds(self, dataset, replicas):
+        """Returns an iterator over what so many replicas of an Estimator drew for a step, placed on the mesh.
+
+        The last batches are left out where there is not one for each of them. All have to be of one size.
+        """
+
+        def merged(tensor):
+            return tf.reshape(tensor, tf.concat([[-1], tf.shape(tensor)[2:]], 0))
+
+        rounds = dataset.batch(replicas, drop_remainder=True)
+        return self.batches(rounds.map(lambda *parts: tf.nest.map_structure(merged, parts)))
+'''
+_LOSS = '''
+    def loss(self, labels, predictions):
+        """Returns the mean over the examples, regularization included."""{labels}
+        losses = self.model.loss(labels, predictions)
+        tf.debugging.assert_rank_at_least(losses, 1, "the loss has to be that of each example")
+        return tf.add_n([tf.reduce_mean(losses), *self.model.losses])
 '''
 
 
 def training_loop(name: str, indent: str, shape: LoopShape) -> str:
     """The class beside the program, as source text; see `custom.training_loop`."""
-    return custom.filled(
-        _CLASS, _RESTORE, ("train_step", "test_step"), name, indent, replace(shape, evaluates=True, counts=False)
-    )
+    further = {
+        "mean_loss": _MEAN_LOSS,
+        "loss": _LOSS.format(labels=custom.labels_of(shape)),
+        "training": "self.loss(labels, self.model(features, training=True))",
+        "testing": "self.mean_loss.update_state(self.loss(labels, predictions))",
+    }
+    if shape.of_batch:
+        further = {
+            "mean_loss": "",
+            "loss": "",
+            "training": "self.model.compute_loss(features, labels, self.model(features, training=True))",
+            "testing": "self.model.compute_loss(features, labels, predictions)",
+        }
+    further["rounds"] = _ROUNDS if shape.draws else ""
+    shape = replace(shape, evaluates=True, counts=False, draws=False)
+    return custom.filled(_CLASS, _RESTORE, ("train_step", "test_step"), name, indent, shape, **further)
 
 
 def _loop_of_model(plan: TrainingPlan) -> list[str]:
@@ -228,3 +256,12 @@ def partitioned(target: Target, parts: int | None, names: Sequence[str]) -> Targ
         dimensions = ((MODEL, parts),)
     variables = tuple((re.escape(name), (dimensions[0][0], UNSHARDED)) for name in names)
     return with_layouts(target, Layouts(dimensions, variables))
+
+
+def drawing(target: Target) -> Target:
+    """The target for models with layers that draw random numbers, as dropouts do."""
+    return replace(target, set_up=partial(_set_up_drawing, target.set_up))
+
+
+def _set_up_drawing(set_up: Callable[[TrainingPlan], list[str]], plan: TrainingPlan) -> list[str]:
+    return ["tf.keras.backend.experimental.enable_tf_random_generator()  # for dropout on a mesh", *set_up(plan)]

@@ -15,4 +15,5 @@ def to_workers(plan: TrainingPlan, dataset: str, depth: int) -> str:
 
 def to_replicas(plan: TrainingPlan, dataset: str, depth: int) -> str:
     """The dataset of all replicas of one process, of which each gets whole batches (see setup.per_replica)."""
-    return f"{plan.per_replica}(lambda: {dataset})"
+    strategy = f"{plan.strategy_name}, " if plan.keras.number == 3 else ""
+    return f"{plan.per_replica}({strategy}lambda: {dataset})"

@@ -67,11 +67,14 @@ def _train_until(plan: TrainingPlan, dataset: str, steps: str, absolute: bool) -
     guarded = absolute and plan.resumes
     depth = 1 if guarded else 0
     ends = call(plan.stopper, [f"last_step={steps}" if absolute else f"num_steps={steps}"], plan.indent, depth + 2)
-    arguments = [dataset, *callbacks_argument(plan, "ckpt", depth, [ends])]
+    # Of a dataset without an end `fit` asks how many steps to make; what is filtered has no size that it knows.
+    arguments = [f"{primary(dataset)}.filter(lambda *_: True)", *callbacks_argument(plan, "ckpt", depth, [ends])]
     fit = call(f"{plan.model}.fit", arguments, plan.indent, depth)
+    why = "# No batch is filtered out: `fit` would ask for the steps of data that has no end."
     if not guarded:
-        return [fit]
-    return [f"if {plan.model}.optimizer.iterations.numpy() < {primary(steps)}:", plan.indent + fit]
+        return [why, fit]
+    indent = plan.indent
+    return [f"if {plan.model}.optimizer.iterations.numpy() < {primary(steps)}:", indent + why, indent + fit]
 
 
 LOOP = Loop("fit", train_and_evaluate=train_and_evaluate, train=train, evaluate=evaluation)

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluation, of_tensorflow1, primary, restore
+from migrator.targets.plan import (
+    TrainingPlan,
+    callbacks_argument,
+    evaluation,
+    of_tensorflow1,
+    primary,
+    restore,
+    steps_of_data,
+)
 
 _DEPTH = 1  # training stands in the else of the evaluator's branch
 
@@ -27,11 +35,7 @@ def _train(plan: TrainingPlan) -> list[str]:
     if plan.max_steps is None:
         # fit on a cluster must know its steps, and a worker that is quicker than others needs more than one pass.
         repeat = ".repeat()"
-        spec = f"{plan.resolver}.cluster_spec()"
-        lines.append(f"{plan.steps} = sum(1 for _ in {plan.train_dataset})")
-        if plan.target.parameter_servers:
-            lines.append(f'if "ps" in {spec}.jobs:' if plan.target.mirrored_workers else f"if {spec}.jobs:")
-            lines.append(f'{plan.indent}{plan.steps} *= {spec}.num_tasks("worker")  # each passes over the data once')
+        lines += steps_of_data(plan)
     elif plan.resumes:
         lines.append(f"{plan.steps} = {primary(plan.max_steps)} - {plan.model}.optimizer.iterations.numpy()")
     guarded = plan.max_steps is not None and plan.resumes

@@ -15,6 +15,7 @@ TARGET = Target(
     "mirrored",
     classes=("MirroredStrategy",),
     replicas=True,
+    fits_on_keras3=True,
     loops_on_keras3=True,
     set_up=_set_up,
     feed=feeding.to_replicas,

@@ -34,7 +34,8 @@ class TrainingPlan:
     of a mesh of devices, and `check_layouts` that of the function that refuses layouts of nothing ("": there are no
     layouts). `counted` is the name of the callback that keeps the number of steps ("": none is needed), `stopper` that
     of the one that ends a training after a step, where not every batch counts as one. `endless`: steps counted from the
-    start may be None when the program runs, which a loop of the program's own takes for all batches.
+    start may be None when the program runs, which a loop of the program's own takes for all batches. `replicas` is how
+    many batches a step of a mesh takes.
     """
 
     target: Target
@@ -76,6 +77,7 @@ class TrainingPlan:
     saves_surely: bool = False
     counted: str = ""
     endless: bool = False
+    replicas: str = ""
 
     @property
     def resumes(self) -> bool:
@@ -98,10 +100,12 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
     training finds the step saved.
     """
     found = without_servers(plan, [*plan.callbacks, *more])
-    if plan.averages:
+    if plan.averages and plan.keras.number == 2:
         found.append(f"{plan.averages}()")
     if plan.model_dir is not None:
         found = [*_savers(plan, name, depth), *found]
+    if plan.averages and plan.keras.number == 3:
+        found = [f"{plan.averages}({plan.model})", *found]  # before what saves them
     if plan.counted:
         found = [f"{plan.counted}()", *found]  # before what saves the number
     return as_argument(found, plan.indent, depth)
@@ -166,15 +170,28 @@ def of_tensorflow1(plan: TrainingPlan) -> str:
     return f'os.path.basename({plan.checkpoint}).startswith("model.ckpt")'
 
 
+def steps_of_data(plan: TrainingPlan) -> list[str]:
+    """Lines that count the steps of a training on all data, which each worker of parameter servers passes over once."""
+    lines = [f"{plan.steps} = sum(1 for _ in {plan.train_dataset})"]
+    if plan.target.parameter_servers:
+        spec = f"{plan.resolver}.cluster_spec()"
+        lines.append(f'if "ps" in {spec}.jobs:' if plan.target.mirrored_workers else f"if {spec}.jobs:")
+        lines.append(f'{plan.indent}{plan.steps} *= {spec}.num_tasks("worker")  # each passes over the data once')
+    return lines
+
+
 def restore(plan: TrainingPlan) -> list[str]:
     """Lines that go on from the newest checkpoint, as an Estimator with a model_dir does."""
     if plan.keras.checkpoints_by_manager:
         tracked = f"tf.train.Checkpoint(model={plan.model}, optimizer={plan.model}.optimizer)"
         arguments = [tracked, f"{plan.model_dir}", "max_to_keep=None"]
         estimators = f'os.path.basename({plan.checkpoint}.latest_checkpoint or "").startswith("model.ckpt")'
+        build = [f"{plan.model}.optimizer.build({plan.model}.trainable_variables)"]
+        if plan.target.replicas:
+            build = [f"with {plan.strategy_name}.scope():", plan.indent + build[0]]
         return [
             call(f"{plan.checkpoint} = tf.train.CheckpointManager", arguments, plan.indent, 0),
-            f"{plan.model}.optimizer.build({plan.model}.trainable_variables)",
+            *build,
             f"if not {estimators}:  # an Estimator's",
             f"{plan.indent}{plan.checkpoint}.restore_or_initialize()",
         ]

@@ -45,12 +45,13 @@ def make_inputs(name: str, indent: str, labelled: bool = True, named: bool = Fal
     )
 
 
-def per_replica(name: str, indent: str) -> str:
+def per_replica(name: str, indent: str, creates: bool = True) -> str:
     """The function that gives every replica of one process batches of its own, as source text.
 
     So an Estimator does (measured: two replicas with batches of 16 train as one device does with batches of 32); a
     dataset that fit is given is split instead. Measured on TensorFlow 1.15.5 and 2.15.1: of five batches, an Estimator
     with two replicas trains on four, where Keras would train on the fifth too, with nothing for the second replica.
+    Keras 3 has no DatasetCreator (`creates` is False): it is given the datasets that the strategy distributes.
     """
     text = f'''\
 def {name}(make_dataset):
@@ -62,6 +63,10 @@ def {name}(make_dataset):
 
     return tf.keras.utils.experimental.DatasetCreator(whole_rounds)
 '''
+    if not creates:
+        text = text.replace("(make_dataset):", "(strategy, make_dataset):", 1)
+        made = "tf.keras.utils.experimental.DatasetCreator("
+        text = text.replace(made, "strategy.distribute_datasets_from_function(")
     return text.replace("    ", indent)
 
 
@@ -80,6 +85,26 @@ class {name}(tf.keras.callbacks.Callback):
             weight.assign(weight.read_value())
 
     on_test_begin = on_train_end
+'''
+    return text.replace("    ", indent)
+
+
+def replica_averages_on_keras3(name: str, indent: str) -> str:
+    """The function that makes such a callback on Keras 3, as source text.
+
+    There each replica moves its own averages as well, but the variables have no aggregation: who reads one, also for
+    a checkpoint, gets the first replica's (TensorFlow 2.21). So the mean comes before a checkpoint is written.
+    """
+    text = f'''\
+def {name}(model):
+    """Returns a callback that gives every replica the mean of their moving averages, as an Estimator saved it."""
+
+    def average(*_):
+        for weight in model.non_trainable_weights:
+            copies = model.distribute_strategy.experimental_local_results(weight.value)
+            weight.assign(tf.add_n(copies) / len(copies))
+
+    return tf.keras.callbacks.LambdaCallback(on_epoch_end=average, on_test_begin=average)
 '''
     return text.replace("    ", indent)
 
@@ -107,10 +132,13 @@ class {name}(tf.keras.callbacks.Callback):
     return text.replace("    ", indent)
 
 
-def predict(name: str, of_dicts: bool, indent: str, callbacks: bool = False, stops: bool = False) -> str:
+def predict(
+    name: str, of_dicts: bool, indent: str, callbacks: bool = False, stops: bool = False, batches: bool = False
+) -> str:
     """The generator that answers example by example, as Estimator.predict does, as source text.
 
-    With `callbacks` it takes some, and tells them of every batch; one may end it where `stops` says so.
+    With `callbacks` it takes some, and tells them of every batch; one may end it where `stops` says so. With `batches`
+    it answers batch by batch.
     """
     lines = [
         f"def {name}(predictor, dataset):",
@@ -128,7 +156,10 @@ def predict(name: str, of_dicts: bool, indent: str, callbacks: bool = False, sto
             f"{indent * 2}callbacks.on_predict_batch_begin(step)",
         ]
         lines.append(f"{indent * 2}callbacks.on_predict_batch_end(step)")
-    if of_dicts:
+    if batches:
+        lines[1] = f'{indent}"""Yields the predictions for one batch after the other."""'
+        lines.append(f"{indent * 2}yield predictions")
+    elif of_dicts:
         lines += [
             f"{indent * 2}for values in zip(*predictions.values()):",
             f"{indent * 3}yield dict(zip(predictions, values))",
@@ -141,6 +172,39 @@ def predict(name: str, of_dicts: bool, indent: str, callbacks: bool = False, sto
     if callbacks:
         lines.append(f"{indent}callbacks.on_predict_end()")
     return "\n".join(lines) + "\n"
+
+
+def predict_on_mesh(name: str, of_dicts: bool, indent: str) -> str:
+    """The generator that answers example by example, for a model whose weights are on a mesh; see `predict`."""
+    answers = (
+        "        for values in zip(*predictions.values()):\n            yield dict(zip(predictions, values))\n"
+        if of_dicts
+        else "        yield from predictions\n"
+    )
+    return (_PREDICT_ON_MESH.format(name=name) + answers).replace("    ", indent)
+
+
+_PREDICT_ON_MESH = '''\
+def {name}(predictor, dataset):
+    """Yields the predictions for one example after the other. Every device of the mesh has all examples."""
+    dtensor = tf.experimental.dtensor
+    mesh = predictor.weights[0].layout.mesh
+
+    def whole(tensor):
+        return dtensor.Layout.replicated(mesh, rank=tensor.shape.rank)
+
+    @tf.function
+    def predictions_of(features):
+        return predictor(features, training=False)
+
+    for batch in dataset:
+        features = batch[0] if isinstance(batch, tuple) else batch
+        features = tf.nest.map_structure(lambda tensor: dtensor.copy_to_mesh(tensor, whole(tensor)), features)
+        predictions = tf.nest.map_structure(
+            lambda tensor: dtensor.relayout(tensor, whole(tensor)).numpy(),
+            predictions_of(features),
+        )
+'''
 
 
 def export_model(name: str, signatures: Sequence[str], indent: str) -> str:

@@ -92,8 +92,11 @@ class LoopShape:
     - `draws`: each replica draws whole batches, as those of an Estimator with a strategy do
     - `averages`: replicas that draw have moving averages of their own
     - `on_workers`: the replicas may be those of several processes
+    - `on_servers`: a coordinator may give the steps to workers, which draw batches of their own
     - `counts`: every training is told its steps, of which many are made in one call
     - `on_keras3`: it is written for Keras 3
+    - `of_batch`: the model computes its loss from whole batches, and keeps the mean of them
+    - `measures_itself`: the model updates its metrics itself
     """
 
     of_class: bool
@@ -104,8 +107,11 @@ class LoopShape:
     draws: bool = False
     averages: bool = False
     on_workers: bool = False
+    on_servers: bool = False
     counts: bool = False
     on_keras3: bool = False
+    of_batch: bool = False
+    measures_itself: bool = False
 
 
 @dataclass(frozen=True)

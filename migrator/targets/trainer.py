@@ -12,12 +12,12 @@ class TrainerShape:
     """What the class has to do for a program.
 
     `takes_params` says that the model_fn has params, `tells` that input functions are told params or the mode,
-    `labelled` that all datasets have labels, `of_dicts` that predictions are dicts. A `mapped` model is made from a
-    dataset (a `late` one gets its variables before each use) and predicts itself. `checkpoint_paths` says that
-    evaluations or predictions name a checkpoint, `watched` are the methods that are given callbacks, `ends` says that
-    one of these may end a prediction, `serves` are the names of the signatures of exports (none: no exports).
-    `asks_step` says that the step of the newest checkpoint is asked for, `saves` that the program says after how many
-    steps a training writes checkpoints.
+    `labelled` that all datasets have labels, `of_dicts` that predictions are dicts, `of_batches` that they are taken
+    batch by batch. A `mapped` model is made from a dataset (a `late` one gets its variables before each use) and
+    predicts itself. `checkpoint_paths` says that evaluations or predictions name a checkpoint, `watched` are the
+    methods that are given callbacks, `ends` says that one of these may end a prediction, `serves` are the names of the
+    signatures of exports (none: no exports). `asks_step` says that the step of the newest checkpoint is asked for,
+    `saves` that the program says after how many steps a training writes checkpoints.
     """
 
     trains: bool
@@ -40,6 +40,7 @@ class TrainerShape:
     ends: bool
     serves: tuple[str, ...]
     saves: bool = False
+    of_batches: bool = False
 
 
 def trainer(name: str, make_inputs: str, counted: str, shape: TrainerShape, indent: str) -> str:
@@ -227,7 +228,10 @@ def _predict(shape: TrainerShape) -> str:
             "            callbacks.on_predict_batch_begin(step)",
         ]
         lines.append("            callbacks.on_predict_batch_end(step)")
-    if shape.of_dicts:
+    if shape.of_batches:
+        lines[1] = '        """Yields the predictions for one batch after the other."""'
+        lines.append("            yield predictions")
+    elif shape.of_dicts:
         lines += [
             "            for values in zip(*predictions.values()):",
             "                yield dict(zip(predictions, values))",

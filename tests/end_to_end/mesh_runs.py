@@ -25,6 +25,22 @@ def whole(variable):
     return dtensor.relayout(variable.read_value(), layout).numpy()
 
 
+def weights_of(model):
+    """The weights of a model's layers: without those of the metrics that it holds."""
+    counted = {id(variable) for metric in model.metrics for variable in metric.variables}
+    return [weight for weight in model.weights if id(weight) not in counted]
+
+
+def drops(model, loop):
+    """What the first dropout of a model makes of ones, twice: the part of every device."""
+    layer = next((layer for layer in model.layers if isinstance(layer, tf.keras.layers.Dropout)), None)
+    if layer is None:
+        return []
+    drop = tf.function(lambda values: layer(values, training=True))
+    values = loop.placed(tf.ones([800, 8]))
+    return [[part.numpy().tolist() for part in dtensor.unpack(drop(values))] for _ in range(2)]
+
+
 def run(program, mesh, initial, seen_path):
     """Runs `main` of a program and writes losses, results, weights, layouts and the shapes of parts."""
     tf.keras.backend.clear_session()
@@ -41,7 +57,7 @@ def run(program, mesh, initial, seen_path):
         init(self, *args)
         loops.append(self)
         if initial is not None:
-            for variable, value in zip(self.model.weights, np.load(initial).values(), strict=True):
+            for variable, value in zip(weights_of(self.model), np.load(initial).values(), strict=True):
                 # A copy for each device: TensorFlow may take the memory of an array for that of a variable, and devices
                 # that share it would each add their update to the same numbers.
                 copies = [tf.constant(value.copy()) for _ in self.mesh.local_devices()]
@@ -64,10 +80,11 @@ def run(program, mesh, initial, seen_path):
     module.TrainingLoop.__init__, module.TrainingLoop.evaluate = recorded_init, recorded_evaluate
     module.main()
     model = loops[-1].model
-    seen["layouts"] = [list(v.layout.sharding_specs) for v in model.weights]
-    seen["parts"] = [[list(part.shape) for part in dtensor.unpack(v.read_value())] for v in model.weights]
+    seen["layouts"] = [list(v.layout.sharding_specs) for v in weights_of(model)]
+    seen["parts"] = [[list(part.shape) for part in dtensor.unpack(v.read_value())] for v in weights_of(model)]
     seen["slots"] = [list(v.layout.sharding_specs) for v in model.optimizer.variables]
-    np.savez(seen_path + ".npz", *[whole(v) for v in model.weights])
+    seen["drops"] = drops(model, loops[-1])
+    np.savez(seen_path + ".npz", *[whole(v) for v in weights_of(model)])
     with open(seen_path, "w") as file:
         json.dump(seen, file)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from migrator.findings import Severity
+from migrator.harness.case import training_tasks
 from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
 from migrator.harness.protocol import name_map
 from migrator.harness.recording import LOSS_OF_BATCHES, LOSS_OF_EXAMPLES, Recording, read
@@ -34,7 +35,7 @@ def record(
     plan = {
         "record": str(folder / "record"),
         "model_dir": str(folder / "model"),
-        "trainers": [str(task) for task in shape.trainers()] or [str(LOCAL)],
+        "trainers": list(training_tasks(shape, program)) or [str(LOCAL)],
         "steps": None,
         "state_steps": [1, 5],
         "initial": str(initial) if initial else None,

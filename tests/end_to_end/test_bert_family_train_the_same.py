@@ -175,11 +175,15 @@ def write(texts: dict[str, str], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "codes"),
-    [(EXTRACT, {"TFM427", "TFM857", "TFM420"}), (SERVE, {"TFM427", "TFM857", "TFM171"})],
-    ids=["extract_features", "a script beside a training"],
+    ("text", "codes", "count"),
+    [
+        (EXTRACT, {"TFM427", "TFM857", "TFM420"}, 7),
+        (SERVE, {"TFM427", "TFM857", "TFM171"}, 7),
+        (SERVE.replace("predict(input_fn)", "predict(input_fn, yield_single_examples=False)"), {"TFM427"}, 4),
+    ],
+    ids=["extract_features", "a script beside a training", "whole batches"],
 )
-def test_predicts_the_same(text: str, codes: set[str], servers: Servers, tmp_path: Path) -> None:
+def test_predicts_the_same(text: str, codes: set[str], count: int, servers: Servers, tmp_path: Path) -> None:
     texts = {"network.py": NETWORK, "run.py": text}
     new, said = migrate(texts)
     assert codes <= said and "train_step" not in new["run.py"]
@@ -192,7 +196,7 @@ def test_predicts_the_same(text: str, codes: set[str], servers: Servers, tmp_pat
         answer = tmp_path / f"{kind}.json"
         run_script(server, kind, folder / "run.py", tmp_path / f"run_{kind}", start, str(answer))
         found.append(json.loads(answer.read_text(encoding="utf-8")))
-    assert len(found[0]) == len(found[1]) == 7
+    assert len(found[0]) == len(found[1]) == count
     for theirs, ours in zip(*found, strict=True):
         assert theirs.keys() == ours.keys()
         for name, value in theirs.items():
@@ -373,7 +377,7 @@ def input_fn():
     random = np.random.RandomState(3)
     x = random.normal(size=(40, 5)).astype(np.float32)
     data = tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True)))
-    return data.repeat(20).batch(8)
+    return data.repeat().batch(8)
 
 
 def main():

@@ -17,6 +17,8 @@ from migrator.rules.keras3 import OPS, WRAPPED, known_names, on_symbolic
 from tests.end_to_end.proving import Servers, prove, prove_project
 from tests.end_to_end.test_own_loops_train_the_same import CLASSES, PERIODS, TWICE
 from tests.end_to_end.test_own_loops_train_the_same import PROGRAM as WITH_LOOP
+from tests.end_to_end.test_strategies_train_the_same import ALL, BOTH, MEAN, MIRRORED, MOMENTUM, NORMALIZED
+from tests.end_to_end.test_strategies_train_the_same import PROGRAM as REPLICAS
 from tests.rules.programs import run
 
 pytestmark = pytest.mark.tensorflow
@@ -405,3 +407,16 @@ def test_a_loop_of_its_own(
         clusters=clusters,
     )["train.py"]
     assert "self.model.optimizer.apply(" in new and "self.model.compute_metrics(" in new and ".fit(" not in new
+
+
+@pytest.mark.parametrize(
+    ("driver", "saves"),
+    [(ALL, ""), (BOTH, 'model_dir="/tmp/replicas_that_fit", save_checkpoints_steps=5, ')],
+    ids=["trains", "saves"],
+)
+def test_replicas_that_fit(driver: str, saves: str, servers: Servers, tmp_path: Path) -> None:
+    """Whole batches for every replica, moving averages and an evaluation that they divide."""
+    parts = {"strategy": MIRRORED, "network": NORMALIZED, "loss": MEAN, "optimizer": MOMENTUM, "driver": driver}
+    new = prove(REPLICAS.format(**parts, count=80, evaluation=saves), servers, tmp_path, keras="3")
+    assert "model.fit(\n" in new and "strategy.distribute_datasets_from_function(whole_rounds)" in new
+    assert "callbacks=[replica_averages(model)" in new or "callbacks=[\n" in new

@@ -59,6 +59,8 @@ train_spec = tf.estimator.TrainSpec(lambda: input_fn().repeat(), max_steps=6)
 tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(input_fn, steps=None))
 """
 WORKERS = "multi-worker-mirrored"
+SERVERS = "parameter-server"
+SERVED = "chief=1,worker=1,ps=2,evaluator=1"
 CLASSES = {
     "labels": "22",
     "dtype": "np.int32",
@@ -90,6 +92,7 @@ OWN_CLASSES = CLASSES | {
         pytest.param(SQUARES, PERIODS, 10, "mirrored", 2, ("", ""), id="a-function-on-two-replicas"),
         pytest.param(SQUARES, PERIODS, 10, WORKERS, 1, ("", "worker=2,evaluator=1"), id="two-workers-that-divide"),
         pytest.param(CLASSES, SHARED, 6, "auto", 1, ("worker=2", "worker=2"), id="two-workers-that-draw"),
+        pytest.param(SQUARES, PERIODS, 10, SERVERS, 1, ("", SERVED), id="a-coordinator-that-schedules"),
         pytest.param(OWN_CLASSES, TWICE, 5, "mirrored", 2, ("", ""), id="a-loss-of-classes-on-two-replicas"),
     ],
 )
@@ -115,7 +118,7 @@ def test_a_loop_of_its_own(
         devices=devices,
         clusters=clusters,
     )
-    divides = strategy != "auto"
+    divides = strategy not in ("auto", SERVERS)
     assert ("tf.nn.compute_average_loss(" in new["train.py"]) == divides and ".fit(" not in new["train.py"]
 
 

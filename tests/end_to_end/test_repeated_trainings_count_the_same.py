@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from migrator.harness.session import Session
 from tests.end_to_end.proving import Servers, prove
+
+SessionFor = Callable[[int], Session]
 
 pytestmark = pytest.mark.tensorflow
 
@@ -53,7 +57,21 @@ run(make())
 """
 
 
-@pytest.mark.parametrize("driver", [LOOP, HANDED], ids=["loop", "handed"])
+KEPT = """estimator = tf.estimator.Estimator(model_fn, model_dir="kept")
+estimator.train(input_fn)
+estimator.train(input_fn)
+assert estimator.evaluate(input_fn)["global_step"] == 6
+"""
+
+
+@pytest.mark.parametrize("driver", [LOOP, HANDED, KEPT], ids=["loop", "handed", "kept"])
 def test_a_batch_that_is_looked_for_is_no_step(driver: str, servers: Servers, tmp_path: Path) -> None:
     new = prove(PROGRAM.format(driver=driver), servers, tmp_path, steps=6)
+    assert "CountedSteps()" in new
+
+
+def test_a_batch_that_is_looked_for_is_no_step_on_keras_3(session_for: SessionFor, tmp_path: Path) -> None:
+    opened = session_for(3)
+    trainings = LOOP[: LOOP.index("assert")]
+    new = prove(PROGRAM.format(driver=trainings), (opened.original, opened.migrated), tmp_path, steps=6, keras="3")
     assert "callbacks=[CountedSteps()]" in new

@@ -5,10 +5,11 @@ import functools
 import importlib.util
 import inspect
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -245,3 +246,54 @@ def test_an_argument_is_changed_however_it_is_passed() -> None:
 )
 def test_the_recorder_is_python_37(name: str) -> None:
     ast.parse((INSIDE / f"{name}.py").read_text(), feature_version=(3, 7))
+
+
+# -- loops of Keras 3 --------------------------------------------------------------------------------------------------
+
+
+def together(name: str) -> ModuleType:
+    """A module of the recorder that imports others."""
+    with patch.dict(sys.modules), patch.object(sys, "path", [str(INSIDE), *sys.path]):
+        return load(name)
+
+
+class Metric:
+    """A metric of Keras 3; all those of a model together have no result."""
+
+    def __init__(self, name: str, value: float | None) -> None:
+        self.name = name
+        self.value = value
+        self.resets = 0
+
+    def reset_state(self) -> None:
+        self.resets += 1
+
+    def result(self) -> SimpleNamespace:
+        if self.value is None:
+            raise NotImplementedError
+        return SimpleNamespace(numpy=lambda: np.float32(self.value))
+
+
+def test_an_evaluation_again_reads_the_metrics_that_have_a_result() -> None:
+    recorder = together("record_loop").LoopRecorder
+    metrics = [Metric("compile_metrics", None), Metric("error", 0.5)]
+    call = Mock()
+    evaluation = SimpleNamespace(metrics=metrics, calls=[(call, "step", (1,), {})])
+    assert recorder.again(Mock(), evaluation) == {"error": 0.5}
+    assert [metric.resets for metric in metrics] == [1, 1]
+    call.assert_called_once_with("step", 1)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_gradients_of_keras3_are_those_of_all_replicas(replicas: int) -> None:
+    def all_reduce(kind: str, gradients: list[float]) -> list[float]:
+        assert kind == "SUM"
+        return [replicas * gradient for gradient in gradients]
+
+    context = SimpleNamespace(num_replicas_in_sync=replicas, all_reduce=all_reduce)
+    tf = SimpleNamespace(distribute=SimpleNamespace(get_replica_context=lambda: context))
+    summed = together("record_keras3").Keras3Recorder.summed
+    assert summed(SimpleNamespace(tf=tf), [(1.5, "kernel"), (2.0, "bias")]) == [
+        (1.5 * replicas, "kernel"),
+        (2.0 * replicas, "bias"),
+    ]

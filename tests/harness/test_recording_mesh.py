@@ -129,7 +129,7 @@ def losses(recording: Recording) -> list[float]:
     return [step.loss for step in recording.steps]
 
 
-def by_hand(recording: Recording, rows: np.ndarray) -> list[float]:
+def by_hand(recording: Recording, rows: np.ndarray, rate: float = 0.1, momentum: float = 0.9) -> list[float]:
     """The losses of 8 steps of two epochs, in numpy, from the recorded weights."""
     first, bias, second, last = (recording.initial[v.name].astype(np.float64) for v in recording.variables)
     weights, moments, found = [first, bias, second, last], [0.0, 0.0, 0.0, 0.0], []
@@ -143,7 +143,7 @@ def by_hand(recording: Recording, rows: np.ndarray) -> list[float]:
         back = 2 * off / 8
         inner = back @ weights[2].T * (1 - hidden**2)
         gradients = [x.T @ inner, inner.sum(0), hidden.T @ back, back.sum(0)]
-        moments = [0.9 * m - 0.1 * g for m, g in zip(moments, gradients, strict=True)]
+        moments = [momentum * m - rate * g for m, g in zip(moments, gradients, strict=True)]
         weights = [w + m for w, m in zip(weights, moments, strict=True)]
     return found
 
@@ -232,10 +232,37 @@ def test_gradients_that_are_applied_outside_of_their_function_are_recorded(
     assert losses(faster)[0] == pytest.approx(losses(replayed)[0]) and losses(faster)[1] != losses(replayed)[1]
 
 
-def test_a_step_without_an_optimizer_of_keras_is_not_recorded(meshes: Meshes) -> None:
-    by_itself = PROGRAM.replace(
-        "optimizer.apply_gradients(zip(gradients, variables))",
-        "[v.assign_sub(0.1 * g) for g, v in zip(gradients, variables)]",
+APPLIED = "optimizer.apply_gradients(zip(gradients, variables))"
+
+
+def test_steps_that_assign_by_themselves_are_recorded(meshes: Meshes, one: tuple[Recording, Path]) -> None:
+    """Without an optimizer that Keras knows; and such a step is traced no more often than without a recording."""
+    own = PROGRAM.replace(APPLIED, "[v.assign_sub(0.1 * g) for v, g in zip(variables, gradients)]; traces.append(1)")
+    own = "traces = []\n" + own + 'print("traces", len(traces))\n'
+    assert own.count("assign_sub") == 1
+    rows = np.random.RandomState(1).normal(size=(32, 3)).astype(np.float32)
+    alone, folder = meshes.run(own)
+    np.testing.assert_allclose(losses(alone), by_hand(alone, rows, momentum=0.0), rtol=1e-5)
+    assert sorted(alone.states) == [1, 3, 4, 8] and sorted(alone.gradients) == [1, 3]
+    assert [v.shape for v in alone.variables] == [(3, 6), (6,), (6, 1), (1,)]
+    assert alone.optimizer is not None and alone.optimizer.name == "ByHand"
+    initial, replay = meshes.save(alone), str(folder / "record")
+    replayed, again = meshes.run(own.replace("SEED = 1", "SEED = 5"), initial=initial, replay=replay)
+    np.testing.assert_allclose(losses(replayed), losses(alone), rtol=2e-6)
+    for step, values in alone.states.items():
+        for name, value in values.items():
+            np.testing.assert_allclose(replayed.states[step][name], value, rtol=1e-5, atol=1e-7)
+    for each in (folder, again):
+        assert "traces 1\n" in next(iter(each.rglob("*stdout*"))).read_text()
+    faster, _ = meshes.run(own, initial=initial, replay=replay, learning_rate_factor=2.0)
+    np.testing.assert_allclose(losses(faster), by_hand(alone, rows, 0.2, 0.0), rtol=1e-5)
+
+
+def test_gradients_that_are_assigned_outside_of_their_function_are_not_recorded(meshes: Meshes) -> None:
+    outside = PROGRAM.replace(APPLIED, "pass").replace("        return loss\n", "        return loss, gradients\n", 1)
+    outside = outside.replace(
+        'print("%.9g" % loop.train_step(batch).numpy())',
+        "[v.assign_sub(0.1 * g) for v, g in zip(model.trainable_variables, loop.train_step(batch)[1])]",
     )
     with pytest.raises(UnrecordedTraining, match="without a Keras optimizer"):
-        meshes.run(by_itself)
+        meshes.run(outside)

@@ -80,6 +80,11 @@ class TestWrongInputs:
         with pytest.raises(session.CaseError, match=message):
             session.make_case(self.GOOD, self.GOOD, cluster=cluster)
 
+    def test_keras3_trains_on_workers_but_on_no_parameter_servers(self) -> None:
+        assert session.make_case(self.GOOD, self.GOOD, cluster="worker=2", keras=3).keras == 3
+        with pytest.raises(session.CaseError, match="Keras 3 trains on no parameter servers"):
+            session.make_case(self.GOOD, self.GOOD, cluster="chief=1,ps=1", keras=3)
+
     def test_scripts_that_cannot_be_run(self, tmp_path: Path) -> None:
         broken = tmp_path / "broken.py"
         broken.write_text("def (:\n")

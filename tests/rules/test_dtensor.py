@@ -166,9 +166,72 @@ def test_a_counter_that_tracing_freezes(count: str) -> None:
     assert modern(text) == (text, ["TFM773 11 review"])
 
 
-def test_a_width_that_is_overwritten() -> None:
-    text = HEAD + "hidden_1 = 700\nhidden_2 = 500\nhidden_2 = 10\nmodel = make(hidden_1, hidden_2)\n"
-    assert modern(text) == (text, ["TFM774 5 review"])
+@pytest.mark.parametrize(
+    ("made", "count", "line"),
+    [
+        ("t: float = 1.0", "self.t += 1.0", 7),
+        ("def __init__(self, t=1):\n        self.t = t", "self.t += 1", 8),
+        ("def __init__(self):\n        self.t = {'steps': 0}", "self.t['steps'] += 1", 8),
+        ("def __init__(self):\n        self.t = {'steps': None}", "self.t['steps'] += 1", None),
+        ("def __init__(self, t):\n        self.t = t", "self.t += 1", None),
+    ],
+)
+def test_counters_as_people_begin_them(made: str, count: str, line: int | None) -> None:
+    text = HEAD + f"class Adam:\n    {made}\n    def apply(self, variable, gradient):\n"
+    text += f"        variable.assign_sub(gradient)\n        {count}\n\nrun = tf.function(Adam().apply)\n"
+    assert modern(text) == (text, [] if line is None else [f"TFM773 {line} review"])
+
+
+def test_counters_around_a_traced_function() -> None:
+    text = HEAD + textwrap.dedent(
+        """\
+        t = 0
+
+        @tf.function
+        def step(variable, gradient):
+            global t
+            t += 1
+            variable.assign_sub(gradient / t)
+
+        def make():
+            count, other = 0.0, 1
+            seen = 0
+
+            @tf.function
+            def step(variable, gradient):
+                nonlocal seen
+                seen = seen + 1
+                variable.assign_sub(gradient / seen)
+
+            return step
+        """
+    )
+    assert modern(text) == (text, ["TFM773 8 review", "TFM773 18 review"])
+    eager = text.replace("@tf.function\n", "").replace("assign_sub", "look_at") + "run = tf.function(make)\n"
+    assert modern(eager) == (eager, [])
+
+
+@pytest.mark.parametrize(
+    ("widths", "expected"),
+    [
+        ("hidden_1 = 700\nhidden_2 = 500\nhidden_2 = 10", ["TFM774 5 review"]),
+        ("hidden_1, hidden_2 = 700, 500\nhidden_2 = 10", ["TFM774 4 review"]),
+        ("hidden_1: int = 700\nhidden_1: int = 10\nhidden_2 = 10", ["TFM774 4 review"]),
+        ("sizes = {'hidden': 500, 'out': 10, 'hidden': 10}", ["TFM774 3 review"]),
+        ("sizes = {'hidden': 10, 'out': 10}\nhidden_1 = 10\nhidden_1 = 10", []),
+        ("hidden_2 = 500\nuse(hidden_2)\nhidden_2 = 10", []),
+    ],
+)
+def test_a_width_that_is_overwritten(widths: str, expected: list[str]) -> None:
+    text = HEAD + widths + "\nmodel = make(hidden_1, hidden_2)\n"
+    assert modern(text) == (text, expected)
+
+
+def test_a_mesh_whose_dimensions_have_a_name() -> None:
+    text = HEAD + 'DIMS = [("batch", 8)]\nmesh = dtensor.create_mesh(DIMS, devices=["CPU:0"] * 8)\n'
+    text += "first = tf.data.Dataset.range(99).batch(batch_size=12)\n"
+    text += "second = tf.data.Dataset.range(99).padded_batch(12, drop_remainder=True)\n"
+    assert modern(text) == (text, ["TFM775 5 manual", "TFM775 6 manual"])
 
 
 @pytest.mark.parametrize(

@@ -38,12 +38,12 @@ NET = 'net = tf.layers.flatten(tf.nn.embedding_lookup(table, features["ids"]))'
 DIVIDED = NET.replace('["ids"])', '["ids"], partition_strategy="div")')
 
 
-def migrated(table: str, net: str, keras: str = "2") -> tuple[str, list[str]]:
+def migrated(table: str, net: str, keras: str = "2", style: str = "native") -> tuple[str, list[str]]:
     """The new text, and the codes of what blocks it."""
     text = PROGRAM.replace("TABLE", table).replace("NET", net)
     source = decode(Path("train.py"), text.encode())
     assert isinstance(source, Source)
-    [result] = migrate([source], Options("one-device", "native", keras))
+    [result] = migrate([source], Options("one-device", style, keras))
     blocked = [f.code for f in result.findings if f.severity is Severity.MANUAL]
     assert bool(blocked) == (result.text == text)
     return result.text, blocked
@@ -97,6 +97,17 @@ def test_what_is_no_plain_table_is_refused(table: str, net: str, code: str) -> N
 def test_a_table_that_is_split_is_looked_up_as_it_lies() -> None:
     new, blocked = migrated(SPLIT, DIVIDED)
     assert not blocked and 'table(features["ids"])' in new and "artitioner" not in new
+
+
+SCOPED = f'with tf.variable_scope("words", partitioner=PARTS):\n        {TABLE}'
+
+
+@pytest.mark.parametrize("table", [SPLIT, SCOPED.replace("PARTS", "tf.fixed_size_partitioner(2)")])
+def test_the_mapped_form_splits_nothing_and_refuses_ids_that_go_to_the_parts_in_turn(table: str) -> None:
+    assert migrated(table, NET, style="mapped")[1] == ["TFM796"]
+    new, blocked = migrated(table, DIVIDED, style="mapped")
+    assert not blocked and "artitioner" not in new
+    assert not migrated(SCOPED.replace("PARTS", "None"), NET, style="mapped")[1]
 
 
 def test_keras_3_was_not_tried() -> None:

@@ -39,6 +39,11 @@ import numpy as np
 
 input_fn = tf.estimator.inputs.numpy_input_fn(np.ones((9, 1)), np.ones((9, 1)), shuffle=False, num_epochs=None)
 """,
+    "files for ever": """
+def input_fn():
+    records = tf.data.TFRecordDataset("train").repeat()
+    return records.map(lambda r: (tf.io.decode_raw(r, tf.float32), 1.0)).batch(2)
+""",
 }
 UNKNOWN = {
     "files": 'tf.data.TFRecordDataset("train").map(lambda r: (tf.io.decode_raw(r, tf.float32), [[1.0]]))',
@@ -48,6 +53,7 @@ tf.data.Dataset.range(9).flat_map(
         lambda n: tf.data.Dataset.from_tensors(([1.0], [2.0])).repeat(n)
     ).batch(1)""",
     "another library": "make_dataset()",
+    "files, twice": 'tf.data.TFRecordDataset("train").repeat(2).map(lambda r: (tf.decode_raw(r, tf.float32), 1.0))',
 }
 LONG = "estimator.train(input_fn, steps=1000)"
 
@@ -93,12 +99,32 @@ def test_trainings_that_are_worth_it(driver: str, expected: bool) -> None:
     assert written(program(driver=driver)) == expected
 
 
-@pytest.mark.parametrize(("period", "expected"), [("None", True), ("40", False), ("EVERY", False)])
+@pytest.mark.parametrize(
+    ("period", "expected"), [("None", True), ("40", True), ("50", False), ("EVERY", True), ("1 + EVERY", False)]
+)
 def test_checkpoints_between_executions(period: str, expected: bool) -> None:
     text = program(driver=LONG).replace(
         "params={", f'model_dir="m", config=tf.estimator.RunConfig(save_checkpoints_steps={period}), params={{'
     )
     assert written(text.replace("import tensorflow as tf\n", "import tensorflow as tf\n\nEVERY = 60\n")) == expected
+
+
+BOTH = """
+train_spec = tf.estimator.TrainSpec(input_fn, max_steps=300)
+tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(lambda: input_fn().take(5), steps=None))
+"""
+
+
+def test_a_program_that_may_find_a_cluster() -> None:
+    text = program(driver=BOTH).replace(OLD, SLICES)
+    config = 'model_dir="m", config=tf.estimator.RunConfig(save_checkpoints_steps=30), params={'
+    new, findings = run(text.replace("params={", config))
+    assert "    model = model_fn(\n" in new and "def model_fn(features, params, steps_per_execution=1):" in new
+    assert "        steps_per_execution=1 if resolver.cluster_spec().jobs else 20,\n" in new
+    assert "TFM725" in [finding.code for finding in findings]
+    for other in (program(driver=BOTH), text.replace("=300", "=30")):
+        assert "steps_per_execution" not in run(other)[0]
+    assert "steps_per_execution" not in run(text, "parameter-server")[0]
 
 
 def test_what_sees_single_steps() -> None:

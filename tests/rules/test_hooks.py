@@ -574,3 +574,60 @@ def test_a_name_that_is_used_twice() -> None:
     new, _ = migrated(program(spec=", predictions=logits", driver=driver))
     assert "StopAfterBatches(num_steps=4)" in new and "ProfilerHook" not in new
     assert refused(program(spec=", predictions=logits", driver="for _ in 'ab':\n    " + driver.replace("\n", "\n    ")))
+
+
+TRACER = """\
+from datetime import datetime
+
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import timeline
+from tensorflow.python.training import training_util
+
+
+class Tracer(tf.train.SessionRunHook):
+    def __init__(self, traces):
+        self.traces = traces
+
+    def begin(self):
+        self.count = 0
+        self.step = training_util._get_or_create_global_step_read()
+
+    def before_run(self, run_context):
+        self.since = datetime.now()
+        if self.traces:
+            options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE)
+            return tf.train.SessionRunArgs({"step": self.step}, options=options)
+        return tf.train.SessionRunArgs({"step": self.step})
+
+    def after_run(self, run_context, run_values):
+        self.count += 1
+        print(self.count, datetime.now() - self.since)
+        if self.traces:
+            with tf.gfile.Open("trace.json", "w") as file:
+                file.write(timeline.Timeline(run_values.run_metadata.step_stats).generate_chrome_trace_format())
+
+"""
+
+
+def with_tracer(tracer: str = TRACER) -> str:
+    text = program(driver="estimator.train(input_fn, steps=3, hooks=[Tracer(False)])")
+    return text.replace("\n\ndef input_fn", f"\n{tracer}\n\ndef input_fn", 1)
+
+
+def test_hooks_that_trace_are_left_out() -> None:
+    new, codes = migrated(with_tracer())
+    assert "TFM141" in codes and "Tracer" not in new
+    assert "tensorflow.python" not in new and "config_pb2" not in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("timeline.Timeline(run_values.run_metadata.step_stats).generate_chrome_trace_format()", "'x'"),
+        ("self.count += 1\n", "self.count += 1\n        run_context.session.run(self.other)\n"),
+        ("self.count += 1\n", "self.count += 1\n        run_context.request_stop()\n"),
+    ],
+)
+def test_hooks_that_do_more_than_trace_stay(old: str, new: str) -> None:
+    assert old in TRACER
+    assert {finding.code for finding in refused(with_tracer(TRACER.replace(old, new, 1)))} & {"TFM110", "TFM162"}

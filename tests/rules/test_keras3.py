@@ -207,6 +207,31 @@ def test_clusters_are_refused(strategy: str) -> None:
     )
 
 
+MIRRORED = "tf.distribute.MirroredStrategy()"
+NORMALIZED = "net = tf.layers.batch_normalization(net, training=mode == tf.estimator.ModeKeys.TRAIN)"
+
+
+def of_replicas(config: str = "", network: str = NORMALIZED) -> str:
+    text = program(network=network, driver="estimator.train(input_fn, steps=6)\nestimator.evaluate(input_fn, steps=2)")
+    config = f"config=tf.estimator.RunConfig(train_distribute={MIRRORED}{config})"
+    return text.replace('params={"rate": 0.1}', f'params={{"rate": 0.1}}, {config}')
+
+
+def test_replicas_fit_and_their_averages_are_saved_as_a_mean() -> None:
+    new, findings = run(of_replicas(', model_dir="m"'), keras="3")
+    assert not [finding for finding in findings if finding.severity is Severity.MANUAL], findings
+    assert "return strategy.distribute_datasets_from_function(whole_rounds)" in new
+    assert new.index("        replica_averages(model),") < new.index("tf.keras.callbacks.LambdaCallback(\n")
+    assert "with strategy.scope():\n    model.optimizer.build(model.trainable_variables)\n" in new
+    plain, _ = run(of_replicas(network="net = net * 0.5"), keras="3")
+    assert "replica_averages" not in plain and "per_replica(strategy, lambda: " in plain
+
+
+@pytest.mark.parametrize("config", [', model_dir="m", save_checkpoints_steps=2', f", eval_distribute={MIRRORED}"])
+def test_what_replicas_on_keras3_were_not_tried_with_is_refused(config: str) -> None:
+    assert "TFM872" in [finding.code for finding in blocked(of_replicas(config))]
+
+
 def test_a_program_that_sets_its_cluster_is_refused() -> None:
     text = "import os\nos.environ['TF_CONFIG'] = '{}'\n" + program(driver=BOTH)
     assert {finding.code for finding in blocked(text)} == {"TFM872"}

@@ -17,8 +17,14 @@ from migrator.source.reading import Source, decode
 from migrator.targets.dtensor import LayoutError, Layouts, check_layouts, parse
 from tests.rules.programs import program
 
-DECAYING = "tf.train.AdamOptimizer(tf.train.exponential_decay(0.1, tf.train.get_global_step(), 5, 0.9))"
 ADAM = "tf.train.AdamOptimizer(0.1)"
+BY_HAND = """loss = tf.losses.mean_squared_error(labels, logits)
+step = tf.to_float(tf.train.get_global_step())
+rate = params["rate"] * {}"""
+CLIPPED = """gradients, variables = zip(*optimizer.compute_gradients(loss))
+    gradients, _ = tf.clip_by_global_norm(gradients, 1.0)
+    train_op = optimizer.apply_gradients(zip(gradients, variables), global_step=tf.train.get_global_step())
+"""
 
 
 def migrated(
@@ -62,17 +68,220 @@ def test_variables_are_divided_as_the_command_line_says() -> None:
     ("code", "text"),
     [
         ("TFM790", program(driver="print(list(estimator.predict(input_fn)))", spec=", predictions=logits")),
-        ("TFM791", program(network="net = tf.layers.batch_normalization(net)")),
-        ("TFM791", program(network="net = tf.nn.l2_normalize(net, 1)")),
-        ("TFM792", program(optimizer="tf.train.FtrlOptimizer(0.1)")),
-        ("TFM792", program(optimizer=DECAYING)),
-        ("TFM793", program(spec=', eval_metric_ops={"auc": tf.metrics.auc(labels, tf.nn.sigmoid(logits))}')),
+        ("TFM791", program(network="net = tf.nn.dropout(net, 0.5, noise_shape=[1, 1])")),
+        ("TFM791", program(network="net = tf.layers.batch_normalization(net, 1)")),
+        ("TFM791", program(network="net = tf.layers.batch_normalization(net, epsilon=1e-6)")),
+        ("TFM791", program(network="net = tf.layers.average_pooling2d(net, 3, 2)")),
+        ("TFM791", program(network="net = tf.layers.conv2d(net, 4, 3, dilation_rate=2)")),
+        ("TFM791", program(network="net = tf.nn.softsign(net)")),
+        ("TFM792", program(optimizer="tf.train.FtrlOptimizer(0.1, learning_rate_power=-0.4)")),
+        ("TFM792", program(optimizer="tf.train.ProximalAdagradOptimizer(0.1)")),
+        ("TFM792", program(loss=BY_HAND.format("tf.math.bessel_i0(step)"), optimizer="tf.train.AdamOptimizer(rate)")),
+        ("TFM793", program(spec=', eval_metric_ops={"iou": tf.metrics.mean_iou(labels, tf.argmax(logits, 1), 3)}')),
     ],
 )
 def test_what_was_not_tried_on_a_mesh_is_refused(code: str, text: str) -> None:
     new, blocked = migrated(text)
     assert new == text
     assert code in [found for found, _ in blocked], blocked
+
+
+STEP = "tf.train.get_global_step()"
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        (
+            program(optimizer=f"tf.train.AdamOptimizer(tf.train.exponential_decay(0.1, {STEP}, 5, 0.9))"),
+            "learning_rate=tf.keras.optimizers.schedules.ExponentialDecay(0.1, 5, 0.9), beta_1=0.9, beta_2=0.999, "
+            "epsilon=1e-08, mesh=mesh)",
+        ),
+        (
+            program(optimizer=f"tf.train.MomentumOptimizer(tf.train.natural_exp_decay(0.1, {STEP}, 5, 0.9), 0.9)"),
+            "optimizer = MomentumOptimizer(learning_rate=tf.keras.optimizers.schedules.ExponentialDecay"
+            "(0.1, 5, math.exp(-0.9)), momentum=0.9, mesh=mesh)",
+        ),
+        (
+            program(optimizer=f"tf.train.GradientDescentOptimizer(tf.train.linear_cosine_decay(0.1, {STEP}, 5))"),
+            "optimizer = tf.keras.optimizers.SGD(learning_rate=LinearCosineDecay(0.1, 5), mesh=mesh)",
+        ),
+        (
+            program(loss=BY_HAND.format("tf.minimum(1.0, step / 10.0)"), optimizer="tf.train.AdamOptimizer(rate)"),
+            "learning_rate=LearningRate(), beta_1=0.9, beta_2=0.999, epsilon=1e-08, mesh=mesh)",
+        ),
+        (
+            program(optimizer="tf.train.RMSPropOptimizer(0.1)"),
+            "optimizer = RMSPropOptimizer(learning_rate=0.1, rho=0.9, epsilon=1e-10, mesh=mesh)",
+        ),
+        (
+            program().replace("train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())", CLIPPED),
+            "optimizer = tf.keras.optimizers.SGD(learning_rate=0.1, global_clipnorm=1.0, mesh=mesh)",
+        ),
+    ],
+)
+def test_rates_and_clipping(text: str, made: str) -> None:
+    new, blocked = migrated(text)
+    assert not blocked and made in new
+
+
+WEIGHTED = "loss = tf.losses.mean_squared_error(labels, logits, weights=features)"
+
+
+def test_losses_of_whole_batches_and_metrics() -> None:
+    """The model computes its loss and updates its metrics, whose variables are on the mesh."""
+    metrics = ', eval_metric_ops={"area": tf.metrics.auc(labels, tf.sigmoid(logits), weights=features)}'
+    new, blocked = migrated(program(loss=WEIGHTED, spec=metrics))
+    assert not blocked
+    assert 'self.loss_tracker = tf.keras.metrics.Mean(name="loss", mesh=mesh)' in new
+    assert 'name="area",\n            mesh=mesh,' in new
+    assert "loss = self.model.compute_loss(features, labels, self.model(features, training=True))" in new
+    assert (
+        "        self.model.compute_loss(features, labels, predictions)\n"
+        "        self.model.compute_metrics(features, labels, predictions, None)\n"
+    ) in new
+    assert "in self.model.metrics}" in new and "mean_loss" not in new
+
+
+def test_metrics_of_the_output_with_a_loss_of_whole_batches() -> None:
+    new, blocked = migrated(program(loss=WEIGHTED, spec=', eval_metric_ops={"m": tf.metrics.mean(logits)}'))
+    assert not blocked
+    assert "        self.model.compiled_metrics.update_state(labels, predictions)\n" in new
+    assert "        self.model.reset_metrics()\n        for batch in batches:\n" in new
+
+
+def test_metrics_of_other_tensors_than_the_loss_reads_are_refused() -> None:
+    text = program("net = tf.layers.dense(net, 4)", spec=', eval_metric_ops={"m": tf.metrics.mean(net)}')
+    new, blocked = migrated(text)
+    assert new == text and "TFM793" in [code for code, _ in blocked]
+
+
+FUNCTIONS = """
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def block(net, units, training):
+    LAYER
+    return tf.nn.relu(tf.layers.dense(net, units))
+
+
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(block(features, 4, mode == tf.estimator.ModeKeys.TRAIN), 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=3)
+"""
+NORMALIZED = "net = tf.layers.batch_normalization(net, momentum=0.9, training=training)"
+
+
+def test_functions_of_the_network_get_the_layers_of_a_mesh() -> None:
+    new, blocked = migrated(FUNCTIONS.replace("LAYER", NORMALIZED))
+    assert not blocked
+    assert "def block(net, units):\n    net = BatchNormalization(momentum=0.9)(net)\n" in new
+    assert new.count("class BatchNormalization(tf.keras.layers.BatchNormalization):") == 1
+    assert "logits = tf.keras.layers.Dense(1)(block(features, 4))" in new
+    assert "enable_tf_random_generator" not in new
+
+
+def test_what_functions_of_the_network_have_no_layers_for_is_refused() -> None:
+    text = FUNCTIONS.replace("LAYER", "net = tf.nn.softsign(net)")
+    new, blocked = migrated(text)
+    assert new == text and [code for code, _ in blocked] == ["TFM791"]
+
+
+def test_a_function_of_the_name_of_an_operation_does_not_allow_that() -> None:
+    text = FUNCTIONS.replace("LAYER", "net = tf.nn.softsign(net)").replace("block(", "softsign(")
+    new, blocked = migrated(text)
+    assert new == text and [code for code, _ in blocked] == ["TFM791"]
+
+
+def test_predictions_are_put_together() -> None:
+    driver = "estimator.train(input_fn, steps=3)\nprint(list(estimator.predict(input_fn)))"
+    new, blocked = migrated(program(driver=driver, spec=", predictions=logits"))
+    assert not blocked
+    assert "print(list(predict(predictor, input_fn())))\n" in new
+    assert "            predictions_of(features),\n        )\n        yield from predictions\n" in new
+
+
+def test_the_layer_normalization_of_contrib_is_plain_operations() -> None:
+    new, blocked = migrated(program(network="net = tf.contrib.layers.layer_norm(net)"))
+    assert not blocked and "net = WholeLayerNormalization()(net)" in new
+
+
+def test_dropout_draws_from_generators() -> None:
+    drops = "net = tf.layers.dropout(net, 0.5, training=training)"
+    source = decode(Path("train.py"), FUNCTIONS.replace("LAYER", drops).encode())
+    assert isinstance(source, Source)
+    [result] = migrate([source], Options("dtensor", "native"))
+    assert (
+        "tf.keras.backend.experimental.enable_tf_random_generator()  # for dropout on a mesh\nmesh = make_mesh()\n"
+    ) in result.text
+    assert [f.code for f in result.findings].count("TFM797") == 1
+
+
+def mirrored_program(strategy: str = 'tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])', **parts: str) -> str:
+    """A program whose RunConfig trains under a strategy."""
+    config = "config=tf.estimator.RunConfig(train_distribute=strategy), "
+    text = program(**parts).replace("Estimator(model_fn, ", f"Estimator(model_fn, {config}")
+    return text.replace("estimator = ", f"strategy = {strategy}\nestimator = ", 1)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "replicas"),
+    [
+        ('tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])', "2"),
+        ("tf.distribute.MirroredStrategy()", "mesh.size"),
+        ("tf.contrib.distribute.MirroredStrategy(num_gpus=4)", "4"),
+        ("tf.distribute.MirroredStrategy(list(DEVICES))", "len(list(DEVICES))"),
+    ],
+)
+def test_a_step_takes_the_batches_of_all_replicas(strategy: str, replicas: str) -> None:
+    new, blocked = migrated(mirrored_program(strategy))
+    assert not blocked and "MirroredStrategy" not in new
+    assert f"loop.train(loop.rounds(input_fn(), {replicas}), 3)\n" in new
+
+
+@pytest.mark.parametrize(
+    ("parts", "part"),
+    [
+        ({"loss": "loss = tf.reduce_sum(tf.square(labels - logits))"}, "divided its loss"),
+        ({"network": "net = net / tf.reduce_max(tf.abs(net))"}, "`tf.reduce_max(tf.abs(net))` is computed"),
+        (
+            {"network": NORMALIZED.replace("training=training", "training=mode == tf.estimator.ModeKeys.TRAIN")},
+            "batches are normalized",
+        ),
+        ({"strategy": "tf.distribute.experimental.ParameterServerStrategy()"}, "of strategies a MirroredStrategy"),
+        ({"driver": "estimator.train(input_fn, steps=3)\nprint(strategy)"}, "`strategy` is read for more"),
+    ],
+)
+def test_what_each_replica_computed_for_itself_is_refused(parts: dict[str, str], part: str) -> None:
+    text = mirrored_program(**parts)
+    new, blocked = migrated(text)
+    assert new == text and any(code == "TFM790" and part in message for code, message in blocked), blocked
+    assert not any("tf.distribute" in message and code == "TFM203" for code, message in blocked)
+
+
+def test_clipped_gradients_of_replicas_are_refused() -> None:
+    train = "train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())"
+    text = mirrored_program().replace(train, CLIPPED)
+    new, blocked = migrated(text)
+    assert new == text and any("gradients are computed by each replica" in message for _, message in blocked)
+
+
+def test_clipped_gradients_of_embeddings_are_refused() -> None:
+    clipped = f"optimizer = {ADAM}\n    {CLIPPED}"
+    text = embedded().replace(f"train_op = {ADAM}.minimize(loss, tf.train.get_global_step())\n", clipped)
+    new, blocked = migrated(text)
+    assert new == text and ("TFM792", True) in [(code, "are added up" in message) for code, message in blocked]
 
 
 def test_keras_3_has_no_mesh() -> None:
@@ -290,3 +499,23 @@ def test_the_new_program_refuses_layouts_of_nothing() -> None:
     names["check"](model, {r"table\.embeddings": None, ".*embeddings": None})
     with pytest.raises(ValueError, match=r"no variable has the layout of 'embeddings': there are table\.embeddings"):
         names["check"](model, {".*embeddings": None, "embeddings": None})
+
+
+KERAS = """
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(optimizer="sgd", loss="mse")
+model.fit(tf.data.Dataset.from_tensors(([[1.0]], [[2.0]])))
+"""
+
+
+def test_a_strategy_of_a_tensorflow_2_program_stays() -> None:
+    new, blocked = migrated(KERAS)
+    assert new == KERAS and [code for code, _ in blocked] == ["TFM799"]
+    source = decode(Path("train.py"), KERAS.encode())
+    assert isinstance(source, Source)
+    [result] = migrate([source], Options("mirrored"))
+    assert "TFM799" not in [f.code for f in result.findings]

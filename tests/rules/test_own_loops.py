@@ -13,6 +13,8 @@ train_spec = tf.estimator.TrainSpec(input_fn, max_steps=6)
 tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(input_fn, steps=None))
 """
 
+AGAIN = "lambda: input_fn().repeat()"
+
 
 ON_TPU = """
 import tensorflow as tf
@@ -210,6 +212,27 @@ def test_workers_divide_batches_and_the_chief_saves() -> None:
     compile(new, "train.py", "exec")
 
 
+def test_a_coordinator_schedules_steps_on_parameter_servers() -> None:
+    text = program(driver=BOTH.replace("input_fn, max", f"{AGAIN}, max")).replace(
+        'params={"rate": 0.1}', 'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(model_dir="m")'
+    )
+    new, findings = run(text, "parameter-server", loop="custom")
+    assert manual(findings) == [] and "TFM706" in [f.code for f in findings]
+    assert "self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)\n" in new
+    assert "loss = self.coordinator.schedule(self.distributed_train_step, args=(batches,))\n" in new
+    assert "loop.train(loop.own_batches(lambda context: input_fn().repeat()), steps)\n" in new
+    assert "self.checkpoints.save(self.model.optimizer.iterations.numpy())\n" in new and "tempfile" not in new
+    compile(new, "train.py", "exec")
+
+
+def test_workers_of_parameter_servers_pass_over_all_data() -> None:
+    text = program(driver=BOTH.replace(", max_steps=6", ""))
+    new, findings = run(text, "parameter-server", loop="custom")
+    assert manual(findings) == []
+    assert '    if resolver.cluster_spec().jobs:\n        steps *= resolver.cluster_spec().num_tasks("worker")' in new
+    assert "    loop.train(loop.own_batches(lambda context: input_fn().repeat()), steps)\n" in new
+
+
 def test_checkpoints_and_evaluations_come_with_every_period() -> None:
     text = program(driver=BOTH).replace(
         'params={"rate": 0.1}',
@@ -230,7 +253,12 @@ def test_checkpoints_and_evaluations_come_with_every_period() -> None:
         (program(network=NORMALIZED), {"keras": "3", "strategy": "mirrored"}, "TFM872"),
         (program(), {"style": "mapped"}, "TFM735"),
         (program(network='net = tf.get_variable("v", [1]) * net'), {"style": "auto"}, "TFM153"),
-        (program(driver=BOTH), {"strategy": "parameter-server"}, "TFM737"),
+        (program(driver=BOTH), {"strategy": "parameter-server"}, "TFM742"),
+        (
+            program(driver="steps = None\n" + BOTH.replace("input_fn, max_steps=6", f"{AGAIN}, max_steps=steps")),
+            {"strategy": "parameter-server"},
+            "TFM737",
+        ),
         (program(driver=BOTH + 'import os\nprint(os.environ["TF_CONFIG"])'), {}, "TFM737"),
         (
             program(driver='estimator.train(input_fn, hooks=[tf.train.LoggingTensorHook({"a": "b"}, 1), Own()])'),

@@ -74,7 +74,7 @@ def test_one_device_that_is_asked_for_counts_more_than_the_run_config() -> None:
     assert manual(findings) == [] and "Strategy" not in new and "model.fit(input_fn().take(3))" in new
 
 
-@pytest.mark.parametrize("word", ["mirrored", "central-storage", "multi-worker-mirrored", "parameter-server"])
+@pytest.mark.parametrize("word", ["central-storage", "multi-worker-mirrored", "parameter-server"])
 def test_no_strategy_is_claimed_on_keras_3_untried(word: str) -> None:
     text = program()
     new, findings = run(text, word, keras="3")
@@ -237,3 +237,44 @@ def test_data_that_may_end_before_the_steps_are_told_of() -> None:
     text = configured("tf.distribute.MirroredStrategy()")
     assert "TFM723" in [f.code for f in run(text)[1]]
     assert "TFM723" not in [f.code for f in run(text.replace(".batch(1)", ".batch(1).repeat()"))[1]]
+
+
+def test_one_strategy_for_two_estimators_is_made_once() -> None:
+    config = "config = tf.estimator.RunConfig(train_distribute=own)\n"
+    text = named("tf.distribute.MirroredStrategy()", driver="estimator.train(input_fn)")
+    text += f"{config}other = tf.estimator.Estimator(model_fn, config=config, params={{'rate': 0.1}})\n"
+    new, findings = run(text + "other.train(input_fn)\n")
+    assert manual(findings) == []
+    assert new.count("own = tf.distribute.MirroredStrategy()\n") == 1 and new.count("with own.scope():\n") == 2
+    assert "RunConfig" not in new
+
+
+TOWERS = """
+def average(towers):
+    return [(tf.add_n([g for g, _ in pairs]) / len(pairs), pairs[0][1]) for pairs in zip(*towers)]
+
+
+def model_fn(features, labels, mode, params):
+    optimizer = tf.train.GradientDescentOptimizer(params["rate"])
+    towers = []
+    for i in range(2):
+        with tf.device("/%s:%d" % ("gpu", i)), tf.variable_scope("net", reuse=i > 0):
+            net = tf.layers.dense(tf.split(features, 2)[i], 1)
+            loss = tf.losses.mean_squared_error(tf.split(labels, 2)[i], net)
+            towers.append(optimizer.compute_gradients(loss))
+    train_op = optimizer.apply_gradients(average(towers), tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+"""
+
+
+@pytest.mark.parametrize("index", ["i", "0"])
+def test_towers_inside_a_model_fn_are_told_as_such(index: str) -> None:
+    text = program(driver="estimator.train(input_fn)")
+    start, end = text.index("def model_fn"), text.index("estimator = ")
+    text = text[:start] + TOWERS.lstrip("\n").replace('("gpu", i)', f'("gpu", {index})') + text[end:]
+    new, findings = run(text)
+    found = [f for f in findings if f.code == "TFM743"]
+    assert new == text and bool(found) == (index == "i")
+    assert not found or text.splitlines()[found[0].line - 1] == "    for i in range(2):"

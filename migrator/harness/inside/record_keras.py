@@ -107,6 +107,7 @@ class Step(object):
         self.rate = None
         self.iteration = None
         self.gradients = None
+        self.taken = []  # (gradient, variable) as a GradientTape gave them
         self.dropouts = []  # (rate, shape of an example, layers before) of every dropout that is at work
         self.layers = LayerTrace()
         self.clipping = Clipping()
@@ -688,31 +689,10 @@ class KerasRecorder(object):
         end.
         """
         tf = self.tf
-        folder = self.folder
         arguments = bound.arguments
         x = arguments.get("x")
-        spec = self.element_spec(arguments)
-        source = folder.replay_sources[0] if self.coordinated else folder.replay
-        several = self.coordinated and len(folder.replay_sources) > 1
-        counts = [batches.count(path) for path in (folder.replay_sources if self.coordinated else [source])]
-        total = sum(counts)
-        self.limit = total if self.limit is None else min(total, self.limit)
-        in_turns = several and self.dispatcher is not None
-        if in_turns and not self.steps_done:
-            self.dispatcher.limit(counts)
-        elsewhere = "/proc/self/fd/%d" % REPLAY_DESCRIPTOR if self.coordinated else None
-
-        def make(context=None):
-            if in_turns:
-                # Each worker goes on after its own last step, which only it knows.
-                own = tf.io.matching_files("/proc/self/fd/%d/steps/*" % OWN_DESCRIPTOR)
-                skip = tf.size(own, out_type=tf.int64)
-            else:
-                skip = 0 if several else self.steps_done
-            apart = replicas.local(strategy) if self.is_creator(x) and not self.coordinated else 1
-            repeat = several and not in_turns
-            return batches.replay_dataset(tf, source, spec, elsewhere, skip, repeat=repeat, replicas=apart)
-
+        apart = replicas.local(strategy) if self.is_creator(x) and not self.coordinated else 1
+        make = self.replayed(self.element_spec(arguments), apart)
         workers = self.coordinated or strategy.extended._in_multi_worker_mode()
         if self.is_creator(x) or self.coordinated:
             data = tf.keras.utils.experimental.DatasetCreator(make)
@@ -731,6 +711,34 @@ class KerasRecorder(object):
         for name in ("y", "sample_weight", "batch_size"):
             arguments.pop(name, None)
 
+    def replayed(self, spec, apart=1):
+        """The function that makes a dataset of the recorded batches, whose elements are as ``spec``; training ends
+        where they end. With ``apart`` replicas each element is the batch of one of them.
+        """
+        tf = self.tf
+        folder = self.folder
+        source = folder.replay_sources[0] if self.coordinated else folder.replay
+        several = self.coordinated and len(folder.replay_sources) > 1
+        counts = [batches.count(path) for path in (folder.replay_sources if self.coordinated else [source])]
+        total = sum(counts)
+        self.limit = total if self.limit is None else min(total, self.limit)
+        in_turns = several and self.dispatcher is not None
+        if in_turns and not self.steps_done:
+            self.dispatcher.limit(counts)
+        elsewhere = "/proc/self/fd/%d" % REPLAY_DESCRIPTOR if self.coordinated else None
+
+        def make(context=None):
+            if in_turns:
+                # Each worker goes on after its own last step, which only it knows.
+                own = tf.io.matching_files("/proc/self/fd/%d/steps/*" % OWN_DESCRIPTOR)
+                skip = tf.size(own, out_type=tf.int64)
+            else:
+                skip = 0 if several else self.steps_done
+            repeat = several and not in_turns
+            return batches.replay_dataset(tf, source, spec, elsewhere, skip, repeat=repeat, replicas=apart)
+
+        return make
+
     def is_creator(self, data):
         """Whether data given to fit is a function that makes a dataset."""
         return isinstance(data, self.tf.keras.utils.experimental.DatasetCreator)
@@ -741,8 +749,7 @@ class KerasRecorder(object):
         if self.is_creator(x):
             x = x.dataset_fn(tf.distribute.InputContext())
         if hasattr(x, "element_spec"):
-            # A distributed dataset describes what each local replica gets: the replicas are alike.
-            return tf.nest.map_structure(lambda spec: getattr(spec, "_value_specs", (spec,))[0], x.element_spec)
+            return replicas.spec_of_one(tf, x)
         given = (x, arguments.get("y"), arguments.get("sample_weight"))
         data = tuple(value for value in given if value is not None)
         return tf.data.Dataset.from_tensor_slices(data).batch(1).element_spec
@@ -981,7 +988,12 @@ def _patch_waiting(recorder):
 def _patch_gradients(tf, optimizer, recorder):
     def gradient(original, self, target, *args, **kwargs):
         recorder.saw_gradient_call(target)
-        return original(self, target, *args, **kwargs)
+        found = original(self, target, *args, **kwargs)
+        step = getattr(recorder.tracing, "step", None)
+        if step is not None:
+            of = tf.nest.flatten(args[0] if args else kwargs.get("sources"))
+            step.taken += [pair for pair in zip(tf.nest.flatten(found), of) if hasattr(pair[1], "handle")]
+        return found
 
     parts.wrap(tf.GradientTape, "gradient", gradient)
 

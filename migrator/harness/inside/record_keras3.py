@@ -52,8 +52,18 @@ class Keras3Recorder(KerasRecorder):
         return super(Keras3Recorder, self).part_of(stored(variable))
 
     def saw_update(self, optimizer, pairs, rate=None):
-        pairs = [(gradient, stored(variable)) for gradient, variable in pairs]
+        pairs = [(gradient, stored(variable)) for gradient, variable in pairs if gradient is not None]
+        if getattr(self.tracing, "step", None) is not None:
+            pairs = self.summed(pairs)
         super(Keras3Recorder, self).saw_update(optimizer, pairs, rate)
+
+    def summed(self, pairs):
+        """The gradients of all replicas: Keras 2 has added them up when it comes here, Keras 3 does so behind it."""
+        context = self.tf.distribute.get_replica_context()
+        if not pairs or context is None or context.num_replicas_in_sync == 1:
+            return pairs
+        gradients = context.all_reduce("SUM", [gradient for gradient, _ in pairs])
+        return [(gradient, variable) for gradient, (_, variable) in zip(gradients, pairs)]
 
     def saw_normalization(self, layer, training):
         """A batch normalization at work in training moves two averages."""

@@ -9,6 +9,7 @@ differentiate, and the batch that of all replicas.
 """
 
 import atexit
+import contextlib
 import importlib
 import itertools
 import os
@@ -18,6 +19,7 @@ import batches
 import numpy as np
 import parts
 import record_mesh
+import record_scheduled
 import sources
 from record_keras import Step, copies, read
 from tracing import ancestors
@@ -26,13 +28,13 @@ MOST_SKIPPED = 100000  # calls of a step after the last that counts: a loop that
 
 
 class Trained(object):
-    """What a traced step trains, with the attributes of a compiled Keras model that the recorder asks for."""
+    """What a traced step trains, or evaluates, with the attributes of a Keras model that the recorder asks for."""
 
     def __init__(self, step):
         self.layers = list(step.layers.outermost)
         self.optimizer = step.optimizer
         known = {id(_inner(variable)) for variable in _of(self.layers, "variables")}
-        updated = [variable for _, variable in step.gradients if id(variable) not in known]
+        updated = [variable for _, variable in step.gradients or [] if id(variable) not in known]
         self.variables = _distinct([*_of(self.layers, "variables"), *updated])
         self.trainable_variables = _distinct([*_of(self.layers, "trainable_variables"), *updated])
         self.weights = self.variables
@@ -102,8 +104,10 @@ class LoopRecorder(object):
         self.last = None
         self.skipped = 0
         self.evaluation = Evaluation()
+        self.evaluated = None  # the last step of an evaluation that was traced
         self.evaluating_others = False
         self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
+        self.scheduled = record_scheduled.ScheduledSteps(self)
 
     # -- a step, at tracing time --
     def run(self, original, strategy, fn, args=(), kwargs=None, options=None):
@@ -126,7 +130,7 @@ class LoopRecorder(object):
                 recorder.tracing.step = None
 
         replayed = None
-        if self.folder.replay:
+        if self.folder.replay and not recorder.coordinated:
             args, kwargs, replayed = self.replay(args, kwargs or {})
         result = original(strategy, _artifact(replica), args=args, kwargs=kwargs, options=options)
         if any(step.loss is not None for step in steps):
@@ -138,6 +142,7 @@ class LoopRecorder(object):
                 self.trained(strategy, steps, data_of(tf, args, kwargs or {}))
         else:
             self.seen.add("evaluate")
+            self.evaluated = steps[0] if steps else None
         return result
 
     def recordable(self, steps):
@@ -169,7 +174,10 @@ class LoopRecorder(object):
             recorder.describe_traced()
             if self.over():
                 raise SystemExit(0)  # only the variables were asked for
-        number = self.counter.assign_add(1, read_value=True)
+        if recorder.coordinated:  # only what lives on the servers can be counted from all workers
+            number = first.iteration + 1
+        else:
+            number = self.counter.assign_add(1, read_value=True)
 
         def write():
             self.write_step(strategy, steps, data, number)
@@ -184,7 +192,7 @@ class LoopRecorder(object):
                 tf.cond(tf.equal(number, 1), lambda: recorder.write_activations(together), lambda: tf.constant(False))
             return tf.constant(True)
 
-        if self.limit is None:
+        if self.limit is None or recorder.coordinated:
             write()
         else:
             tf.cond(number <= self.limit, write, lambda: tf.constant(False))
@@ -196,7 +204,9 @@ class LoopRecorder(object):
         self.optimizer = trained.optimizer
         recorder.sources.setdefault("train", sources.user_line())
         recorder.begin(trained, strategy)
-        if self.folder.replay:
+        if recorder.coordinated:
+            self.limit = recorder.limit
+        elif self.folder.replay:
             count = batches.count(self.folder.replay)
             self.limit = count if self.limit is None else min(count, self.limit)
 
@@ -221,7 +231,7 @@ class LoopRecorder(object):
         tf.io.write_file(recorder.target("steps") + stamp, batches.pack(tf, header, tensors))
         last = [self.limit] if self.limit else []
         self.at(number, recorder.state_steps, lambda: recorder.write_gradients(recorder.named_gradients(first), number))
-        if self.folder.leads():
+        if self.folder.leads() and not recorder.coordinated:  # else the coordinator writes them
             self.at(number, [*recorder.state_steps, *last], lambda: self.write_state(first, number))
 
     def at(self, number, steps, write):
@@ -295,6 +305,8 @@ class LoopRecorder(object):
             self.counter = _plain_variable(np.int64(self.recorder.steps_done))
 
     def steps_done(self):
+        if self.recorder.coordinated:
+            return self.recorder.steps_done
         return 0 if self.counter is None else int(self.counter.numpy())
 
     def over(self):
@@ -302,7 +314,7 @@ class LoopRecorder(object):
 
     def call(self, original, function, *args, **kwargs):
         """A call of a ``tf.function``."""
-        busy = self.depth or self.passive or self.recorder.training_depth
+        busy = self.depth or self.passive or self.recorder.training_depth or self.scheduled.elsewhere()
         if busy or self.evaluating_others or not self.tf.executing_eagerly():
             return original(function, *args, **kwargs)
         known = self.kinds.get(id(function))
@@ -349,6 +361,7 @@ class LoopRecorder(object):
     def settle(self):
         """Writes weights and slots as the last step has left them."""
         self.dirty = False
+        self.scheduled.join()
         steps = self.steps_done()
         beyond = self.limit is not None and steps > self.limit
         if steps == self.settled or beyond or not self.folder.leads():
@@ -409,19 +422,22 @@ class LoopRecorder(object):
     def evaluate_others(self, evaluation, step):
         """The results of the same steps with weights that are not the program's, which it keeps."""
         recorder = self.recorder
-        if not recorder.parts:
+        weights = recorder.parts
+        if not weights and self.evaluated is not None:  # in a task that only evaluates
+            weights = recorder.model_parts(Trained(self.evaluated))
+        if not weights:
             return {"note": "not evaluated with other weights: nothing was trained before"}
         sums = [variable for metric in evaluation.metrics for variable in metric.variables]
-        kept = [*(part.variable for part in recorder.parts), *sums]
+        kept = [*(part.variable for part in weights), *sums]
         values = [[record_mesh.whole(self.tf, one) for one in copies(variable)] for variable in kept]
         found = {}
         self.evaluating_others = True
         try:
             chosen = recorder.weights_for(step)
-            if chosen is not None and recorder.take_weights(recorder.parts, chosen["path"], found):
+            if chosen is not None and recorder.take_weights(weights, chosen["path"], found):
                 found.update(same_weights=self.again(evaluation), weights_step=chosen["step"])
             start = self.folder.initial_file() if recorder.plan.get("evaluation_control") else None
-            if start is not None and recorder.take_weights(recorder.parts, start, found):
+            if start is not None and recorder.take_weights(weights, start, found):
                 found["control"] = self.again(evaluation)
         finally:
             self.evaluating_others = False
@@ -437,7 +453,9 @@ class LoopRecorder(object):
             original(function, *args, **kwargs)
         found = {}
         for metric in evaluation.metrics:
-            found.update(_results(metric, metric.result()))
+            # All metrics of a Keras 3 model together have no result; they are here one by one, too.
+            with contextlib.suppress(NotImplementedError):
+                found.update(_results(metric, metric.result()))
         return found
 
     def write_evaluation(self):
@@ -541,6 +559,7 @@ def install(recorder):
     _artifact(strategies.StrategyBase.run)
     functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
     parts.wrap(functions.Function, "__call__", loop.call)
+    loop.scheduled.install()
     parts.wrap(tf.keras.optimizers.Optimizer, "apply_gradients", loop.mesh.apply)
     _artifact(tf.keras.optimizers.Optimizer.apply_gradients)
     for name in ("read", "restore"):

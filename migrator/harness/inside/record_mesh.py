@@ -1,5 +1,5 @@
 """Records steps on a DTensor mesh: a ``tf.function`` that is called with DTensors and takes gradients, which a Keras
-optimizer applies inside of it, or after it as the next thing the program does.
+optimizer applies inside of it, or after it as the next thing the program does, or which the program assigns by hand.
 
 A mesh is one device to its program, and operations that write files cannot run on it. So the traced step hands out what
 it computes (loss, rate, gradients) beside its own result, and everything is written between the steps, whole: divided
@@ -17,6 +17,7 @@ import sources
 
 MARK = "tf_migrate_step"
 SKIPPED = "skipped"  # in the place of a pending call that was not made
+ASSIGNING = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
 class Again(BaseException):
@@ -69,6 +70,14 @@ def describe(tf, variable):
     }
 
 
+class ByHand(object):
+    """In the place of an optimizer, where a program's step assigns the variables itself. Its rate is not known."""
+
+    def __init__(self, loop):
+        loop.make_counter()
+        self.iterations = loop.counter
+
+
 class Pending(object):
     """A call that took gradients and applied none: what it was called with, what came out, and what it shows."""
 
@@ -95,6 +104,9 @@ class MeshSteps(object):
         self.replayed = False  # whether the batch of the call is a recorded one
         self.apart = {}  # id of function -> the step of its last trace, where its gradients are applied after it
         self.pending = None
+        self.by_hand = {}  # id of function -> the step of its last trace, where it assigns variables itself
+        self.kept = None  # [(variable, value)] of before the first step by hand, if it is to be made again
+        self.began = []  # the same of the variables that are trained, always
 
     def takes(self, args, kwargs):
         leaves = self.tf.nest.flatten((list(args), kwargs))
@@ -118,12 +130,24 @@ class MeshSteps(object):
             self.replayed = True
             args, kwargs = self.recorded(args, kwargs)
             result = self.run(original, function, args, kwargs)
+        if self.kept is not None:
+            args, kwargs = self.recorded(args, kwargs)
+            result = self.once_more(original, function, args, kwargs)
         result, shown = _parted(result)
         if shown and id(function) in self.apart:
             self.pending = Pending(original, function, args, kwargs, result, shown)
         elif shown:
             self.write(shown, args, kwargs)
         return result
+
+    def once_more(self, original, function, args, kwargs):
+        """The first step of a program that assigns variables itself, from where it began. It is not traced again: such
+        programs may count in Python what is traced.
+        """
+        kept, self.kept = self.kept, None
+        for variable, value in kept:
+            variable.assign(placed(self.tf, value, variable))
+        return self.run(original, function, args, kwargs)
 
     def skip(self, function):
         """In the place of a call after the last step that counts."""
@@ -169,10 +193,19 @@ class MeshSteps(object):
 
     def run(self, original, function, args, kwargs):
         self.wanted = function
+        before = []
+        if self.recorder.factor != 1.0 and id(function) in self.by_hand:
+            before = [(part.variable, whole(self.tf, part.variable)) for part in self.recorder.parts]
         try:
-            return original(function, *args, **kwargs)
+            result = original(function, *args, **kwargs)
         finally:
             self.wanted = None
+        if not before and self.recorder.factor != 1.0 and id(function) in self.by_hand:
+            before = self.began  # the first call, which has told just now what it is
+        for variable, value in before:  # nothing has a rate that could be made greater: the step itself is
+            moved = whole(self.tf, variable) - value
+            variable.assign(placed(self.tf, value + np.float32(self.recorder.factor) * moved, variable))
+        return result
 
     # -- at tracing time --
     def watched(self, function, own):
@@ -199,12 +232,20 @@ class MeshSteps(object):
         tf = self.tf
         self.loop.seen.add("evaluate" if step.loss is None else "train")
         self.apart.pop(id(function), None)
+        self.by_hand.pop(id(function), None)
         apart = step.loss is not None and not step.applied
+        graph = tf.compat.v1.get_default_graph()
+        if apart and _assigned(graph, step.taken):
+            apart = False
+            step.gradients = [(gradient, variable) for gradient, variable in step.taken if gradient is not None]
+            step.applied = 1
+            with tf.init_scope():
+                step.optimizer = self.loop.optimizer or ByHand(self.loop)
+            self.by_hand[id(function)] = step
         if apart:
             step.gradients = []
         if step.loss is None or not self.loop.recordable([step]):
             return {}
-        graph = tf.compat.v1.get_default_graph()
         if apart:
             self.recorder.note_trace(step, graph)
             self.apart[id(function)] = step
@@ -217,7 +258,13 @@ class MeshSteps(object):
             self.recorder.describe_traced()
             if self.loop.over():
                 raise SystemExit(0)  # only the variables were asked for
-            if self.recorder.folder.replay and not self.replayed:
+            if id(function) in self.by_hand:
+                self.began = [(part.variable, whole(tf, part.variable)) for part in self.recorder.parts]
+                if self.recorder.folder.replay and not self.replayed:
+                    known = list(getattr(graph, "_watched_variables", [])) + [variable for variable, _ in self.began]
+                    several = {id(variable): variable for variable in known}.values()
+                    self.kept = [(variable, whole(tf, variable)) for variable in several]
+            elif self.recorder.folder.replay and not self.replayed:
                 raise Again()
         gradients = [
             (part.name, gradient)
@@ -269,6 +316,13 @@ class MeshSteps(object):
         pairs = zip(tf.nest.flatten(data), tf.nest.flatten(batch))
         new = {id(leaf): placed(tf, np.asarray(tensor), leaf) for leaf, tensor in pairs}
         return tf.nest.map_structure(lambda leaf: new.get(id(leaf), leaf), (tuple(args), dict(kwargs)))
+
+
+def _assigned(graph, taken):
+    """Whether a traced step assigns variables that it takes gradients of."""
+    handles = {id(variable.handle) for _, variable in taken}
+    inside = {id(internal) for external, internal in graph.captures if id(external) in handles}
+    return any(one.type in ASSIGNING and id(one.inputs[0]) in inside for one in graph.get_operations())
 
 
 def _parted(result):

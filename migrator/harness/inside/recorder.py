@@ -24,6 +24,7 @@ SIBLINGS = (
     "record_keras3",
     "record_loop",
     "record_mesh",
+    "record_scheduled",
     "record_session",
     "redirect",
     "replicas",

@@ -84,3 +84,8 @@ def together(tf, shown, write):
         "activations": [tensor for _, tensor in shown.activations],
     }
     tf.distribute.get_replica_context().merge_call(merge, args=(given,))
+
+
+def spec_of_one(tf, dataset):
+    """What an element of a dataset is for one replica: a distributed one describes all local ones, which are alike."""
+    return tf.nest.map_structure(lambda spec: getattr(spec, "_value_specs", (spec,))[0], dataset.element_spec)

@@ -53,11 +53,11 @@ def read_batches(training: Training) -> list[Line]:
 def _dataset(training: Training, node: cst.BaseExpression) -> tuple[cst.BaseExpression, set[str]]:
     """The dataset behind an iterator, and the names that it reads."""
     if isinstance(node, cst.Name):
-        made = [line for line in training.lines if node.value in line.binds]
-        value = value_of(made[0].node) if len(made) == 1 else None
-        if value is None:
+        line = training.line_of(node.value)
+        value = None if line is None else value_of(line.node)
+        if line is None or value is None:
             raise Blocked("TFM761", node, f"`{node.value}` is not one iterator that is made in this function")
-        made[0].kind = "removed"
+        line.kind = "removed"
         return _dataset(training, value)
     if isinstance(node, cst.Call):
         method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""

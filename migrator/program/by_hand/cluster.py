@@ -78,8 +78,7 @@ def _check_synchronous(training: Training, call: cst.Call) -> None:
 def _counts_workers(training: Training, node: cst.BaseExpression, depth: int = 0) -> bool:
     """Whether an expression is the number of workers: `len(...)` of the hosts in the cluster."""
     if isinstance(node, cst.Name) and depth < 3:
-        made = [line for line in training.lines if node.value in line.binds]
-        value = value_of(made[0].node) if len(made) == 1 else None
+        value = training.value_of(node.value)
         return value is not None and _counts_workers(training, value, depth + 1)
     if isinstance(node, cst.Call) and dotted(node.func) == "len" and len(node.args) == 1:
         return training.file.code(node.args[0].value).replace("'", '"') == _workers(training).replace("'", '"')

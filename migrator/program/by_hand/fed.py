@@ -18,6 +18,7 @@ from migrator.program.by_hand.training import Line, Training, value_of
 from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, names_in
 from migrator.program.scopes import bindings, path_to
+from migrator.walking import walk
 
 _RUN = ("fetches", "feed_dict", "options", "run_metadata")
 _PLACEHOLDER = ("dtype", "shape", "name")
@@ -183,7 +184,7 @@ def _simple(node: cst.CSTNode) -> list[cst.BaseStatement]:
         def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
             found.append(node)
 
-    node.visit(Lines())
+    walk(node, Lines())
     return found
 
 
@@ -196,7 +197,7 @@ def _loops(body: Sequence[cst.BaseStatement]) -> list[cst.For]:
             found.append(node)
 
     for statement in body:
-        statement.visit(Loops())
+        walk(statement, Loops())
     return found
 
 
@@ -231,7 +232,7 @@ def _kept(training: Training, loop: _Loop, node: cst.BaseStatement, yielded: str
     acts = [call for call in calls_in(node) if not _only_tells(training, loop, call)]
     about = mentions & {*loop.results, training.session_name} or {name for name, _ in bindings(node)} & loop.results
     deeds = Deeds()
-    node.visit(deeds)
+    walk(node, deeds)
     if about or (calls_in(node) and not acts and not bindings(node)):
         if acts:
             message = f"`{training.file.code(acts[0].func)}` is called with what the session gives: do it in a hook"

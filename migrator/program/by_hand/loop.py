@@ -13,6 +13,7 @@ from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.rules import sessions
+from migrator.walking import walk
 
 # How calls begin that may change something when a session runs them.
 _ACTING = (
@@ -164,7 +165,7 @@ def fetched_names(node: cst.BaseExpression) -> list[str]:
 def _only_tells(training: Training, loop: cst.While | cst.For) -> None:
     """The rest of the loop may print what was fetched, and count; anything else is not known."""
     finder = Deeds()
-    loop.body.visit(finder)
+    walk(loop.body, finder)
     for call in finder.calls:
         name = dotted(call.func) or ""
         if method_of_session(training, call) != "run" and not tells(call):

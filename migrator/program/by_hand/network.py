@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.program.by_hand.batches import lines_behind
-from migrator.program.by_hand.training import Line, Training, methods_in, value_of
+from migrator.program.by_hand.training import Line, Training, counted_step, methods_in, value_of
 from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import sessions
@@ -88,10 +88,9 @@ def count_steps(training: Training) -> None:
         return
     line = training.maker
     call = next(c for c in methods_in(line.node) if c.func.attr.value in ("minimize", "apply_gradients"))
-    counted = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "global_step"]
-    counted = counted or [arg for arg in call.args[1:2] if arg.keyword is None]
+    counted = counted_step(call)
     step = cst.parse_expression(f"{training.tensorflow}.train.get_or_create_global_step()")
-    if not counted and len(call.args) == 1:
+    if counted is None and len(call.args) == 1:
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
         equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
         given = cst.Arg(step, keyword=cst.Name("global_step"), equal=equal)
@@ -101,12 +100,11 @@ def count_steps(training: Training) -> None:
         training.origins[new] = line.node
         line.node, line.mentions = new, names_in(new)
         return
-    name = counted[0].value if counted else None
-    made = [one for one in training.lines if isinstance(name, cst.Name) and name.value in one.binds]
-    value = value_of(made[0].node) if len(made) == 1 else None
-    if isinstance(value, cst.Call) and training.tf(value) == "tf.Variable" and value.args:
+    made = training.line_of(counted.value) if isinstance(counted, cst.Name) else None
+    value = None if made is None else value_of(made.node)
+    if made is not None and isinstance(value, cst.Call) and training.tf(value) == "tf.Variable" and value.args:
         if training.file.code(value.args[0].value) == "0":
-            new = made[0].node.deep_replace(value, step)  # type: ignore[arg-type]
+            new = made.node.deep_replace(value, step)  # type: ignore[arg-type]
             assert isinstance(new, cst.BaseStatement)
-            training.origins[new] = made[0].node
-            made[0].node = new
+            training.origins[new] = made.node
+            made.node = new

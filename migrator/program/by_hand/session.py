@@ -57,8 +57,7 @@ def _initializes(training: Training, statement: cst.BaseStatement) -> bool:
 def is_initializer(training: Training, node: cst.BaseExpression) -> bool:
     """Whether an expression is an operation that initializes all variables."""
     if isinstance(node, cst.Name):
-        made = [line for line in training.lines if node.value in line.binds]
-        value = value_of(made[0].node) if len(made) == 1 else None
+        value = training.value_of(node.value)
         return value is not None and not isinstance(value, cst.Name) and is_initializer(training, value)
     if not isinstance(node, cst.Call):
         return False
@@ -143,8 +142,7 @@ def _places_only(training: Training, node: cst.BaseExpression) -> bool:
         return False
     given = node.args[0].value
     if isinstance(given, cst.Name):
-        made = [line for line in training.lines if given.value in line.binds]
-        given = (value_of(made[0].node) if len(made) == 1 else None) or given
+        given = training.value_of(given.value) or given
     if isinstance(given, cst.Call) and training.tf(given) == "tf.train.replica_device_setter":
         for arg in given.args:
             name = arg.keyword.value if arg.keyword is not None else ""

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import libcst as cst
+from libcst import matchers as m
 
 from migrator.program.by_hand.loop import fetched_names, maker_of, method_of_session
 from migrator.program.by_hand.session import is_initializer
-from migrator.program.by_hand.training import Supervisor, Training, methods_in, value_of
+from migrator.program.by_hand.training import Supervisor, Training, counted_step, methods_in, value_of
 from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, names_in
 from migrator.program.scopes import bindings
 from migrator.rules import sessions
-from migrator.walking import walk
 
 _MANAGED = ("managed_session", "prepare_or_wait_for_session")
 _STOPS = ("stop", "request_stop")
@@ -79,8 +79,7 @@ def _check_saves(training: Training, given: Mapping[str, cst.BaseExpression]) ->
     """Refuses checkpoints that are not written as the new program will: all variables, now and then."""
     saver = given.get("saver")
     if isinstance(saver, cst.Name):
-        made = [line for line in training.lines if saver.value in line.binds]
-        saver = value_of(made[0].node) if len(made) == 1 else saver
+        saver = training.value_of(saver.value) or saver
     plain = isinstance(saver, cst.Call) and training.tf(saver) == "tf.train.Saver"
     if saver is not None and not (plain and not _only_some(saver)):
         message = "the saver is not a `tf.train.Saver()` of all variables that is made here"
@@ -92,14 +91,7 @@ def _check_saves(training: Training, given: Mapping[str, cst.BaseExpression]) ->
 
 
 def _mentions_zero(node: cst.BaseExpression) -> bool:
-    numbers: list[cst.Integer] = []
-
-    class Numbers(cst.CSTVisitor):
-        def visit_Integer(self, node: cst.Integer) -> None:
-            numbers.append(node)
-
-    walk(node, Numbers())
-    return any(number.evaluated_value == 0 for number in numbers)
+    return any(isinstance(one, cst.Integer) and one.evaluated_value == 0 for one in m.findall(node, m.Integer()))
 
 
 def _only_some(saver: cst.BaseExpression) -> bool:
@@ -146,14 +138,12 @@ def _without_stops(training: Training, supervisor: Supervisor, loop: cst.While |
         if counts:
             raise Blocked("TFM733", counts[0], "the loop ends by its own count and by that of the steps: keep one")
         return loop.with_changes(body=body)
-    asked = False
     tests = [loop.test]
     while tests:
         test = tests.pop()
         if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
             tests += [test.left, test.right]
         elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            asked |= _asks(supervisor, test.expression)
             if not _asks(supervisor, test.expression):
                 raise Blocked("TFM733", test, "the loop ends by something that is not known here")
         elif not (isinstance(test, cst.Name) and test.value == "True"):
@@ -220,8 +210,7 @@ def _is_step(training: Training, loop: cst.CSTNode, name: str) -> bool:
 
 def _counts(training: Training, step: str, fetched: list[str]) -> bool:
     """Whether a name is the global step, and one of the fetched operations a train_op that counts it."""
-    made = [line for line in training.lines if step in line.binds]
-    value = value_of(made[0].node) if len(made) == 1 else None
+    value = training.value_of(step)
     known = isinstance(value, cst.Call) and training.tf(value)
     if known == "tf.Variable" and isinstance(value, cst.Call):
         first = value.args[0].value if value.args else None
@@ -230,8 +219,7 @@ def _counts(training: Training, step: str, fetched: list[str]) -> bool:
     if known not in _STEPS or len(makers) != 1:
         return False
     for call in methods_in(makers[0].node):
-        named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "global_step"]
-        given = named[0] if named else call.args[1].value if len(call.args) > 1 else None
+        given = counted_step(call)
         if isinstance(given, cst.Name) and given.value == step:
             return True
     return False

@@ -113,6 +113,16 @@ class Training:
                 return text[: -len(made)]
         raise Blocked("TFM760", self.call, "TensorFlow is not imported as a module here: import it as `tf`")
 
+    def line_of(self, name: str) -> Line | None:
+        """The only line before the session that gives a name its value."""
+        made = [line for line in self.lines if name in line.binds]
+        return made[0] if len(made) == 1 else None
+
+    def value_of(self, name: str) -> cst.BaseExpression | None:
+        """What the only line that gives a name its value gives it."""
+        line = self.line_of(name)
+        return None if line is None else value_of(line.node)
+
     def tf(self, call: cst.Call) -> str | None:
         """What of TensorFlow's a call calls; None for anything else."""
         return self.file.imports.tensorflow(call.func)
@@ -125,6 +135,14 @@ def value_of(node: cst.CSTNode) -> cst.BaseExpression | None:
     """What a line gives to its only target."""
     small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
     return small.value if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+
+
+def counted_step(call: cst.Call) -> cst.BaseExpression | None:
+    """The step that `minimize` or `apply_gradients` counts."""
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == "global_step":
+            return arg.value
+    return call.args[1].value if len(call.args) > 1 and call.args[1].keyword is None else None
 
 
 class Method(cst.Call):

@@ -1,0 +1,97 @@
+"""Packages that put faster kernels in the place of TensorFlow's, where they are installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.names.bindings import read_bindings
+from migrator.program.parsed import Blocked, ParsedFile, Tracked
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM197",
+        "kernels of another package, where it is installed",
+        Severity.REVIEW,
+        """
+`try: import intel_extension_for_tensorflow as itex; layer = itex.ops.LayerNormalization(...)` with a handler for the
+ImportError replaces a layer, a function or an optimizer of TensorFlow by one of a package that computes the same. The
+new program is what runs where the package is not installed: the lines of the handler stand there, if there are any.
+The layers of such a package were made for TensorFlow 1 graphs and know nothing of the new model; on its own the package
+still replaces TensorFlow's kernels where it can. Where nothing but the package computes the value, the program raises a
+NameError as it did without it.
+""",
+    ),
+)
+
+_PACKAGES = ("intel_extension_for_tensorflow",)
+_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception")
+_MESSAGE = "`{}` is left out: the new program is what runs where it is not installed"
+
+
+def without_accelerators(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
+    """The file as it runs without such packages, where they are only tried, and a remark for each of these places."""
+    if not any(package in file.text for package in _PACKAGES):
+        return file, []
+    remover = _Remover()
+    module = file.module.visit(remover)
+    if not remover.gone:
+        return file, []
+    assert isinstance(module, cst.Module)
+    new = ParsedFile(file.path, file.text, module, left_out=file.left_out)
+    new.keep_positions(remover.made, file)
+    return new, remover.gone
+
+
+def _package(node: cst.Try) -> str | None:
+    """The package that the first line of a `try` imports."""
+    body = node.body.body
+    first = body[0] if isinstance(node.body, cst.IndentedBlock) else None
+    small = first.body[0] if isinstance(first, cst.SimpleStatementLine) else None
+    if not isinstance(small, cst.Import | cst.ImportFrom):
+        return None
+    found = {(binding.origin or "").partition(".")[0] for binding in read_bindings(small)}
+    return found.pop() if len(found) == 1 and found <= set(_PACKAGES) else None
+
+
+def _catches_the_import(kind: cst.BaseExpression | None) -> bool:
+    if isinstance(kind, cst.Tuple):
+        return any(_catches_the_import(element.value) for element in kind.elements)
+    return kind is None or (isinstance(kind, cst.Name) and kind.value in _ERRORS)
+
+
+class _Remover(Tracked):
+    """Puts the handler in the place of a `try`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone: list[Blocked] = []
+
+    def leave_Try(self, original_node: cst.Try, updated_node: cst.Try) -> Any:
+        package = _package(original_node)
+        if package is None or original_node.orelse is not None or original_node.finalbody is not None:
+            return updated_node
+        handler = original_node.handlers[0] if original_node.handlers else None
+        if handler is None or handler.name is not None or not _catches_the_import(handler.type):
+            return updated_node
+        body = updated_node.handlers[0].body
+        if not isinstance(body, cst.IndentedBlock):
+            return updated_node
+        self.gone.append(Blocked("TFM197", original_node, _MESSAGE.format(package)))
+        lines = [line for line in body.body if not _passes(line)]
+        if not lines:
+            return cst.RemoveFromParent()
+        blank = [line for line in updated_node.leading_lines if line.comment is None]
+        first = lines[0].with_changes(leading_lines=blank)
+        self.made[first] = original_node
+        return cst.FlattenSentinel([first, *lines[1:]])
+
+
+def _passes(line: cst.BaseStatement) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and all(isinstance(small, cst.Pass) for small in line.body)
+
+
+__all__ = ["without_accelerators"]

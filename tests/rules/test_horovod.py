@@ -1,0 +1,150 @@
+"""Programs that use Horovod where it is installed."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import run_project
+
+OPTIMIZATION = """\
+import tensorflow as tf
+
+
+def make_train_op(loss, rate, workers=0, nesterov=False):
+    optimizer = tf.train.MomentumOptimizer(rate, 0.9, use_nesterov=nesterov)
+    if workers and rate > 0:
+        import horovod.tensorflow as hvd
+        optimizer = hvd.DistributedOptimizer(optimizer)
+    return optimizer.minimize(loss, global_step=tf.train.get_global_step())
+"""
+
+PROGRAM = """\
+import os
+
+import tensorflow as tf
+
+import optimization
+
+global workers
+# Horovod, where there is one.
+try:
+    import horovod.tensorflow as hvd
+
+    hvd.init()
+    workers = hvd.size()
+except ImportError:
+    workers = 0
+    print("no Horovod: one process")
+
+SYNC = True
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).repeat().batch(1)
+
+
+def model_fn_builder(rate, several=workers):
+    def model_fn(features, labels, mode):
+        logits = tf.layers.dense(features, 1)
+        loss = tf.losses.mean_squared_error(labels, logits)
+        train_op = optimization.make_train_op(loss, rate, (several if SYNC else 0))
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    return model_fn
+
+
+def main():
+    folder = "model"
+    rate = 0.1
+    # Horovod: the rate goes with the processes.
+    if workers:
+        rate = rate * hvd.size()
+        folder = folder if hvd.rank() == 0 else os.path.join(folder, str(hvd.rank()))
+    # Horovod: all begin with the same weights.
+    if workers > 1:
+        hooks = [hvd.BroadcastGlobalVariablesHook(0)]
+    elif not workers:
+        hooks = []
+    else:
+        hooks = None
+    estimator = tf.estimator.Estimator(model_fn_builder(rate, several=workers), folder)
+    estimator.train(input_fn, steps=5, hooks=hooks)
+
+
+main()
+"""
+
+
+def both(program: str = PROGRAM, optimization: str = OPTIMIZATION) -> tuple[str, str, list[str]]:
+    results = run_project({"train.py": program, "optimization.py": optimization}, style="auto")
+    findings = [finding for _, found in results.values() for finding in found]
+    blocking = [finding.code for finding in findings if finding.severity is Severity.MANUAL]
+    assert blocking or any(finding.code == "TFM196" for finding in findings)
+    return results["train.py"][0], results["optimization.py"][0], blocking
+
+
+def test_the_program_is_what_runs_without_it() -> None:
+    new, optimization, blocking = both()
+    assert not blocking
+    for text in (new, optimization):
+        ast.parse(text)
+        for word in ("horovod", "hvd", "several", "workers", "Horovod: "):
+            assert word not in text, word
+    assert 'print("no Horovod' not in new
+    assert "fit(" in new and "rate = 0.1\n" in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("except ImportError:", "except ValueError:", id="another error"),
+        pytest.param("    workers = 0\n", "    workers = os.cpu_count()\n", id="a value that is not known"),
+        pytest.param("    workers = 0\n", "    pass\n", id="no value"),
+        pytest.param("SYNC = True", "SYNC = True\nworkers = 2", id="given another value"),
+        pytest.param('    folder = "model"\n', '    global workers\n    workers = 2\n    folder = "model"\n', id="set"),
+        pytest.param("    rate = 0.1\n", "    rate = 0.1 * hvd.size()\n", id="needed outside of a branch"),
+        pytest.param("    if workers > 1:", "    if SYNC:", id="under another condition"),
+        pytest.param("(several if SYNC else 0)", "(several if SYNC else 2)", id="a function that gets another value"),
+        pytest.param("(several if SYNC else 0)", "*[1]", id="arguments that are not known"),
+        pytest.param("loss, rate, (several", "loss, rate, nesterov=(several", id="another parameter"),
+    ],
+)
+def test_what_needs_horovod_is_refused(old: str, new: str) -> None:
+    assert old in PROGRAM
+    changed = PROGRAM.replace(old, new, 1)
+    text, optimization, blocking = both(changed)
+    assert blocking
+    assert (text, optimization) == (changed, OPTIMIZATION)
+
+
+def test_a_parameter_that_others_give_a_value_stays() -> None:
+    used = "import optimization\n\n\ndef test():\n    assert optimization.make_train_op(1.0, 0.1, workers=4)\n"
+    files = {"train.py": PROGRAM, "optimization.py": OPTIMIZATION, "other.py": used}
+    results = run_project(files, style="auto")
+    assert "TFM196" not in {finding.code for _, found in results.values() for finding in found}
+    assert {name: text for name, (text, _) in results.items()} == files
+
+
+def test_values_that_are_read_elsewhere_stay() -> None:
+    changed = PROGRAM.replace("    rate = 0.1\n", "    rate = 0.1\n    print(workers, 'workers')\n")
+    new, _, blocking = both(changed)
+    assert not blocking and "workers = 0" in new and "print(workers, 'workers')" in new
+
+
+@pytest.mark.parametrize("error", ["ModuleNotFoundError", "(ImportError, AttributeError)", ""])
+def test_ways_to_ask(error: str) -> None:
+    changed = PROGRAM.replace("except ImportError:", f"except {error}:".replace(" :", ":"))
+    changed = changed.replace("    workers = 0\n", "    hvd = None\n    workers = None\n")
+    changed = changed.replace("if workers > 1:", "if hvd is not None and workers:")
+    new, _, blocking = both(changed)
+    assert not blocking and "hvd" not in new
+
+
+@pytest.mark.parametrize("reads", ["import train\n\nprint(train.workers)\n", "from train import workers\n"])
+def test_values_that_another_file_reads_stay(reads: str) -> None:
+    files = {"train.py": PROGRAM, "optimization.py": OPTIMIZATION, "other.py": reads}
+    results = run_project(files, style="auto")
+    assert "workers = 0" in results["train.py"][0] and "hvd" not in results["train.py"][0]

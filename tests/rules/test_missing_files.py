@@ -1,0 +1,43 @@
+"""What is not among the files that were given is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import program, run
+
+MODEL = program().replace("Estimator(model_fn,", "Estimator(networks.model_fn,")
+HOOKS = program(driver="estimator.train(input_fn, steps=3, hooks=making.hooks(3))")
+
+
+@pytest.mark.parametrize(
+    ("text", "imported", "code", "told"),
+    [
+        (
+            MODEL,
+            "from far.away import networks",
+            "TFM104",
+            "not a function of the given files: give tf-migrate `far/away/",
+        ),
+        (MODEL, "networks = 3", "TFM104", "the model_fn is not a function of the given files"),
+        (
+            HOOKS,
+            "import making",
+            "TFM110",
+            "what hook `making.hooks(...)` gives is not known: give tf-migrate `making.py`",
+        ),
+        (
+            HOOKS,
+            "making = 3",
+            "TFM110",
+            "what hook `making.hooks(...)` gives is not known: it is not in the given files",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(text: str, imported: str, code: str, told: str) -> None:
+    text = text.replace("import tensorflow as tf\n", f"import tensorflow as tf\n{imported}\n", 1)
+    new, findings = run(text)
+    (found,) = [finding for finding in findings if finding.severity is Severity.MANUAL]
+    assert new == text and found.code == code and told in found.message
+    assert found.message.endswith("too") or "= 3" in imported
