@@ -64,6 +64,7 @@ CASES: dict[str, Case] = {
     "mapped": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="mapped"),
     "parameter servers, one trainer": _servers("parameter_server_fixed_shards", "chief=1,ps=2"),
     "parameter servers, two trainers": _servers("parameter_server_fixed_shards", "chief=1,worker=1,ps=2"),
+    "two replicas": Case("mirrored_replicas", {".repeat(2)": ".repeat(300)"}),
     "two mirrored workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2"),
 }
 

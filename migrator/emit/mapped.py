@@ -676,9 +676,9 @@ class _Emitter:
         lines = [f"{model} = {CLASS}({name})"]
         if function.trains_itself:
             lines.append("# The train_op applies the gradients. Of this optimizer only the step counter is used.")
+        # What ends the training where not every batch counts as a step looks at each of them.
+        several = [] if function.counts_by_condition else given_steps(self.training)
         if not function.only_predicts:
-            # What ends the training where not every batch counts as a step looks at each of them.
-            several = [] if function.counts_by_condition else given_steps(self.training)
             arguments = [f"optimizer={optimizer}", *several]
             lines.append(f"{model}.compile({', '.join(arguments)})")
         if not self.late:
@@ -687,7 +687,13 @@ class _Emitter:
         end = statements("\n".join(lines) + "\n", self.file.module)
         body = [forward, *_set_off([*before, *end])]
         node = function.node
-        form = Form(function.trains_itself, self.late, self.rewriter.restores, function.only_predicts)
+        form = Form(
+            function.trains_itself,
+            self.late,
+            self.rewriter.restores,
+            function.only_predicts,
+            self.predicts and bool(several),
+        )
         assert isinstance(node.body, cst.IndentedBlock)
         return EmittedModel(
             node.with_changes(

@@ -11,13 +11,14 @@ class Form:
 
     `trains_itself`: the train_op of the model_fn trains, no Keras optimizer. `late`: the driver makes the variables,
     before each use of the model. `restores`: the model_fn calls `tf.train.init_from_checkpoint`. `predicts`: the
-    program does nothing else.
+    program does nothing else. `answers_batches`: it predicts, too, and `fit` makes several steps in one execution.
     """
 
     trains_itself: bool = False
     late: bool = False
     restores: bool = False
     predicts: bool = False
+    answers_batches: bool = False
 
 
 _HEAD = """\
@@ -137,6 +138,15 @@ _PREDICT_STEP = """\
         features, _, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
         return self.call(features)
 """
+_ANSWER = """
+    @tf.function(autograph=False, reduce_retracing=True)
+    def answer(self, features):
+        return self.call(features)
+
+    def predict_on_batch(self, x):
+        \"\"\"Answers for one batch: the method of Keras would want one for each step of an execution.\"\"\"
+        return tf.nest.map_structure(lambda value: value.numpy(), self.answer(x))
+"""
 
 
 def _make_variables(form: Form) -> str:
@@ -193,4 +203,6 @@ def model_class(name: str, indent: str, form: Form) -> str:
     if not form.predicts:
         parts += [_OWN_TRAIN_STEP if form.trains_itself else _TRAIN_STEP, _TEST_STEP]
     parts.append(_PREDICT_STEP)
+    if form.answers_batches:
+        parts.append(_ANSWER)
     return "".join(parts).replace("    ", indent)

@@ -294,7 +294,7 @@ class NativeMigration(GroupState):
             return True
         if program.tpu is None or program.tpu.iterations is None or program.model.lambdas or self.loop.own:
             return False
-        return self._strategy(program) is TPU and not self._predicts_itself(program)
+        return self._strategy(program) is TPU and not (self.mapped and program.servings)
 
     def _executes_apart(self, program: TrainingProgram) -> bool:
         """Whether several steps are one execution where the program, when it starts, finds no cluster."""
@@ -307,16 +307,12 @@ class NativeMigration(GroupState):
             return False
         return steps_of_execution(self.project, program) > 1
 
-    def _predicts_itself(self, program: TrainingProgram) -> bool:
-        """Whether the model that trains predicts, too: each time as many batches as it trains on in one execution."""
-        return self.mapped and (uses_of(program, "predict") or bool(program.servings))
-
     def _of_execution(self, program: TrainingProgram) -> int:
         """How many steps `fit` makes in one execution, whatever the driver says."""
         strategy = self._strategy(program)
         if self.loop.own or self.keras is not KERAS_2 or not strategy.alone:
             return 1
-        if self._predicts_itself(program) or (self.mapped and is_late(program, strategy)):
+        if self.mapped and (program.servings or is_late(program, strategy)):
             return 1
         return steps_of_execution(self.project, program)
 

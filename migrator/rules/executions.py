@@ -40,7 +40,7 @@ It is written where all of this holds:
   generators, and after `filter` or `flat_map` it is not, and
   tf_keras refuses those ("Could not infer the size of the data"). Where you know the number, give
   `steps_per_execution=20` to `compile`, `steps_per_epoch` to `fit` and `steps` to `evaluate`.
-- a model in the mapped form predicts nothing: it would answer with 20 batches at once
+- a model in the mapped form is not served (one that predicts answers batch by batch, by a method of its own)
 """,
     ),
 )

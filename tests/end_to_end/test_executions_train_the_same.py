@@ -76,6 +76,8 @@ def model_fn(features, labels, mode):
     with tf.variable_scope("net"):
         weights = tf.get_variable("weights", [4, 3])
         out = tf.matmul(tf.tanh(tf.matmul(features, weights)), tf.get_variable("out", [3, 1]))
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions={"out": out, "name": tf.as_string(out)})
     loss = tf.reduce_mean(tf.square(out - labels))
     step = tf.train.get_or_create_global_step()
     train_op = None
@@ -88,6 +90,8 @@ def model_fn(features, labels, mode):
 estimator = tf.estimator.Estimator(model_fn)
 estimator.train(input_fn, steps=105)
 print(estimator.evaluate(input_fn, steps=5))
+answers = estimator.predict(lambda: input_fn().take(3))
+shown = [[list(answer), answer["out"].tolist(), answer["name"].tolist()] for answer in answers]
 """
 LINES = """\
 import os
@@ -135,6 +139,7 @@ import hashlib, json, sys
 import tensorflow as tf
 
 fit, evaluate, compiled = tf.keras.Model.fit, tf.keras.Model.evaluate, tf.keras.Model.compile
+predict_on_batch = tf.keras.Model.predict_on_batch
 seen = []
 
 
@@ -154,6 +159,8 @@ def watched_evaluate(self, *args, **kwargs):
 
 def set_steps(self, *args, **kwargs):
     seen.append(kwargs.get("steps_per_execution"))
+    if steps == 1:
+        type(self).predict_on_batch = predict_on_batch
     return compiled(self, *args, **dict(kwargs, steps_per_execution=steps))
 
 
@@ -162,8 +169,9 @@ found = []
 for steps in (1, 20):
     tf.keras.utils.set_random_seed(1)
     seen = []
-    exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), {"__name__": "__main__"})
-    found.append(seen)
+    names = {"__name__": "__main__"}
+    exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), names)
+    found.append([*seen, repr(names.get("shown"))])
 json.dump(found, open(sys.argv[2], "w"))
 """
 
@@ -189,4 +197,5 @@ def test_an_execution_of_many_steps_is_those_steps(
     single, several = json.loads(found.read_text())
     assert single[0] == several[0] == 20
     assert [one[3] for one in several[1:] if isinstance(one, list) and isinstance(one[0], dict)] == counts
-    assert len(single) == 1 + len(counts) + evaluations and several == single
+    assert len(single) == 2 + len(counts) + evaluations and several == single
+    assert (single[-1].count("out") == 21) == (style == "mapped")

@@ -146,5 +146,9 @@ def test_elsewhere_each_step_is_an_execution(options: dict[str, str]) -> None:
 
 def test_a_mapped_model_predicts_one_batch_at_a_time() -> None:
     spec = ", predictions=logits"
-    assert written(program(driver=LONG, spec=spec), style="mapped")
-    assert not written(program(driver=f"{LONG}\nprint(next(estimator.predict(input_fn)))", spec=spec), style="mapped")
+    text = program(driver=LONG, spec=spec)
+    assert written(text, style="mapped") and "predict_on_batch" not in run(text, style="mapped")[0]
+    text = program(driver=f"{LONG}\nprint(next(estimator.predict(input_fn)))", spec=spec)
+    assert written(text, style="mapped")
+    assert "    def predict_on_batch(self, x):" in run(text, style="mapped")[0]
+    assert "def predict_on_batch" not in run(text.replace("=1000", "=10"), style="mapped")[0]
