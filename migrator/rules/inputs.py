@@ -291,6 +291,9 @@ class _Reader:
         return _one_shot(value, self.imports)
 
     def _return(self, value: cst.BaseExpression, state: _State) -> bool:
+        if isinstance(value, cst.Lambda):
+            # What makes input functions: `return lambda: dataset.make_one_shot_iterator().get_next()`.
+            return _next(value.body, self.imports, {}) is not None and self._return(value.body, state)
         source = _next(value, self.imports, {name: made[0] for name, made in state.iterators.items()})
         name = _iterator_name(value)
         element = state.elements.get(_shape(value))
@@ -606,6 +609,10 @@ class _Iterators(cst.CSTVisitor):
 
     def visit_Lambda(self, node: cst.Lambda) -> bool:
         return False
+
+    def visit_Return(self, node: cst.Return) -> None:
+        if isinstance(node.value, cst.Lambda):
+            walk(node.value.body, self)
 
     def visit_Call(self, node: cst.Call) -> None:
         if is_iterator(node):

@@ -172,3 +172,21 @@ def test_a_function_that_a_maker_returns_must_return_a_dataset() -> None:
     maker = "def make(n):\n    def inner():\n        return {'x': tf.ones([n])}, tf.ones([n])\n    return inner\n\n\n"
     text = with_input("return 1", before=maker, driver="estimator.train(make(2), steps=3)")
     assert manual(run(text)[1]) == ["TFM601"]
+
+
+RETURNS_A_LAMBDA = "def from_dataset(ds):\n    return lambda: {body}\n\n\n"
+OF_A_DATASET = "ds = tf.data.Dataset.from_tensors(([[1.0]], [[2.0]]))\nestimator.train(from_dataset(ds), steps=3)"
+
+
+def test_a_lambda_that_a_maker_returns() -> None:
+    before = RETURNS_A_LAMBDA.format(body="ds.make_one_shot_iterator().get_next()")
+    new = migrated(with_input(DATASET + "return ds", before=before, driver=OF_A_DATASET))
+    assert "def from_dataset(ds):\n    return lambda: ds\n" in new
+    assert "model.fit(from_dataset(ds)().take(3))" in new
+
+
+@pytest.mark.parametrize("body", ["(ds.make_one_shot_iterator().get_next(), 1)", "ds.make_initializable_iterator()"])
+def test_a_lambda_that_does_more_is_refused(body: str) -> None:
+    text = with_input(DATASET + "return ds", before=RETURNS_A_LAMBDA.format(body=body), driver=OF_A_DATASET)
+    new, findings = run(text)
+    assert new == text and "TFM601" in manual(findings)
