@@ -170,17 +170,21 @@ def _check_layouts(settings: Settings) -> None:
 
 
 def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
+    from migrator.not_given import not_given
     from migrator.source.discovery import discover
     from migrator.source.reading import read
     from migrator.source.writing import write
 
-    inputs = [read(found.path, strict=found.named) for found in discover(paths)]
+    discovered = list(discover(paths))
+    items = _migrated([read(found.path, strict=found.named) for found in discovered], settings)
+    rewritten = [item.source for item in items if not isinstance(item, Finding) and item.text != item.source.text]
+    missing = not_given(rewritten, [found.path for found in discovered])
     files: list[FileOutcome] = []
-    for item in _migrated(inputs, settings):
+    for item in items:
         if isinstance(item, Finding):
             files.append(FileOutcome(item.path, changed=False, written=False, findings=(item,)))
             continue
-        outcome = _judged(item, settings)
+        outcome = _judged(replace(item, findings=(*item.findings, *missing.get(item.source.path, ()))), settings)
         if outcome.changed and not settings.dry:
             problem = write(item.source, item.text)
             findings = (*outcome.findings, *([problem] if problem else []))

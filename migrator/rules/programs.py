@@ -143,6 +143,16 @@ then has to keep an old copy of them.
 """,
     ),
     Rule(
+        "TFM198",
+        "an imported file was not given",
+        Severity.REVIEW,
+        """
+A migrated program imports a file, beside it or of its own package, that uses TensorFlow and that tf-migrate was not
+given. That file stays as it is: names that TensorFlow 2 has not got raise an error there, and layers that it makes in
+TensorFlow 1's way are no weights of the new model. Give tf-migrate the folder, so that all files change together.
+""",
+    ),
+    Rule(
         "TFM115",
         "steps that may be None",
         Severity.REVIEW,

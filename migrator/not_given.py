@@ -1,0 +1,76 @@
+"""Files that a migrated program imports and that were not given: nobody has looked at them."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from migrator.findings import Finding, Severity
+from migrator.source.reading import Source, mentions_tensorflow, read
+
+CODE = "TFM198"
+
+
+def not_given(changed: Sequence[Source], given: Collection[Path]) -> dict[Path, list[Finding]]:
+    """A finding for each file with TensorFlow that one of the changed files imports and that is not among those given.
+
+    Looked for as Python would find it where the importing file is a script or a module of a package: beside it, and
+    below the folder that its own package is in. `changed` are files as they were before.
+    """
+    known = {path.absolute() for path in given}
+    seen: dict[Path, bool] = {}
+    found: dict[Path, list[Finding]] = {}
+    for source in changed:
+        told = set(known)
+        for node, candidates in _imports(source):
+            path = next((path for path in candidates if path in known or path.is_file()), None)
+            if path is None or path in told:
+                continue
+            told.add(path)
+            if path not in seen:
+                text = read(path, strict=False)
+                seen[path] = isinstance(text, Source) and mentions_tensorflow(text)
+            if seen[path]:
+                found.setdefault(source.path, []).append(_finding(source, node, path))
+    return found
+
+
+def _finding(source: Source, node: ast.stmt, path: Path) -> Finding:
+    message = (
+        f"`{path.name}` is imported here, uses TensorFlow and was not given: it stays as it is and was not looked at; "
+        "give tf-migrate the folder"
+    )
+    return Finding(str(source.path), node.lineno, node.col_offset + 1, CODE, Severity.REVIEW, message)
+
+
+def _imports(source: Source) -> Iterator[tuple[ast.stmt, list[Path]]]:
+    """Every module that a file imports, or may import, with the files that it may be in, the likeliest first."""
+    folder = source.path.absolute().parent
+    tree = ast.Module([], [])
+    with contextlib.suppress(SyntaxError):
+        tree = ast.parse(source.text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node, _files(folder, alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            module = (node.module or "").split(".") if node.module else []
+            base = folder if node.level < 2 else folder.parents[min(node.level - 2, len(folder.parents) - 1)]
+            for alias in node.names:
+                inside = _below(base, [*module, alias.name]) if node.level else _files(folder, [*module, alias.name])
+                itself = _below(base, module) if node.level else _files(folder, module)
+                yield node, [*inside, *itself]
+
+
+def _files(folder: Path, parts: list[str]) -> list[Path]:
+    """Where an absolute import may lead: beside the file, or into the package that the file is in."""
+    packages = [parent.parent for parent in (folder, *folder.parents) if parts and parent.name == parts[0]]
+    return [path for root in (folder, *packages) for path in _below(root, parts)]
+
+
+def _below(root: Path, parts: list[str]) -> list[Path]:
+    if not parts:
+        return [root / "__init__.py"]
+    return [root.joinpath(*parts).with_suffix(".py"), root.joinpath(*parts, "__init__.py")]
