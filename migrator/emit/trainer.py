@@ -111,7 +111,7 @@ class _Emitter:
             asks_step=bool(handed.steps),
             checkpoint_paths=any(not is_none(use.arguments.get("checkpoint_path")) for use in handed.uses),
             eval_dir="eval_dir" in asked,
-            serves=self.served.names if exports else (),
+            serves=self.served.names if exports else None,
             watched=frozenset(
                 {"train_and_evaluate": "train"}.get(use.use.method, use.use.method)
                 for use in handed.uses
@@ -137,7 +137,7 @@ class _Emitter:
             counted = self._helper("CountedSteps", lambda name: setup.counted_steps(name, self.indent))
         name = self._helper("Trainer", lambda name: trainer(name, make_inputs, counted, shape, self.indent))
         self.made.needs |= {"os"} if shape.has_model_dir else set()
-        self.made.needs |= {"os", "time"} if shape.serves else set()
+        self.made.needs |= {"os", "time"} if shape.serves is not None else set()
         self.made.needs |= {"copy"} if shape.has_params else set()
         self.made.needs |= {"inspect"} if shape.tells else set()
         self._making(name)

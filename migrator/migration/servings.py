@@ -30,7 +30,11 @@ def write_servings(
             lambda file: (state.rewriters[file.path], state.changes[file.path].expressions),
             state.signatures.get(program.model_fn, Signatures()),
         )
-        state.changes[serving.file.path].statements[serving.node] = [serving.new]
+        statements = state.changes[serving.file.path].statements
+        known = statements.setdefault(serving.node, [serving.new])
+        if not (len(known) == 1 and known[0].deep_equals(serving.new)):
+            message = "Estimators of different signatures share this serving function: give each its own"
+            raise Blocked("TFM142", node, message)
         if only_here is not None:
             state.serving_files[serving.file.path] = SERVING
             state.only_exported.update({serving.file.path: SERVING} if only_here else {})

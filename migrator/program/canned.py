@@ -35,7 +35,10 @@ def write_out(files: Sequence[ParsedFile]) -> list[ParsedFile]:
 
     Not in a file of which something was left out already: what is written there would stand in its old text.
     """
-    return [_Writer(file).write() if _may_hold(file) else file for file in files]
+    exported = any(
+        word in file.text for file in files for word in ("export_savedmodel", "export_saved_model", "Exporter")
+    )
+    return [_Writer(file, exported).write() if _may_hold(file) else file for file in files]
 
 
 def _may_hold(file: ParsedFile) -> bool:
@@ -98,7 +101,10 @@ class _Function:
 
 @dataclass
 class _Writer:
+    """Writes out what stands in a file; `exported` says that the program exports its models, to be served."""
+
     file: ParsedFile
+    exported: bool
     edits: list[Edit] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     said: list[Finding] = field(default_factory=list)
@@ -193,7 +199,7 @@ class _Writer:
             self.edits.append(Edit(start, start, (Written(f"{blank}{whole}\n\n", anchor),)))
         self._estimator(call, tf, function, given, bound)
         message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
-        if head.kind != "numbers" and ".predict(" in self.file.text:
+        if head.kind != "numbers" and ".predict(" in self.file.text and not self.exported:
             self._say("TFM193", call, message)
         if head.weights is not None and ".predict(" in self.file.text:
             self._say("TFM195", call, f"the features that are predicted from need {head.weights} too, with any values")
@@ -386,7 +392,7 @@ class _Writer:
         taken = {name for name, _ in given} | own | used
         names = heads.Names(tf, "features", "labels", "mode", "logits", lambda name: _free(name, taken))
         normalized = not is_false(bound.get("batch_norm")) and "batch_norm" in bound
-        lines += heads.spec_lines(head, names, training, normalized)
+        lines += heads.spec_lines(head, names, training, normalized, self.exported)
         return "".join(f"{_INDENT}{line}\n" for line in lines), given
 
     def _hidden(
@@ -512,7 +518,7 @@ class _Writer:
         names = heads.Names(
             tf, text["features"], text["labels"], text["mode"], text["logits"], lambda name: _free(name, taken)
         )
-        lines = heads.spec_lines(head, names, training, "batch_norm" in self.file.code(function))
+        lines = heads.spec_lines(head, names, training, "batch_norm" in self.file.code(function), self.exported)
         lines = [self._indented(line) for line in lines]
         start, end = self.file.range(line)
         column = start - (self.file.text.rfind("\n", 0, start) + 1)

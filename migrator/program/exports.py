@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from migrator.emit.layout import WIDTH
 from migrator.emit.names import free
 from migrator.program.calls import bind, is_none, string
 from migrator.program.classes import methods_named
@@ -37,6 +38,7 @@ EXPORTS = {
     "export_saved_model": (*_EXPORT, "experimental_mode"),
 }
 _DEFAULT = "serving_default"
+_TAKEN = frozenset({"predictor", "serve"})
 
 #: The rewriter of a file, and the expressions that it puts in place of others.
 Rewriting = Callable[[ParsedFile], tuple[cst.CSTTransformer, dict[cst.CSTNode, cst.BaseExpression]]]
@@ -104,23 +106,45 @@ def _elements(scope: cst.CSTNode, node: cst.BaseExpression) -> Iterator[cst.Base
         yield node
 
 
-@dataclass(frozen=True)
-class Signatures:
-    """What a program serves: under which names, and which of the predictions under which key.
-
-    Without `outputs` the predictions are served as they are. `examples` says that the input is called `inputs` and must
-    be serialized examples, as in the signatures of a RegressionOutput and a ClassificationOutput.
-    """
-
-    names: tuple[str, ...] = (_DEFAULT,)
-    outputs: tuple[tuple[str, str | None], ...] | None = None
-    examples: bool = False
-    remarks: tuple[Blocked, ...] = field(default=(), compare=False)
-
-
 _PREDICT = "tf.estimator.export.PredictOutput"
 _REGRESSION = "tf.estimator.export.RegressionOutput"
 _CLASSIFICATION = "tf.estimator.export.ClassificationOutput"
+#: What the function of a signature is called, of those that a program serves beside each other.
+_FUNCTIONS = {_PREDICT: "predict", _REGRESSION: "regress", _CLASSIFICATION: "classify"}
+
+
+@dataclass(frozen=True)
+class Output:
+    """An export output: of what kind it is, and which of the predictions it serves under which key.
+
+    Without `served` the predictions are served as they are.
+    """
+
+    kind: str = _PREDICT
+    served: tuple[tuple[str, str | None], ...] | None = None
+
+    @property
+    def examples(self) -> bool:
+        """Whether its input is called `inputs` and must be serialized examples."""
+        return self.kind != _PREDICT
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """What a program serves: the name of each signature and its output."""
+
+    outputs: tuple[tuple[str, Output], ...] = ((_DEFAULT, Output()),)
+    remarks: tuple[Blocked, ...] = field(default=(), compare=False)
+
+    @property
+    def several(self) -> bool:
+        """Whether the signatures differ: the new serving function returns a dict of their functions then."""
+        return len({output for _, output in self.outputs}) > 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that one function is served under; none where the signatures differ."""
+        return () if self.several else tuple(name for name, _ in self.outputs)
 
 
 def signature_names(
@@ -157,8 +181,7 @@ class _OutputReader:
         node = self._value(outputs)
         if not isinstance(node, cst.Dict):
             raise Blocked("TFM142", outputs, "`export_outputs` is not a dict written out in the model_fn")
-        names: list[str] = []
-        kinds: list[tuple[tuple[tuple[str, str | None], ...] | None, bool]] = []
+        outputs_of: dict[str, Output] = {}
         remarks: list[Blocked] = []
         for element in node.elements:
             key = element.key if isinstance(element, cst.DictElement) else None
@@ -167,16 +190,17 @@ class _OutputReader:
                 name = _DEFAULT
             if name is None:
                 raise Blocked("TFM142", element, "the name of an export output is not written out")
-            kinds.append(self._output(element))
-            names.append(name)
-            if kinds[-1][1]:
+            outputs_of[name] = self._output(element)
+            if outputs_of[name].examples:
                 message = "this is a predict signature now: TensorFlow Serving's Regress and Classify do not know it"
                 remarks.append(Blocked("TFM174", element, message))
-        if len(set(kinds)) != 1:
-            raise Blocked("TFM142", outputs, "several different export outputs are not carried over")
-        return Signatures(tuple(dict.fromkeys((_DEFAULT, *names))), *kinds[0], tuple(remarks))
+        if _DEFAULT not in outputs_of and len(set(outputs_of.values())) != 1:
+            message = "several different export outputs, none of which is `serving_default`, fail in an Estimator"
+            raise Blocked("TFM142", outputs, message)
+        default = outputs_of.get(_DEFAULT) or next(iter(outputs_of.values()))
+        return Signatures(tuple({_DEFAULT: default, **outputs_of}.items()), tuple(remarks))
 
-    def _output(self, element: cst.BaseDictElement) -> tuple[tuple[tuple[str, str | None], ...] | None, bool]:
+    def _output(self, element: cst.BaseDictElement) -> Output:
         given = self._value(element.value)
         if not isinstance(given, cst.Call):
             raise Blocked("TFM142", element, "this export output is not made in the model_fn, of its predictions")
@@ -184,20 +208,20 @@ class _OutputReader:
         if kind == _PREDICT and len(given.args) == 1:
             served = self._value(given.args[0].value)
             if self._is_predictions(served):
-                return None, False
+                return Output()
             if isinstance(served, cst.Dict):
                 entries = [
                     (string(e.key) if isinstance(e, cst.DictElement) else None, e.value) for e in served.elements
                 ]
                 if all(name is not None for name, _ in entries):
-                    return tuple((str(name), self._key(element, value)) for name, value in entries), False
-            return (("output", self._key(element, served)),), False
+                    return Output(_PREDICT, tuple((str(name), self._key(element, value)) for name, value in entries))
+            return Output(_PREDICT, (("output", self._key(element, served)),))
         if kind == _REGRESSION and len(given.args) == 1:
-            return (("outputs", self._key(element, given.args[0].value)),), True
+            return Output(_REGRESSION, (("outputs", self._key(element, given.args[0].value)),))
         if kind == _CLASSIFICATION:
             bound = bind(given, ("scores", "classes"), kind, "TFM142")
             found = [(key, self._key(element, value)) for key, value in bound.items() if not is_none(value)]
-            return tuple(sorted(found)), True
+            return Output(_CLASSIFICATION, tuple(sorted(found)))
         raise Blocked("TFM142", element, "this export output is not made in the model_fn, of its predictions")
 
     def _is_predictions(self, node: cst.BaseExpression) -> bool:
@@ -346,8 +370,9 @@ class _Reader:
         self, file: ParsedFile, function: cst.FunctionDef, statements: list[cst.BaseStatement], several: cst.DictComp
     ) -> cst.FunctionDef:
         """The function to serve of `{key: tf.placeholder(...) for key in ...}`: it takes a dict of the same keys."""
-        if self.signatures.examples:
-            message = "the signature of this export output wants one input, serialized examples"
+        outputs = self._servable(False, function)
+        if self.signatures.several and any(output != Output() for _, output in outputs):
+            message = "the inputs of several different export outputs are not written out one by one"
             raise Blocked("TFM142", function.name, message)
         dtype, shape = self._placeholder(file, several.value)
         key = file.code(several.key)
@@ -356,14 +381,16 @@ class _Reader:
         inputs = free("inputs", names_in(several) | {"predictor", "serve"})
         spec = f"{key}: tf.TensorSpec({shape}, {dtype}, name={key})"
         indent = file.module.default_indent
-        before, answer = self._answer(f"predictor({inputs})", free("predictions", {inputs, "predictor", "serve"}))
+        output = outputs[0][1]
+        before, answer = self._answer(output, f"predictor({inputs})", free("predictions", {inputs, *_TAKEN}))
+        last = _listed([(title, "serve") for title, _ in outputs]) if self.signatures.several else "serve"
         source = (
             f"def {function.name.value}(predictor):\n"
             f"{indent}{name} = {{\n{indent * 2}{spec}\n{indent * 2}{loop.strip()}\n{indent}}}\n\n"
             f"{indent}@tf.function(input_signature=[{name}])\n"
             f"{indent}def serve({inputs}):\n"
             f"{''.join(indent * 2 + line for line in before)}{indent * 2}return {answer}\n\n"
-            f"{indent}return serve\n"
+            f"{indent}return {last}\n"
         )
         made = cst.parse_module(source, config=file.module.config_for_parsing).body[0]
         assert isinstance(made, cst.FunctionDef) and isinstance(made.body, cst.IndentedBlock)
@@ -420,48 +447,88 @@ class _Reader:
     def _make(
         self, file: ParsedFile, name: str, entries: list[Entry], features: str, statements: list[cst.BaseStatement]
     ) -> cst.FunctionDef:
-        """`def name(predictor)` that returns the `tf.function` to serve."""
+        """`def name(predictor)` that returns the `tf.function` to serve, or a dict of several."""
         indent = file.module.default_indent
-        if self.signatures.examples:
-            if len(entries) != 1 or not entries[0][2].endswith("tf.string"):
-                node = file.functions.get(name)
-                message = "the signature of this export output wants one input, serialized examples"
-                raise Blocked("TFM142", node.name if node is not None else None, message)
+        function = file.functions.get(name)
+        outputs = self._servable(len(entries) == 1 and entries[0][2].endswith("tf.string"), function)
+        several = self.signatures.several
+        plain = None if several else outputs[0][1]
+        if plain is not None and plain.examples:
             entries = [("inputs", *entries[0][1:])]
-        specs = [f'tf.TensorSpec({shape}, {dtype}, name="{key}")' for key, _, dtype, shape in entries]
-        listed = ", ".join(specs)
-        if len(listed) > 66:
-            listed = "".join(f"\n{indent * 2}{spec}," for spec in specs) + f"\n{indent}"
-        parameters = {parameter for _, parameter, _, _ in entries}
-        taken = parameters.union({"predictor", "serve"}, *(names_in(statement) for statement in statements))
-        before, answer = self._answer(f"predictor({features})", free("predictions", taken))
-        source = (
-            f"def {name}(predictor):\n"
-            f"{indent}@tf.function(input_signature=[{listed}])\n"
-            f"{indent}def serve({', '.join(parameter for _, parameter, _, _ in entries)}):\n"
-            f"{''.join(indent * 2 + line for line in before)}{indent * 2}return {answer}\n\n"
-            f"{indent}return serve\n"
-        )
+        signature = _signature(entries, indent)
+        parameters = [parameter for _, parameter, _, _ in entries]
+        taken = set(parameters).union(_TAKEN, *(names_in(statement) for statement in statements))
+        called = f"predictor({features})"
+        before, answer = self._answer(plain, called, free("predictions", taken)) if plain else ([], called)
+        functions = {Output(): "serve"} if several and not self.single else {}
+        decorated = not several or any(output in functions for _, output in outputs)
+        source = f"def {name}(predictor):\n{signature if decorated else ''}"
+        source += f"{indent}def serve({', '.join(parameters)}):\n"
+        source += f"{''.join(indent * 2 + line for line in before)}{indent * 2}return {answer}\n\n"
+        for output in dict.fromkeys(output for _, output in outputs if several and output not in functions):
+            title = functions[output] = free(_FUNCTIONS[output.kind], taken | set(functions.values()))
+            source += self._beside(title, output, entries, indent)
+        listed = _listed([(title, functions[output]) for title, output in outputs], indent) if several else "serve"
+        source += f"{indent}return {listed}\n"
         made = cst.parse_module(source, config=file.module.config_for_parsing).body[0]
         assert isinstance(made, cst.FunctionDef) and isinstance(made.body, cst.IndentedBlock)
-        inner, last = made.body.body
+        inner, *last = made.body.body
         assert isinstance(inner, cst.FunctionDef) and isinstance(inner.body, cst.IndentedBlock)
         doc, rest = statements[:1], statements[1:]
         first = doc[0].body[0] if doc and isinstance(doc[0], cst.SimpleStatementLine) else None
         if not isinstance(first, cst.Expr) or not isinstance(first.value, cst.SimpleString | cst.ConcatenatedString):
             doc, rest = [], statements
         inner = inner.with_changes(body=inner.body.with_changes(body=[*rest, *inner.body.body]))
-        return made.with_changes(body=made.body.with_changes(body=[*doc, inner, last]))
+        return made.with_changes(body=made.body.with_changes(body=[*doc, inner, *last]))
 
-    def _answer(self, predictions: str, name: str) -> tuple[list[str], str]:
+    def _servable(self, examples: bool, function: cst.FunctionDef | None) -> list[tuple[str, Output]]:
+        """The signatures whose inputs are there: without serialized examples TensorFlow 1 left the others out.
+
+        Raises Blocked (TFM142) where none is left.
+        """
+        found = [(name, output) for name, output in self.signatures.outputs if examples or not output.examples]
+        if not found:
+            node = function.name if function is not None else None
+            message = "the signature of this export output wants one input, serialized examples"
+            raise Blocked("TFM142", node, message)
+        return found
+
+    def _beside(self, title: str, output: Output, entries: list[Entry], indent: str) -> str:
+        """A signature of its own, which asks `serve` for the predictions, as source text."""
+        if output.examples:
+            entries = [("inputs", "inputs", *entries[0][2:])]
+        parameters = ", ".join(parameter for _, parameter, _, _ in entries)
+        taken = {*_TAKEN, *(parameter for _, parameter, _, _ in entries)}
+        before, answer = self._answer(output, f"serve({parameters})", free("predictions", taken))
+        body = "".join(indent * 2 + line for line in before)
+        head = f"{_signature(entries, indent)}{indent}def {title}({parameters}):\n"
+        return f"{head}{body}{indent * 2}return {answer}\n\n"
+
+    def _answer(self, output: Output, predictions: str, name: str) -> tuple[list[str], str]:
         """A line that a function to serve needs, and what it returns."""
-        outputs = self.signatures.outputs
-        if outputs is None:
+        if output.served is None:
             return [], f'{{"output": {predictions}}}' if self.single else predictions
-        before = [] if len(outputs) == 1 else [f"{name} = {predictions}\n"]
+        before = [] if len(output.served) == 1 else [f"{name} = {predictions}\n"]
         source = name if before else predictions
-        items = [f'"{key}": {source}' + ("" if entry is None else f'["{entry}"]') for key, entry in outputs]
-        return before, f"{{{', '.join(items)}}}"
+        items = [(key, source + ("" if entry is None else f'["{entry}"]')) for key, entry in output.served]
+        return before, _listed(items)
+
+
+def _listed(items: list[tuple[str, str]], indent: str = "") -> str:
+    """A dict of some keys, as source text; one to a line where it is long and an indentation is given."""
+    texts = [f'"{key}": {value}' for key, value in items]
+    if not indent or len(", ".join(texts)) <= WIDTH - 16:
+        return f"{{{', '.join(texts)}}}"
+    return "{\n" + "".join(f"{indent * 2}{text},\n" for text in texts) + f"{indent}}}"
+
+
+def _signature(entries: list[Entry], indent: str) -> str:
+    """The decorator of a function to serve that takes these inputs, as a line of source text."""
+    specs = [f'tf.TensorSpec({shape}, {dtype}, name="{key}")' for key, _, dtype, shape in entries]
+    listed = ", ".join(specs)
+    if len(listed) > 66:
+        listed = "".join(f"\n{indent * 2}{spec}," for spec in specs) + f"\n{indent}"
+    return f"{indent}@tf.function(input_signature=[{listed}])\n"
 
 
 def serving_maker(

@@ -51,7 +51,7 @@ that are predicted from such a column as well; its values do not matter.
         Severity.REVIEW,
         """
 Canned classifiers also predict `all_class_ids` and `all_classes`, which are the same for every example: 0, 1, ... up to
-the number of classes. They are left out.
+the number of classes. They are left out, but where the program exports models: their signatures serve them.
 """,
     ),
 )
@@ -206,10 +206,13 @@ class Names:
     fresh: Callable[[str], str]
 
 
-def spec_lines(head: Head, names: Names, training: Callable[[str], list[str]], updates: bool) -> list[str]:
+def spec_lines(
+    head: Head, names: Names, training: Callable[[str], list[str]], updates: bool, exported: bool
+) -> list[str]:
     """The lines of a model_fn from its logits on; `training` gives those that make the train_op of a loss.
 
-    `updates` says that the model_fn has operations to run with every step (moving averages of batch normalization).
+    `updates` says that the model_fn has operations to run with every step (moving averages of batch normalization),
+    `exported` that the signatures of a head are wanted, and what these need of the predictions.
     """
     tf, fresh = names.tf, names.fresh
     predictions = fresh("predictions")
@@ -235,12 +238,17 @@ def spec_lines(head: Head, names: Names, training: Callable[[str], list[str]], u
             f'    "probabilities": {probabilities},',
             f'    "class_ids": {class_ids},',
             f'    "classes": {tf}.as_string({class_ids}),',
-            "}",
         ]
+        if exported:
+            every = fresh("all_class_ids")
+            ids = "[0, 1]" if head.is_binary else f"{tf}.range({head.size})"
+            lines.insert(0, f"{every} = {tf}.tile([{ids}], [{tf}.shape({names.logits})[0], 1])")
+            lines += [f'    "all_class_ids": {every},', f'    "all_classes": {tf}.as_string({every}),']
+        lines.append("}")
     spec = f"{tf}.estimator.EstimatorSpec"
     lines += [
         f"if {names.mode} == {tf}.estimator.ModeKeys.PREDICT:",
-        f"    return {spec}({names.mode}, predictions={predictions})",
+        *(f"    {line}" for line in _answer(head, names, predictions, exported)),
     ]
     loss, metrics = fresh("loss"), fresh("eval_metric_ops")
     made, losses, labels, weights = _loss(head, names, loss)
@@ -259,6 +267,23 @@ def spec_lines(head: Head, names: Names, training: Callable[[str], list[str]], u
         f"return {spec}({names.mode}, loss={loss}, train_op={train_op}, eval_metric_ops={metrics})",
     )
     return lines
+
+
+def _answer(head: Head, names: Names, predictions: str, exported: bool) -> list[str]:
+    """The lines that return the predictions; with the signatures of the head where they are exported."""
+    text = f"return {names.tf}.estimator.EstimatorSpec({names.mode}, predictions={predictions}"
+    if not exported:
+        return [f"{text})"]
+    export = f"{names.tf}.estimator.export"
+    key = "predictions" if head.kind == _NUMBERS else "logistic"
+    regression = f'{export}.RegressionOutput({predictions}["{key}"])'
+    given = f'scores={predictions}["probabilities"], classes={predictions}["all_classes"]'
+    default = regression if head.kind == _NUMBERS else f"{export}.ClassificationOutput({given})"
+    served = {"serving_default": default}
+    served |= {} if head.kind == _NUMBERS else {"classification": default}
+    served |= {} if head.kind == _MULTI else {"regression": regression}
+    served["predict"] = f"{export}.PredictOutput({predictions})"
+    return [f"{text}, export_outputs={{", *(f'    "{key}": {value},' for key, value in served.items()), "})"]
 
 
 def _loss(head: Head, names: Names, loss: str) -> tuple[list[str], str, str, str | None]:

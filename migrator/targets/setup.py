@@ -208,17 +208,27 @@ def {name}(predictor, dataset):
 
 
 def export_model(name: str, signatures: Sequence[str], indent: str) -> str:
-    """The function that writes a SavedModel, as Estimator.export_saved_model does, as source text."""
-    served = ", ".join(f'"{signature}": serve' for signature in signatures)
+    """The function that writes a SavedModel, as Estimator.export_saved_model does, as source text.
+
+    What `serving` returns is served under these names, or is a dict of what is served where there are none.
+    """
     lines = [
         f"def {name}(predictor, serving, folder):",
         f'{indent}"""Writes what `serving` makes of the predictor to a new folder in `folder`; returns its path."""',
-        f"{indent}serve = serving(predictor)",
-        f"{indent}path = os.path.join(folder, str(int(time.time())))",
-        indent + call("tf.saved_model.save", ["predictor", "path", f"signatures={{{served}}}"], indent, 1),
+        saving("predictor", signatures, indent, 1),
         f"{indent}return path",
     ]
     return "\n".join(lines) + "\n"
+
+
+def saving(predictor: str, signatures: Sequence[str], indent: str, depth: int) -> str:
+    """The lines that write what `serving` makes of a predictor to a new folder `path` in `folder`."""
+    served = ", ".join(f'"{signature}": serve' for signature in signatures)
+    given = f"signatures={{{served}}}" if signatures else f"signatures=serving({predictor})"
+    lines = [f"serve = serving({predictor})"] if signatures else []
+    lines.append("path = os.path.join(folder, str(int(time.time())))")
+    lines.append(call("tf.saved_model.save", [predictor, "path", given], indent, depth))
+    return "\n".join(indent * depth + line for line in lines)
 
 
 def warm_start(name: str, indent: str) -> str:

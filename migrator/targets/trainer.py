@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from migrator.emit.layout import call
+from migrator.targets.setup import saving
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,8 @@ class TrainerShape:
     batch by batch. A `mapped` model is made from a dataset (a `late` one gets its variables before each use) and
     predicts itself. `checkpoint_paths` says that evaluations or predictions name a checkpoint, `watched` are the
     methods that are given callbacks, `ends` says that one of these may end a prediction, `serves` are the names of the
-    signatures of exports (none: no exports). `asks_step` says that the step of the newest checkpoint is asked for,
-    `saves` that the program says after how many steps a training writes checkpoints.
+    signatures of exports (None: no exports; empty: they differ). `asks_step` says that the step of the newest
+    checkpoint is asked for, `saves` that the program says after how many steps a training writes checkpoints.
     """
 
     trains: bool
@@ -38,7 +39,7 @@ class TrainerShape:
     eval_dir: bool
     watched: frozenset[str]
     ends: bool
-    serves: tuple[str, ...]
+    serves: tuple[str, ...] | None
     saves: bool = False
     of_batches: bool = False
 
@@ -63,7 +64,7 @@ def trainer(name: str, make_inputs: str, counted: str, shape: TrainerShape, inde
         parts.append(_evaluate(shape))
     if shape.predicts:
         parts.append(_predict(shape))
-    if shape.serves:
+    if shape.serves is not None:
         parts.append(_export(shape))
     return "\n".join(parts).replace("    ", indent)
 
@@ -197,13 +198,10 @@ def _evaluate(shape: TrainerShape) -> str:
 
 def _export(shape: TrainerShape) -> str:
     model = "self.model" if shape.mapped else "self.predictor"
-    served = ", ".join(f'"{name}": serve' for name in shape.serves)
     return (
         "    def export_saved_model(self, folder, serving):\n"
         '        """Writes what `serving` makes of the predictions to a new folder in `folder`; returns its path."""\n'
-        f"        serve = serving({model})\n"
-        "        path = os.path.join(folder, str(int(time.time())))\n"
-        f"        {call('tf.saved_model.save', [model, 'path', f'signatures={{{served}}}'], '    ', 2)}\n"
+        f"{saving(model, shape.serves or (), '    ', 2)}\n"
         "        return path.encode()\n"
     )
 

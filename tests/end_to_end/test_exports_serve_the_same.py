@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,24 +75,60 @@ column_fn = tf.estimator.export.build_parsing_serving_input_receiver_fn(
 regressor = tf.estimator.Estimator(regression_fn, model_dir="regressor")
 regressor.train(input_fn, steps=2)
 regressor.export_savedmodel("regression", column_fn)
+
+
+def classes_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, [[0], [1], [0], [1], [1], [0], [1], [0]])).batch(4)
+
+
+def canned_fn():
+    parsed = tf.feature_column.make_parse_example_spec(columns)
+    return tf.estimator.export.build_parsing_serving_input_receiver_fn(parsed)()
+
+
+def numbers_fn():
+    parsed = tf.feature_column.make_parse_example_spec(columns)
+    return tf.estimator.export.build_parsing_serving_input_receiver_fn(parsed)()
+
+
+def several_fn():
+    parsed = tf.feature_column.make_parse_example_spec(columns)
+    return tf.estimator.export.build_parsing_serving_input_receiver_fn(parsed)()
+
+
+def raw_fn():
+    values = tf.placeholder(tf.float32, [None, 3])
+    return tf.estimator.export.ServingInputReceiver({"x": values}, {"x": values})
+
+
+binary = tf.estimator.LinearClassifier(columns, model_dir="binary_dir", optimizer="SGD")
+binary.train(classes_fn, steps=2)
+binary.export_saved_model("binary", canned_fn)
+binary.export_saved_model("raw", raw_fn)
+numbers = tf.estimator.LinearRegressor(columns, model_dir="numbers_dir")
+numbers.train(input_fn, steps=2)
+numbers.export_saved_model("numbers", numbers_fn)
+classes = tf.estimator.LinearClassifier(columns, n_classes=3, model_dir="classes_dir")
+classes.train(classes_fn, steps=2)
+classes.export_saved_model("several", several_fn)
 """
 ASK = """\
 import glob, json, sys
 import tensorflow as tf
+KINDS = ("plain", "regression", "binary", "raw", "numbers", "several")
 example = tf.train.Example(features=tf.train.Features(feature={
     "x": tf.train.Feature(float_list=tf.train.FloatList(value=[0.1, 0.2, -0.4]))}))
+serialized, pixels = tf.constant([example.SerializeToString()] * 2), tf.constant([[0.1, 0.2, -0.4]])
 found = {}
 for folder in sys.argv[1:]:
-    (plain,), (last,) = glob.glob(folder + "/plain/*"), glob.glob(folder + "/model/export/last/*")
-    (regression,) = glob.glob(folder + "/regression/*")
-    for kind, path, values in (
-        ("plain", plain, {"pixels": tf.constant([[0.1, 0.2, -0.4]])}),
-        ("last", last, {"examples": tf.constant([example.SerializeToString()])}),
-        ("regression", regression, {"inputs": tf.constant([example.SerializeToString()])}),
-    ):
+    (last,) = glob.glob(folder + "/model/export/last/*")
+    paths = {kind: glob.glob(folder + f"/{kind}/*")[0] for kind in KINDS}
+    for kind, path in {"last": last, **paths}.items():
         for name, signature in tf.saved_model.load(path).signatures.items():
-            answer = {k: v.numpy().tolist() for k, v in signature(**values).items()}
-            found.setdefault(kind + "/" + name, []).append(answer)
+            (key,) = signature.structured_input_signature[1]
+            values = {key: serialized if key in ("examples", "inputs") else pixels}
+            answer = {k: (str(v.dtype), v.numpy().astype(str).tolist()) for k, v in signature(**values).items()}
+            found.setdefault(kind + "/" + name, []).append((key, answer))
 print(json.dumps(found))
 """
 
@@ -115,13 +152,23 @@ def test_signatures_answer_the_same(tmp_path: Path) -> None:
     assert asked.returncode == 0, asked.stderr
     answers = json.loads(asked.stdout.splitlines()[-1])
     assert sorted(answers) == [
-        *("last/answer", "last/serving_default", "plain/answer", "plain/serving_default"),
+        *(f"binary/{name}" for name in ("classification", "predict", "regression", "serving_default")),
+        *("last/answer", "last/serving_default"),
+        *(f"numbers/{name}" for name in ("predict", "regression", "serving_default")),
+        *("plain/answer", "plain/serving_default", "raw/predict"),
         *("regression/regression", "regression/serving_default"),
+        *(f"several/{name}" for name in ("classification", "predict", "serving_default")),
     ]
-    for name, (before, *others) in answers.items():
-        value = "outputs" if name.startswith("regression") else "value"
-        assert sorted(before) == (["outputs"] if value == "outputs" else ["positive", "value"])
-        for after in others:
-            assert sorted(before) == sorted(after)
-            assert before.get("positive") == after.get("positive")
-            assert after[value][0][0] == pytest.approx(before[value][0][0], rel=1e-5)
+    for (key, before), *others in answers.values():
+        for asked_by, after in others:
+            assert (asked_by, sorted(after)) == (key, sorted(before))
+            for name, (dtype, values) in before.items():
+                assert after[name][0] == dtype
+                assert flat(after[name][1]) == pytest.approx(flat(values), rel=1e-5, abs=1e-7)
+
+
+def flat(values: Any) -> list[float]:
+    """The numbers in nested lists, also those that are truths or texts."""
+    if isinstance(values, list):
+        return [one for value in values for one in flat(value)]
+    return [{"True": 1.0, "False": 0.0}[values] if values in ("True", "False") else float(values)]

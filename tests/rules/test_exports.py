@@ -149,6 +149,64 @@ def test_kinds_of_export_outputs(name: str) -> None:
     assert ("TFM174" in [f.code for f in run(text)[1]]) is examples
 
 
+SEVERAL = (
+    ", export_outputs={'serving_default': tf.estimator.export.RegressionOutput(logits),"
+    " 'all': tf.estimator.export.PredictOutput({'out': logits})}"
+)
+
+
+def test_several_signatures() -> None:
+    text = exporting(RECEIVER.replace("tf.float32", "tf.string"), outputs=SEVERAL)
+    new = migrated(text)
+    assert '    def regress(inputs):\n        return {"outputs": serve(inputs)["out"]}\n' in new
+    assert '    def predict(x):\n        return {"out": serve(x)["out"]}\n' in new
+    assert '    return {"serving_default": regress, "all": predict}\n' in new
+    assert "signatures=serving(predictor)" in new
+    assert new.count("@tf.function(input_signature") == 2
+    assert "TFM174" in [f.code for f in run(text)[1]]
+
+
+def test_signatures_of_examples_are_left_out_where_numbers_are_served() -> None:
+    new = migrated(exporting(outputs=SEVERAL))
+    assert '    return {"all": predict}\n' in new and "regress" not in new
+
+
+CANNED = """\
+import tensorflow.compat.v1 as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": [1.0, 2.0]}, [0, 1])).batch(2)
+
+
+columns = [tf.feature_column.numeric_column("x")]
+serving_fn = tf.estimator.export.build_parsing_serving_input_receiver_fn(
+    tf.feature_column.make_parse_example_spec(columns))
+first = tf.estimator.LinearClassifier(columns)
+first.train(input_fn)
+first.export_saved_model("first", serving_fn)
+"""
+
+
+def test_canned_estimators_keep_their_signatures() -> None:
+    new = migrated(CANNED)
+    assert '"classification": classify,' in new and '"predict": serve,' in new and '"regression": regress,' in new
+    assert '{"classes": predictions["all_classes"], "scores": predictions["probabilities"]}' in new
+    codes = [f.code for f in run(CANNED + "print(list(first.predict(input_fn)))\n")[1]]
+    assert "TFM174" in codes and "TFM193" not in codes
+
+
+def test_one_serving_function_for_two_kinds_of_signatures_is_refused() -> None:
+    second = (
+        "second = tf.estimator.LinearRegressor(columns)\nsecond.train(input_fn)\n"
+        "second.export_saved_model('second', serving_fn)\n"
+    )
+    new, findings = run(CANNED + second)
+    assert new == CANNED + second and "TFM142" in manual(findings)
+    again = second.replace("LinearRegressor", "LinearClassifier")
+    assert migrated(CANNED + again).count("def serving_fn(predictor)") == 1
+
+
 def test_features_that_are_not_served_are_not_wanted() -> None:
     text = exporting().replace(
         "    net = features\n", '    net = tf.feature_column.input_layer(features, params["c"])\n'
@@ -201,11 +259,8 @@ REFUSED = {
     "a regression of numbers": exporting(
         outputs=", export_outputs={'c': tf.estimator.export.RegressionOutput(logits)}"
     ),
-    "two kinds": exporting(
-        outputs=", export_outputs={'c': tf.estimator.export.PredictOutput({'out': logits}),"
-        " 'd': tf.estimator.export.PredictOutput(logits)}"
-    ),
     "other outputs": exporting(outputs=", export_outputs={'c': tf.estimator.export.PredictOutput({'a': net})}"),
+    "no default": exporting(outputs=SEVERAL.replace("serving_default", "some")),
     "arguments": exporting(RECEIVER.replace("serving_fn()", "serving_fn(n)")),
     "assets": exporting(
         driver="estimator.train(input_fn, steps=3)\nestimator.export_savedmodel('o', serving_fn, assets_extra={})"
