@@ -394,9 +394,6 @@ class _NamedSo(cst.CSTVisitor):
     def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
         return False
 
-    def visit_ClassDef_name(self, node: cst.ClassDef) -> None:
-        return None
-
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         if node.attr.value == self.name:
             self.found.append(node)

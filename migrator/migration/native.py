@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -243,9 +243,7 @@ class NativeMigration(GroupState):
 
     def _check_examples(self, program: TrainingProgram, emitted: EmittedModel) -> None:
         """Refuses what is computed over all examples of a batch that replicas divide. Raises Blocked (TFM739)."""
-        others = reach(self.project, program.model_file, program.model_fn).items()
-        functions = [(emitted.node, program.model_file), *((n, f) for n, f in others if n is not program.model_fn)]
-        for node, file in functions:
+        for node, file in self._functions_of(program, emitted):
             found = over_examples(node, file.imports)
             if found is not None:
                 text = file.code(found)
@@ -258,19 +256,28 @@ class NativeMigration(GroupState):
         if emitted.loss_of_batch:
             message = "each replica divided its loss by what is in its own batch: a mesh would by all of them"
             raise Blocked("TFM790", place, f"{message}: write a mean over examples, or choose another `--strategy`")
-        others = reach(self.project, program.model_file, program.model_fn).items()
-        functions = [(emitted.node, program.model_file), *((n, f) for n, f in others if n is not program.model_fn)]
-        for node, file in functions:
+        for node, file in self._functions_of(program, emitted):
             text = file.code(node)
             found = over_examples(node, file.imports)
-            what = f"`{file.code(found)}` is" if found is not None else None
-            what = (
-                "gradients are" if re.search(r"\b(?:global_)?clip(?:norm|value)=|tf\.clip_by_\w*norm", text) else what
-            )
-            what = "batches are normalized, which is" if re.search(r"[Bb]atch_?[Nn]orm", text) else what
+            what = None
+            if re.search(r"[Bb]atch_?[Nn]orm", text):
+                what = "batches are normalized, which is"
+            elif re.search(r"\b(?:global_)?clip(?:norm|value)=|tf\.clip_by_\w*norm", text):
+                what = "gradients are"
+            elif found is not None:
+                what = f"`{file.code(found)}` is"
             if what is not None:
                 message = f"{what} computed by each replica for its own batch, and on a mesh for those of all"
                 raise Blocked("TFM790", place, f"{message}: choose another `--strategy`")
+
+    def _functions_of(
+        self, program: TrainingProgram, emitted: EmittedModel
+    ) -> Iterator[tuple[cst.CSTNode, ParsedFile]]:
+        """The function that makes the model, as it is emitted, and the other functions that it reaches."""
+        yield emitted.node, program.model_file
+        for node, file in reach(self.project, program.model_file, program.model_fn).items():
+            if node is not program.model_fn:
+                yield node, file
 
     def _training(self, program: TrainingProgram) -> TrainingContext:
         """What is known of the training of a program: on mirrored workers gradients are clipped before their sum."""
@@ -320,10 +327,9 @@ class NativeMigration(GroupState):
         """Refuses what replicas in step compute in another way in Keras, where the Estimator had some."""
         for program in programs:
             strategy = self._strategy(program)
-            several = strategy.per_replica or strategy.mirrored_workers
-            several = several or strategy.mesh
+            local = strategy.per_replica or strategy.mesh
+            several = local or strategy.mirrored_workers
             if program.config.get("train_distribute") is not None and several and strategy is not AUTO:
-                local = strategy.per_replica or strategy.mesh
                 check_replicas(reach(self.project, program.model_file, program.model_fn), local)
 
     def _share_strategies(self) -> None:

@@ -1,12 +1,29 @@
-"""Putting the statements of one branch in the place of their `if`."""
+"""Putting the statements of one branch in the place of their `if`, or of a handler in that of its `try`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import libcst as cst
 
 from migrator.program.parsed import Tracked
+
+_IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception")
+
+
+def catches_the_import(kind: cst.BaseExpression | None) -> bool:
+    """Whether a handler of that kind runs where a package cannot be imported."""
+    if isinstance(kind, cst.Tuple):
+        return any(catches_the_import(element.value) for element in kind.elements)
+    return kind is None or (isinstance(kind, cst.Name) and kind.value in _IMPORT_ERRORS)
+
+
+def lines_instead(lines: Sequence[cst.BaseStatement], above: Sequence[cst.EmptyLine]) -> Any:
+    """What a visitor returns for a statement that `lines` replace, with what stood `above` it."""
+    if not lines:
+        return cst.RemoveFromParent()
+    return cst.FlattenSentinel([lines[0].with_changes(leading_lines=above), *lines[1:]])
 
 
 class Folding(Tracked):
@@ -47,4 +64,4 @@ class Folding(Tracked):
         return cst.FlattenSentinel([moved, *rest])
 
 
-__all__ = ["Folding"]
+__all__ = ["Folding", "catches_the_import", "lines_instead"]

@@ -23,15 +23,14 @@ from typing import Any
 import libcst as cst
 
 from migrator.names.bindings import Binding, read_bindings
-from migrator.program.calls import functions_in, parameters_of
-from migrator.program.folding import Folding
+from migrator.program.calls import calls_in, functions_in, parameters_of
+from migrator.program.folding import Folding, catches_the_import, lines_instead
 from migrator.program.parsed import Blocked, ParsedFile, Project, Tracked, name_nodes, names_in
 from migrator.walking import walk
 
 CODE = "TFM196"
 _MESSAGE = "Horovod is left out: the new program is what runs where it cannot be imported, in one process"
 _HOROVOD = "horovod"
-_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception")
 _COMMENT = re.compile(r"horovod|\bhvd\b|\bmpi\b", re.IGNORECASE)
 
 
@@ -108,7 +107,7 @@ def _optional(file: ParsedFile) -> _Optional | None:
     if node.orelse is not None or node.finalbody is not None or len(node.handlers) != 1:
         return None
     handler = node.handlers[0]
-    if not _is_missing(handler.type):
+    if not catches_the_import(handler.type):
         return None
     given = _assigned(node.body)
     without = _assigned(handler.body)
@@ -128,13 +127,6 @@ def _optional(file: ParsedFile) -> _Optional | None:
 
 def _is_line(statement: cst.CSTNode) -> bool:
     return isinstance(statement, cst.SimpleStatementLine | cst.If | cst.With | cst.Try)
-
-
-def _is_missing(kind: cst.BaseExpression | None) -> bool:
-    """Whether a handler is for an import that fails."""
-    if isinstance(kind, cst.Tuple):
-        return any(_is_missing(element.value) for element in kind.elements)
-    return kind is None or (isinstance(kind, cst.Name) and kind.value in _ERRORS)
 
 
 def _imports_horovod(node: cst.CSTNode) -> bool:
@@ -171,16 +163,10 @@ def _bound_elsewhere(bound: Iterable[Binding], name: str, node: cst.Try) -> bool
 
 
 def _is_global_somewhere(file: ParsedFile, name: str) -> bool:
-    return any(name in {item.name.value for item in node.names} for node in _globals_in_functions(file.module))
-
-
-def _globals_in_functions(module: cst.Module) -> list[cst.Global]:
-    found: list[cst.Global] = []
-    for function in functions_in(module):
-        finder = _Globals()
+    finder = _Globals()
+    for function in functions_in(file.module):
         walk(function.body, finder)
-        found += finder.found
-    return found
+    return any(item.name.value == name for node in finder.found for item in node.names)
 
 
 class _Globals(cst.CSTVisitor):
@@ -239,7 +225,7 @@ class _Scopes:
             if test is not None:
                 return self.value(node.body if test.truth else node.orelse)
             body, orelse = self.value(node.body), self.value(node.orelse)
-            return body.joined(orelse) if body is not None and orelse is not None and _is_quiet(node.test) else None
+            return body.joined(orelse) if body is not None and orelse is not None and not calls_in(node.test) else None
         if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
             inner = self.value(node.expression)
             return None if inner is None else _Known(not inner.truth)
@@ -254,7 +240,7 @@ class _Scopes:
         decides = isinstance(node.operator, cst.Or)  # the truth that makes the other side not matter
         if left is not None:
             return left if left.truth is decides else right
-        if right is not None and right.truth is decides and _is_quiet(node.left):
+        if right is not None and right.truth is decides and not calls_in(node.left):
             return _Known(decides)
         return None
 
@@ -281,22 +267,6 @@ class _Scopes:
             if isinstance(target.operator, cst.LessThanEqual):
                 return _Known(first <= second)
         return None
-
-
-def _is_quiet(node: cst.CSTNode) -> bool:
-    """Whether an expression can be left out: nothing is called."""
-    finder = _Calls()
-    walk(node, finder)
-    return not finder.found
-
-
-class _Calls(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found.append(node)
 
 
 def _local(function: cst.FunctionDef | cst.Lambda) -> set[str]:
@@ -716,11 +686,7 @@ class _Folder(Folding):
         body = updated_node.handlers[0].body
         assert isinstance(body, cst.IndentedBlock)
         lines = [line for line in body.body if isinstance(line, cst.SimpleStatementLine) and not _says(line)]
-        if not lines:
-            return cst.RemoveFromParent()
-        first = lines[0].with_changes(leading_lines=_without_comment(updated_node.leading_lines))
-        self.made[first] = original_node
-        return cst.FlattenSentinel([first, *lines[1:]])
+        return lines_instead(lines, _without_comment(updated_node.leading_lines))
 
 
 def _says(line: cst.SimpleStatementLine) -> bool:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.bindings import read_bindings
+from migrator.program.folding import catches_the_import, lines_instead
 from migrator.program.parsed import Blocked, ParsedFile, Tracked
 from migrator.rules.rule import Rule
 
@@ -28,7 +29,6 @@ NameError as it did without it.
 )
 
 _PACKAGES = ("intel_extension_for_tensorflow",)
-_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception")
 _MESSAGE = "`{}` is left out: the new program is what runs where it is not installed"
 
 
@@ -57,12 +57,6 @@ def _package(node: cst.Try) -> str | None:
     return found.pop() if len(found) == 1 and found <= set(_PACKAGES) else None
 
 
-def _catches_the_import(kind: cst.BaseExpression | None) -> bool:
-    if isinstance(kind, cst.Tuple):
-        return any(_catches_the_import(element.value) for element in kind.elements)
-    return kind is None or (isinstance(kind, cst.Name) and kind.value in _ERRORS)
-
-
 class _Remover(Tracked):
     """Puts the handler in the place of a `try`."""
 
@@ -75,19 +69,14 @@ class _Remover(Tracked):
         if package is None or original_node.orelse is not None or original_node.finalbody is not None:
             return updated_node
         handler = original_node.handlers[0] if original_node.handlers else None
-        if handler is None or handler.name is not None or not _catches_the_import(handler.type):
+        if handler is None or handler.name is not None or not catches_the_import(handler.type):
             return updated_node
         body = updated_node.handlers[0].body
         if not isinstance(body, cst.IndentedBlock):
             return updated_node
         self.gone.append(Blocked("TFM197", original_node, _MESSAGE.format(package)))
         lines = [line for line in body.body if not _passes(line)]
-        if not lines:
-            return cst.RemoveFromParent()
-        blank = [line for line in updated_node.leading_lines if line.comment is None]
-        first = lines[0].with_changes(leading_lines=blank)
-        self.made[first] = original_node
-        return cst.FlattenSentinel([first, *lines[1:]])
+        return lines_instead(lines, [line for line in updated_node.leading_lines if line.comment is None])
 
 
 def _passes(line: cst.BaseStatement) -> bool:

@@ -9,6 +9,7 @@ from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in
 from migrator.program.parsed import names_in
 from migrator.rules.rule import Rule
+from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -35,7 +36,7 @@ A program without an Estimator whose loop has such towers is carried over as it 
 def find_towers(node: cst.CSTNode, imports: ImportMap) -> cst.For | None:
     """The loop of a function that takes gradients on one device after the other, if there is one."""
     finder = _Towers(imports)
-    node.visit(finder)
+    walk(node, finder)
     return finder.found
 
 

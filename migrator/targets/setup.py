@@ -159,13 +159,8 @@ def predict(
     if batches:
         lines[1] = f'{indent}"""Yields the predictions for one batch after the other."""'
         lines.append(f"{indent * 2}yield predictions")
-    elif of_dicts:
-        lines += [
-            f"{indent * 2}for values in zip(*predictions.values()):",
-            f"{indent * 3}yield dict(zip(predictions, values))",
-        ]
     else:
-        lines.append(f"{indent * 2}yield from predictions")
+        lines += one_by_one(of_dicts, indent)
     if stops:
         lines[3:3] = [f"{indent}predictor.stop_training = False  # what a callback sets to end a prediction, too"]
         lines += [f"{indent * 2}if predictor.stop_training:", f"{indent * 3}break"]
@@ -176,12 +171,18 @@ def predict(
 
 def predict_on_mesh(name: str, of_dicts: bool, indent: str) -> str:
     """The generator that answers example by example, for a model whose weights are on a mesh; see `predict`."""
-    answers = (
-        "        for values in zip(*predictions.values()):\n            yield dict(zip(predictions, values))\n"
-        if of_dicts
-        else "        yield from predictions\n"
-    )
-    return (_PREDICT_ON_MESH.format(name=name) + answers).replace("    ", indent)
+    text = _PREDICT_ON_MESH.format(name=name).replace("    ", indent)
+    return text + "".join(f"{line}\n" for line in one_by_one(of_dicts, indent))
+
+
+def one_by_one(of_dicts: bool, indent: str) -> list[str]:
+    """The lines in the loop over batches that yield the predictions of each example."""
+    if not of_dicts:
+        return [f"{indent * 2}yield from predictions"]
+    return [
+        f"{indent * 2}for values in zip(*predictions.values()):",
+        f"{indent * 3}yield dict(zip(predictions, values))",
+    ]
 
 
 _PREDICT_ON_MESH = '''\
