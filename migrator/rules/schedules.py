@@ -84,9 +84,10 @@ class {name}(tf.keras.optimizers.schedules.LearningRateSchedule):
         self.num_periods, self.alpha, self.beta = num_periods, alpha, beta
 
     def __call__(self, step):
-        done = tf.minimum(tf.cast(step, tf.float32), self.decay_steps) / self.decay_steps
-        cosine = 0.5 * (1.0 + tf.cos(math.pi * 2.0 * self.num_periods * done))
-        return self.learning_rate * ((self.alpha + 1.0 - done) * cosine + self.beta)
+        step = tf.minimum(tf.cast(step, tf.float32), self.decay_steps)
+        cosine = 0.5 * (1.0 + tf.cos(math.pi * (2.0 * self.num_periods * (step / self.decay_steps))))
+        line = (self.decay_steps - step) / self.decay_steps
+        return self.learning_rate * ((self.alpha + line) * cosine + self.beta)
 '''
 
 

@@ -129,6 +129,14 @@ def losses(recording: Recording) -> list[float]:
     return [step.loss for step in recording.steps]
 
 
+def assert_same_training(found: Recording, wanted: Recording) -> None:
+    """The same losses, and the same weights at each step that has them."""
+    np.testing.assert_allclose(losses(found), losses(wanted), rtol=2e-6)
+    for step, values in wanted.states.items():
+        for name, value in values.items():
+            np.testing.assert_allclose(found.states[step][name], value, rtol=1e-5, atol=1e-7)
+
+
 def by_hand(recording: Recording, rows: np.ndarray, rate: float = 0.1, momentum: float = 0.9) -> list[float]:
     """The losses of 8 steps of two epochs, in numpy, from the recorded weights."""
     first, bias, second, last = (recording.initial[v.name].astype(np.float64) for v in recording.variables)
@@ -188,21 +196,16 @@ def test_a_mesh_of_others_trains_the_same(meshes: Meshes, one: tuple[Recording, 
     assert len(different.steps) == 3
     replay = str(one[1] / "record")
     replayed, _ = meshes.run(other, devices=8, initial=meshes.save(one[0]), replay=replay)
-    np.testing.assert_allclose(losses(replayed), losses(one[0]), rtol=2e-6)
+    assert_same_training(replayed, one[0])
     assert [batch.digest for batch in replayed.batches] == [batch.digest for batch in one[0].batches]
     assert replayed.evaluations[0].results == pytest.approx(one[0].evaluations[0].results, rel=2e-5)
-    for step, values in one[0].states.items():
-        for name, value in values.items():
-            np.testing.assert_allclose(replayed.states[step][name], value, rtol=1e-5, atol=1e-7)
 
 
-def test_gradients_that_are_applied_outside_of_their_function_are_recorded(
-    meshes: Meshes, one: tuple[Recording, Path]
-) -> None:
+def outside() -> str:
+    """The program with its gradients applied outside of the function that computes them."""
     begin = PROGRAM.index("        gradients = [dtensor.relayout")
     end = PROGRAM.index("    @tf.function\n    def test_step")
-    inside = PROGRAM[begin:end]
-    outside = """        return loss, tape.gradient(loss, model.trainable_variables)
+    after = """        return loss, tape.gradient(loss, model.trainable_variables)
 
     def train_step(self, batch):
         loss, gradients = self.gradients(batch)
@@ -210,8 +213,13 @@ def test_gradients_that_are_applied_outside_of_their_function_are_recorded(
         return loss
 
 """
-    program = PROGRAM.replace(inside, outside).replace("SEED = 1", "SEED = 5")
-    program = program.replace("def train_step", "def gradients", 1)
+    return PROGRAM.replace(PROGRAM[begin:end], after).replace("def train_step", "def gradients", 1)
+
+
+def test_gradients_that_are_applied_outside_of_their_function_are_recorded(
+    meshes: Meshes, one: tuple[Recording, Path]
+) -> None:
+    program = outside().replace("SEED = 1", "SEED = 5")
     initial, replay = meshes.save(one[0]), str(one[1] / "record")
     replayed, _ = meshes.run(program, initial=initial, replay=replay, evaluation_control=True)
     np.testing.assert_allclose(losses(replayed), losses(one[0]), rtol=2e-6)
@@ -232,6 +240,42 @@ def test_gradients_that_are_applied_outside_of_their_function_are_recorded(
     assert losses(faster)[0] == pytest.approx(losses(replayed)[0]) and losses(faster)[1] != losses(replayed)[1]
 
 
+NORMALIZED = """
+class Normalization(tf.keras.layers.BatchNormalization):
+    def call(self, inputs, training=None):
+        mean, variance = tf.nn.moments(inputs, [0]) if training else (self.moving_mean, self.moving_variance)
+        if training:
+            self.moving_mean.assign(0.5 * self.moving_mean + 0.5 * mean)
+            self.moving_variance.assign(0.5 * self.moving_variance + 0.5 * variance)
+        return tf.nn.batch_normalization(inputs, mean, variance, self.beta, self.gamma, 1e-3)
+
+
+with layouts.scope():
+"""
+
+
+def test_averages_rates_and_clipping_are_those_of_the_step(meshes: Meshes) -> None:
+    """The recorder sees a step whose gradients are applied outside of it when it has run: its moving averages have
+    moved then, its rate is not computed yet, and its gradients are not clipped.
+    """
+    schedule = "tf.keras.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5, staircase=True), global_clipnorm=0.25"
+    program = outside().replace("with layouts.scope():\n", NORMALIZED, 1).replace("SGD(0.1,", f"SGD({schedule},")
+    program = program.replace('name="hidden"),', 'name="hidden"),\n        Normalization(),')
+    recording, folder = meshes.run(program)
+    assert [step.learning_rate for step in recording.steps] == [np.float32(0.1 * 0.5**step) for step in range(8)]
+    assert recording.update_ops == 2
+    averages = [variable.name for variable in recording.variables if "moving" in variable.name]
+    assert [set(recording.initial[name].tolist()) for name in averages] == [{0.0}, {1.0}]
+    assert all((recording.states[1][name] != recording.initial[name]).all() for name in averages)
+    squares = sum(float(np.sum(np.square(gradient))) for gradient in recording.gradients[1].values())
+    assert squares**0.5 == pytest.approx(0.25, rel=1e-5)
+    initial, replay = meshes.save(recording), str(folder / "record")
+    again, _ = meshes.run(program.replace("SEED = 1", "SEED = 5"), initial=initial, replay=replay)
+    assert_same_training(again, recording)
+    faster, _ = meshes.run(program, initial=initial, steps=2, learning_rate_factor=2.0)
+    assert [step.learning_rate for step in faster.steps] == pytest.approx([0.2, 0.1])
+
+
 APPLIED = "optimizer.apply_gradients(zip(gradients, variables))"
 
 
@@ -248,10 +292,7 @@ def test_steps_that_assign_by_themselves_are_recorded(meshes: Meshes, one: tuple
     assert alone.optimizer is not None and alone.optimizer.name == "ByHand"
     initial, replay = meshes.save(alone), str(folder / "record")
     replayed, again = meshes.run(own.replace("SEED = 1", "SEED = 5"), initial=initial, replay=replay)
-    np.testing.assert_allclose(losses(replayed), losses(alone), rtol=2e-6)
-    for step, values in alone.states.items():
-        for name, value in values.items():
-            np.testing.assert_allclose(replayed.states[step][name], value, rtol=1e-5, atol=1e-7)
+    assert_same_training(replayed, alone)
     for each in (folder, again):
         assert "traces 1\n" in next(iter(each.rglob("*stdout*"))).read_text()
     faster, _ = meshes.run(own, initial=initial, replay=replay, learning_rate_factor=2.0)

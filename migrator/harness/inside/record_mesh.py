@@ -107,6 +107,7 @@ class MeshSteps(object):
         self.by_hand = {}  # id of function -> the step of its last trace, where it assigns variables itself
         self.kept = None  # [(variable, value)] of before the first step by hand, if it is to be made again
         self.began = []  # the same of the variables that are trained, always
+        self.unmoved = []  # [(variable, value)] of before a step whose gradients are applied after it ran first
 
     def takes(self, args, kwargs):
         leaves = self.tf.nest.flatten((list(args), kwargs))
@@ -166,17 +167,26 @@ class MeshSteps(object):
         step.gradients = list(grads_and_vars)
         if self.loop.optimizer is None:
             self.begin(pending, step)
-        rate = optimizer.learning_rate * self.recorder.factor
-        gradients = {part.name: gradient for part, gradient in self.recorder.named_gradients(step)}
-        result = original(optimizer, step.gradients, *args, **kwargs)
-        self.write(dict(pending.shown, learning_rate=rate, gradients=gradients), pending.args, pending.kwargs)
+        # Sees the rate, which a schedule computes only now, and the gradients as the optimizer has clipped them.
+        update = self.recorder.tracing.step = self.make_step()
+        self.recorder.tracing.model = None
+        try:
+            result = original(optimizer, step.gradients, *args, **kwargs)
+        finally:
+            self.recorder.tracing.step = None
+        gradients = {part.name: gradient for part, gradient in self.recorder.named_gradients(update)}
+        self.write(dict(pending.shown, learning_rate=update.rate, gradients=gradients), pending.args, pending.kwargs)
         return result
 
     def begin(self, pending, step):
         """Once, before gradients are applied for the first time. They were computed with the program's own weights and
-        batch: with those that the training is to start from they are computed again.
+        batch: with those that the training is to start from they are computed again. What that step moved, as averages
+        of batches, is put back first.
         """
         tf = self.tf
+        for variable, value in self.unmoved:
+            variable.assign(placed(tf, value, variable))
+        self.unmoved = []
         self.loop.begin(self.make_trained(step), tf.distribute.get_strategy())
         self.recorder.describe_traced()
         if self.loop.over():
@@ -235,7 +245,7 @@ class MeshSteps(object):
         self.by_hand.pop(id(function), None)
         apart = step.loss is not None and not step.applied
         graph = tf.compat.v1.get_default_graph()
-        if apart and _assigned(graph, step.taken):
+        if apart and _assigned(graph, [variable for _, variable in step.taken]):
             apart = False
             step.gradients = [(gradient, variable) for gradient, variable in step.taken if gradient is not None]
             step.applied = 1
@@ -246,9 +256,17 @@ class MeshSteps(object):
             step.gradients = []
         if step.loss is None or not self.loop.recordable([step]):
             return {}
+        # Counted here, because layers on a mesh may be classes of the program's own.
+        own = [one for one in _distinct(step.layers.owned) if not one.trainable and one.dtype.is_floating]
+        step.updates = len(_assigned(graph, own))
         if apart:
             self.recorder.note_trace(step, graph)
             self.apart[id(function)] = step
+            if self.loop.optimizer is None:
+                with tf.init_scope():
+                    trained = {id(variable) for _, variable in step.taken}
+                    moving = [variable for variable in _read(graph) if id(variable) not in trained]
+                    self.unmoved = [(variable, whole(tf, variable)) for variable in moving]
             return {"loss": tf.cast(step.loss, tf.float32)}
         with tf.init_scope():
             if self.loop.optimizer is None:
@@ -261,9 +279,8 @@ class MeshSteps(object):
             if id(function) in self.by_hand:
                 self.began = [(part.variable, whole(tf, part.variable)) for part in self.recorder.parts]
                 if self.recorder.folder.replay and not self.replayed:
-                    known = list(getattr(graph, "_watched_variables", [])) + [variable for variable, _ in self.began]
-                    several = {id(variable): variable for variable in known}.values()
-                    self.kept = [(variable, whole(tf, variable)) for variable in several]
+                    known = _distinct(_read(graph) + [variable for variable, _ in self.began])
+                    self.kept = [(variable, whole(tf, variable)) for variable in known]
             elif self.recorder.folder.replay and not self.replayed:
                 raise Again()
         gradients = [
@@ -318,11 +335,20 @@ class MeshSteps(object):
         return tf.nest.map_structure(lambda leaf: new.get(id(leaf), leaf), (tuple(args), dict(kwargs)))
 
 
-def _assigned(graph, taken):
-    """Whether a traced step assigns variables that it takes gradients of."""
-    handles = {id(variable.handle) for _, variable in taken}
-    inside = {id(internal) for external, internal in graph.captures if id(external) in handles}
-    return any(one.type in ASSIGNING and id(one.inputs[0]) in inside for one in graph.get_operations())
+def _assigned(graph, variables):
+    """Those of some variables that a traced step assigns."""
+    outside = {id(internal): id(external) for external, internal in graph.captures}
+    handles = {outside.get(id(one.inputs[0])) for one in graph.get_operations() if one.type in ASSIGNING}
+    return [variable for variable in variables if id(variable.handle) in handles]
+
+
+def _distinct(variables):
+    return list({id(variable): variable for variable in variables}.values())
+
+
+def _read(graph):
+    """The variables that a trace has read so far; `graph.variables` has none before its end."""
+    return _distinct(getattr(graph, "_watched_variables", []))
 
 
 def _parted(result):

@@ -322,8 +322,10 @@ def judge(original: Recording, migrated: Recording) -> LevelResult:
     rows = fields(original, migrated)
     optimizer = frozenset(f.name for f in _optimizer(original, migrated))
     different = [f for f in rows if f.same is False]
-    if any(f.name == "learning_rate" for f in different):
-        different = [f for f in different if f.name != "learning rate of each step"]
+    for rate in [f for f in different if f.name == "learning_rate"]:
+        # Said once: a rate that is computed has a number in its steps only.
+        again = "learning_rate" if None in (rate.original, rate.migrated) else "learning rate of each step"
+        different = [f for f in different if f.name != again]
     notes = tuple(f.remark for f in rows if f.same is None and f.remark)
     if different:
         differences = tuple(_divergence(f, original, migrated, optimizer) for f in different)
