@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from numpy_programs import Program, migrated_of, run
 
@@ -91,7 +92,14 @@ class TestRates:
         steps = tuple(replace(s, learning_rate=0.05 if s.number == 1 else 0.06) for s in BASE[1].steps)
         level = judge({"settings": {"learning_rate": None}}, {"settings": {}, "steps": steps})
         assert level.status is Status.DIFFERENT
-        assert level.differences[0].tensor == "optimizer learning_rate"
+        assert [(found.tensor, found.step) for found in level.differences] == [("learning rate of each step", 2)]
+
+    def test_rates_that_are_rounded_otherwise_are_the_same(self) -> None:
+        """Two units in the last place were measured of a power, eagerly and in a graph; a wrong rate is far off."""
+        for units, same in ((2, True), (6, False)):
+            rate = float(np.float32(0.05) + units * np.spacing(np.float32(0.05)))
+            steps = tuple(replace(s, learning_rate=rate) for s in BASE[1].steps)
+            assert row("learning rate of each step", *pair(None, {"steps": steps})).same is same
 
     def test_rates_that_were_not_recorded_are_a_note(self) -> None:
         steps = tuple(replace(s, learning_rate=None) for s in BASE[1].steps)
