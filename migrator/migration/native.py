@@ -19,7 +19,7 @@ from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
 from migrator.migration import hooks, inputs, leftovers, partitioning, servers, servings, workers
 from migrator.migration.state import GroupState
-from migrator.program.calls import functions_in
+from migrator.program.calls import functions_in, is_none
 from migrator.program.canned import remarks_of
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.helpers import Scope
@@ -233,7 +233,10 @@ class NativeMigration(GroupState):
         models[program.model_fn] = emitted, function.predicts_dicts
 
     def _check_towers(self, program: TrainingProgram) -> None:
-        """Refuses a network for each device. Raises Blocked (TFM743)."""
+        """Refuses a network for each device, and a strategy around what was some. Raises Blocked (TFM743)."""
+        given = program.config.get("train_distribute")
+        if program.of_towers and given is not None and not is_none(given):
+            raise Blocked("TFM743", program.model_fn.name, "towers under a strategy: each replica would build all")
         for node, file in reach(self.project, program.model_file, program.model_fn).items():
             found = find_towers(node, file.imports)
             if found is not None:

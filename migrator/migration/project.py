@@ -17,6 +17,7 @@ from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
 from migrator.program.canned import write_out
 from migrator.program.local_names import with_symbols_in_place
+from migrator.program.one_tower import with_one_tower
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import around_programs
 from migrator.program.tpu_branches import without_tpu_branches
@@ -56,7 +57,7 @@ def migrate_project(
     for path, remarks in without.items():
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files))
-    files = [with_symbols_in_place(file) for file in files]
+    files = [with_one_tower(with_symbols_in_place(file)) for file in files]
     for finding in refused:
         findings.setdefault(Path(finding.path), []).append(finding)
     project = Project.of(files)
@@ -73,7 +74,7 @@ def migrate_project(
     everything.serving |= {node.func for node in served if isinstance(node, cst.Call)}
     request = Request(project, everything, references, blocked, GENERATIONS[keras], target, target.loop or LOOPS[loop])
     for group in groups_of(project, programs):
-        towers = any(program.variable in program.file.towers for program in group.programs)
+        towers = any(program.of_towers for program in group.programs)
         migrate = migrate_towers if towers and strategy == "auto" and loop == "fit" else migrate_group
         texts_of_group, group_findings = migrate(group, request, Style(style))
         new_texts.update(texts_of_group)

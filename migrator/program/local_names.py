@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -28,9 +29,7 @@ def with_symbols_in_place(file: ParsedFile) -> ParsedFile:
     writer = _Writer(finder)
     module = file.module.visit(writer)
     assert isinstance(module, cst.Module)
-    new = ParsedFile(
-        file.path, file.text, module, spread=file.spread, said=file.said, refused=file.refused, clusters=file.clusters
-    )
+    new = replace(file, module=module)
     new.keep_positions(writer.made, file)
     return new
 

@@ -39,7 +39,8 @@ class ParsedFile:
     `spread` is set where the tree is of a text with something written out (a canned Estimator's model_fn), and says
     where its places were; `said` are remarks about that, and `refused` why something could not be written out, by its
     place in the file. `left_out` are branches for TPUs, which the tree does not have any more, `clusters` those that
-    programs make by hand, by the names of their Estimators, and `towers` the Estimators whose programs built towers.
+    programs make by hand, by the names of their Estimators, `towers` the Estimators whose programs built towers, and
+    `tower_models` the model_fns that did.
     """
 
     path: Path
@@ -53,6 +54,7 @@ class ParsedFile:
     left_out: tuple[cst.CSTNode, ...] = field(default=(), compare=False)
     clusters: Mapping[str, Cluster] = field(default_factory=dict, compare=False)
     towers: frozenset[str] = field(default=frozenset(), compare=False)
+    tower_models: frozenset[str] = field(default=frozenset(), compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:
@@ -118,7 +120,7 @@ class ParsedFile:
     def finding(self, code: str, severity: Severity, node: cst.CSTNode | None, message: str) -> Finding:
         file, node = self.home(node)
         line, column = file.position(node)
-        if code in ("TFM102", "TFM105"):  # what is left of something that could not be written out
+        if code in ("TFM102", "TFM105", "TFM743"):  # what is left of something that could not be written out
             code, message = file.refused.get((line, column), (code, message))
         return Finding(str(file.path), line, column, code, severity, message)
 

@@ -155,6 +155,11 @@ class TrainingProgram:
         return self.model.function
 
     @property
+    def of_towers(self) -> bool:
+        """Whether one network takes the place of several, each on a device of its own."""
+        return self.variable in self.file.towers or self.model_fn.name.value in self.model_file.tower_models
+
+    @property
     def servings(self) -> list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]]:
         """The serving functions of all exports, as they are given, with their files and scopes."""
         both = self.train_and_evaluate

@@ -13,6 +13,7 @@ from migrator.harness.recording import Recording, read
 from migrator.harness.runs import plan_for
 from tests.end_to_end.proving import Servers, prove, prove_project
 from tests.rules.programs import run
+from tests.rules.tower_models import BRANCHES, PLAIN
 
 pytestmark = pytest.mark.tensorflow
 
@@ -211,6 +212,12 @@ def test_two_towers_are_two_replicas(how: str, servers: Servers, tmp_path: Path)
     program = TOWERS.format(**BATCHES[how])
     new = prove_project({"train.py": program}, "train.py", servers, tmp_path, devices=2)["train.py"]
     assert "MirroredStrategy()" in new and "TrainingLoop" in new
+
+
+@pytest.mark.parametrize("program", [BRANCHES, PLAIN], ids=["branches", "plain"])
+def test_towers_of_a_model_fn_are_two_replicas(program: str, servers: Servers, tmp_path: Path) -> None:
+    new = prove_project({"train.py": program}, "train.py", servers, tmp_path, steps=6, devices=2)["train.py"]
+    assert "MirroredStrategy()" in new and "TrainingLoop" in new and "tower" not in new
 
 
 def on_cluster(

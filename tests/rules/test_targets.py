@@ -270,11 +270,9 @@ def model_fn(features, labels, mode, params):
 
 
 @pytest.mark.parametrize("index", ["i", "0"])
-def test_towers_inside_a_model_fn_are_told_as_such(index: str) -> None:
+def test_towers_inside_a_model_fn_are_known_by_their_devices(index: str) -> None:
     text = program(driver="estimator.train(input_fn)")
     start, end = text.index("def model_fn"), text.index("estimator = ")
     text = text[:start] + TOWERS.lstrip("\n").replace('("gpu", i)', f'("gpu", {index})') + text[end:]
     new, findings = run(text)
-    found = [f for f in findings if f.code == "TFM743"]
-    assert new == text and bool(found) == (index == "i")
-    assert not found or text.splitlines()[found[0].line - 1] == "    for i in range(2):"
+    assert ("class TrainingLoop" in new) == (index == "i") and "TFM743" not in [f.code for f in findings]

@@ -44,7 +44,12 @@ def check_mean(training: Training, lines: Sequence[Line]) -> None:
     given = computed[0].args[0].value if computed and computed[0].args else None
     if given is None:
         raise Blocked("TFM768", training.call, "which loss the towers minimize is not known: give it a name")
-    statements = [statement for line in lines for statement in _simple(line.node)]
+    check_mean_of(training, lines, given)
+
+
+def check_mean_of(training: Training, lines: Sequence[Line], given: cst.BaseExpression) -> None:
+    """Raises Blocked (TFM768, TFM769) where the mean of a number of all towers may not be that of the whole batch."""
+    statements = _statements(lines)
     reader = _Reader(training)
     if not reader.is_mean(given, statements, 0):
         message = (
@@ -52,24 +57,41 @@ def check_mean(training: Training, lines: Sequence[Line]) -> None:
             "whole batch: use a loss of tf.losses without weights, or tf.reduce_mean of the examples' losses"
         )
         raise Blocked("TFM768", _place(training, given), message)
+    reader.check_apart([given, *_needed(given, statements)])
+
+
+def check_rows(training: Training, lines: Sequence[Line], given: cst.BaseExpression) -> None:
+    """Raises Blocked (TFM769) where the rows of all towers may not be those of the whole batch."""
+    _Reader(training).check_apart([given, *_needed(given, _statements(lines))])
+
+
+def _statements(lines: Sequence[Line]) -> list[cst.SimpleStatementLine]:
+    return [statement for line in lines for statement in simple_lines(line.node)]
+
+
+def _needed(given: cst.BaseExpression, statements: Statements) -> list[cst.SimpleStatementLine]:
+    """The statements that a value is computed by."""
     wanted, needed = names_in(given), []
     for statement in reversed(statements):
         if {name for name, _ in bindings(statement)} & wanted:
             needed.append(statement)
             wanted |= names_in(statement)
-    reader.check_apart([given, *needed])
+    return needed
 
 
 def _place(training: Training, node: cst.CSTNode) -> cst.CSTNode:
     return node if node in training.file.parents else training.call
 
 
-def _simple(node: cst.CSTNode) -> Iterator[cst.SimpleStatementLine]:
+def simple_lines(node: cst.CSTNode) -> Iterator[cst.SimpleStatementLine]:
+    """The lines of a statement, those in blocks and branches too."""
     if isinstance(node, cst.SimpleStatementLine):
         yield node
-    elif isinstance(node, cst.With) and isinstance(node.body, cst.IndentedBlock):
+    elif isinstance(node, cst.With | cst.If | cst.Else) and isinstance(node.body, cst.IndentedBlock):
         for inner in node.body.body:
-            yield from _simple(inner)
+            yield from simple_lines(inner)
+        if isinstance(node, cst.If) and node.orelse is not None:
+            yield from simple_lines(node.orelse)
 
 
 class _Reader:
@@ -104,7 +126,7 @@ class _Reader:
         function = self.training.file.functions.get(dotted(node.func) or "")
         if function is None or not isinstance(function.body, cst.IndentedBlock):
             return False
-        lines = [one for statement in function.body.body for one in _simple(statement)]
+        lines = [one for statement in function.body.body for one in simple_lines(statement)]
         last = function.body.body[-1]
         small = last.body[0] if isinstance(last, cst.SimpleStatementLine) else None
         if not isinstance(small, cst.Return) or small.value is None:

@@ -16,11 +16,11 @@ import libcst as cst
 from migrator.names.imports import dotted
 from migrator.program.by_hand.averages import averages_towers
 from migrator.program.by_hand.kinds import returns_next
-from migrator.program.by_hand.means import check_mean
+from migrator.program.by_hand.means import check_mean, simple_lines
 from migrator.program.by_hand.training import Line, Training, appended, methods_in, value_of
 from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, name_nodes, names_in
-from migrator.program.scopes import bindings
+from migrator.program.scopes import bindings, path_to
 
 _SPLIT = ("value", "num_or_size_splits", "axis", "num", "name")
 _SCOPE = ("name_or_scope", "default_name", "values", "initializer", "regularizer", "caching_device", "partitioner")
@@ -39,11 +39,19 @@ class _Tower:
     outside: list[cst.BaseStatement] = field(default_factory=list)  # of what shares the variables
 
 
-def inline_towers(training: Training) -> None:
+@dataclass(frozen=True)
+class OneTower:
+    """What stands in the place of the towers: its lines, and what of it each list held of all of them, by list."""
+
+    lines: list[Line]
+    lists: Mapping[str, str]
+
+
+def inline_towers(training: Training) -> OneTower | None:
     """Puts one tower, which gets the whole batch, in the place of a loop over towers. Raises Blocked (TFM766-769)."""
     loops = [line for line in training.lines if _is_loop(training, line.node)]
     if not loops:
-        return
+        return None
     if len(loops) > 1:
         raise Blocked("TFM766", loops[1].node, "a second loop over the devices: build the towers in one")
     at = training.lines.index(loops[0])
@@ -53,7 +61,7 @@ def inline_towers(training: Training) -> None:
     statements = _opened(training, tower, [one for one in body if isinstance(one, cst.BaseStatement)], False)
     _check_shared(training, tower)
     splits = _splits(training, tower)
-    statements = [_replaced(one, _Parts(tower.index, splits)) for one in statements]
+    statements = [_replaced(one, _Parts(training, tower, splits)) for one in statements]
     statements, lists = _without_lists(tower, statements)
     gradients, place = _gradients(statements, lists)
     after = training.lines[at + 1 :]
@@ -70,6 +78,7 @@ def inline_towers(training: Training) -> None:
     used = {name for line in (*lines, *after) for name in line.mentions}
     gone = {*lists, *(set(splits) - used)}
     before = [line for line in training.lines[:at] if not line.binds <= gone or not line.binds]
+    before = [_cut(training, line, gone) if line.binds & gone else line for line in before]
     for line in lines:
         training.origins[line.node] = tower.node
     training.lines = [*before, *lines, *after]
@@ -77,6 +86,8 @@ def inline_towers(training: Training) -> None:
     # A list may have given its name to what one tower computes.
     training.gone |= set(lists) - {name for line in lines for name in line.binds}
     training.whole = not any("get_next" in [c.func.attr.value for c in methods_in(line.node)] for line in lines)
+    held = {name: value.value if isinstance(value, cst.Name) else name for name, value in lists.items()}
+    return OneTower(lines, {name: value for name, value in held.items() if name != place[0]})
 
 
 def _check_draws(training: Training, tower: _Tower, lines: list[Line]) -> None:
@@ -139,12 +150,32 @@ def _opened(training: Training, tower: _Tower, body: list[cst.BaseStatement], sh
         if _reuses_variables(training, statement):
             tower.reuses = True
             continue
+        if training.of_model and isinstance(statement, cst.If):
+            found.append(_branches(training, tower, statement, shared))
+            continue
         if not isinstance(statement, cst.SimpleStatementLine):
             raise Blocked("TFM766", statement, "a tower that branches or loops is not carried over")
         if not shared:
             tower.outside.append(statement)
         found.append(statement)
     return found
+
+
+def _branches(training: Training, tower: _Tower, node: cst.If, shared: bool) -> cst.If:
+    """A branch of a model_fn, which asks for its mode, with its blocks opened."""
+
+    def opened(block: cst.BaseSuite) -> cst.BaseSuite:
+        if not isinstance(block, cst.IndentedBlock):
+            raise Blocked("TFM766", node, "write the branch of a tower on lines of its own")
+        body = [one for one in block.body if isinstance(one, cst.BaseStatement)]
+        return block.with_changes(body=_opened(training, tower, body, shared))
+
+    other = node.orelse
+    if isinstance(other, cst.If):
+        other = _branches(training, tower, other, shared)
+    elif other is not None:
+        other = other.with_changes(body=opened(other.body))
+    return node.with_changes(body=opened(node.body), orelse=other)
 
 
 def _scope(training: Training, tower: _Tower, item: cst.WithItem) -> tuple[cst.WithItem | None, bool]:
@@ -223,35 +254,47 @@ def _splits(training: Training, tower: _Tower) -> dict[str, cst.BaseExpression]:
     """The lists of the parts of a batch, by name, and the batch."""
     found: dict[str, cst.BaseExpression] = {}
     for line in tower.before:
-        value = value_of(line.node)
-        if not isinstance(value, cst.Call) or training.tf(value) != "tf.split" or len(line.binds) != 1:
-            continue
-        given = bind(value, _SPLIT, "tf.split", "TFM766")
-        count, axis = given.get("num_or_size_splits"), given.get("axis")
-        whole = given.get("value")
-        along = is_none(axis) or (axis is not None and training.file.code(axis) == "0")
-        if isinstance(whole, cst.Name) and count is not None and along:
-            if training.file.code(count) == tower.count:
-                found[next(iter(line.binds))] = whole
+        for one in _lines_of(line.node) if training.of_model else [line.node]:
+            whole, names = _whole(training, tower, value_of(one)), {name for name, _ in bindings(one)}
+            if whole is not None and len(names) == 1:
+                found[names.pop()] = whole
     return found
+
+
+def _whole(training: Training, tower: _Tower, value: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """The batch that a `tf.split` divides among the towers: a name, or what a dict of features holds."""
+    if not isinstance(value, cst.Call) or training.tf(value) != "tf.split":
+        return None
+    given = bind(value, _SPLIT, "tf.split", "TFM766")
+    count, axis = given.get("num_or_size_splits"), given.get("axis")
+    whole = given.get("value")
+    along = is_none(axis) or (axis is not None and training.file.code(axis) == "0")
+    named = whole.value if isinstance(whole, cst.Subscript) and len(whole.slice) == 1 else whole
+    if not isinstance(named, cst.Name) or whole is None or count is None or not along:
+        return None
+    return whole if training.file.code(count) == tower.count and tower.index not in names_in(whole) else None
 
 
 class _Parts(cst.CSTTransformer):
     """`parts[i]` becomes the whole batch."""
 
-    def __init__(self, index: str, wholes: Mapping[str, cst.BaseExpression]) -> None:
+    def __init__(self, training: Training, tower: _Tower, wholes: Mapping[str, cst.BaseExpression]) -> None:
         super().__init__()
-        self.index = index
+        self.training = training
+        self.tower = tower
         self.wholes = wholes
 
     def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
-        if not isinstance(original_node.value, cst.Name) or len(original_node.slice) != 1:
-            return updated_node
         only = original_node.slice[0].slice
-        at = only.value if isinstance(only, cst.Index) else None
-        if original_node.value.value in self.wholes and isinstance(at, cst.Name) and at.value == self.index:
-            return self.wholes[original_node.value.value].deep_clone()
-        return updated_node
+        at = only.value if isinstance(only, cst.Index) and len(original_node.slice) == 1 else None
+        if not isinstance(at, cst.Name) or at.value != self.tower.index:
+            return updated_node
+        parts = original_node.value
+        if isinstance(parts, cst.Name):
+            whole = self.wholes.get(parts.value)
+        else:
+            whole = _whole(self.training, self.tower, parts)
+        return updated_node if whole is None else whole.deep_clone()
 
 
 def _replaced(node: cst.BaseStatement, transformer: cst.CSTTransformer) -> cst.BaseStatement:
@@ -268,7 +311,49 @@ class _Kept:
     value: cst.BaseExpression
 
 
-class _Appends(cst.CSTTransformer):
+class _Branches(cst.CSTTransformer):
+    """Takes branches out that nothing is left of."""
+
+    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> cst.If | cst.RemovalSentinel:
+        other = updated_node.orelse
+        if isinstance(other, cst.Else) and _is_empty(other.body):
+            other = None
+        if not _is_empty(updated_node.body):
+            return updated_node.with_changes(orelse=other)
+        if other is None:
+            return cst.RemoveFromParent()
+        body = updated_node.body.with_changes(body=[cst.SimpleStatementLine([cst.Pass()])])
+        return updated_node.with_changes(body=body, orelse=other)
+
+
+def _is_empty(block: cst.BaseSuite) -> bool:
+    return isinstance(block, cst.IndentedBlock) and not block.body
+
+
+class _Cut(_Branches):
+    """Takes the lines out that only give names their values which are gone."""
+
+    def __init__(self, gone: set[str]) -> None:
+        super().__init__()
+        self.gone = gone
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
+        bound = {name for name, _ in bindings(original_node)}
+        return cst.RemoveFromParent() if bound and bound <= self.gone else updated_node
+
+
+def _cut(training: Training, line: Line, gone: set[str]) -> Line:
+    """A branch before the loop without the lines that the towers needed."""
+    node = line.node.visit(_Cut(gone)) if isinstance(line.node, cst.If) and training.of_model else line.node
+    if not isinstance(node, cst.BaseStatement) or node is line.node:
+        return line
+    training.origins[node] = line.node
+    return Line(node, {name for name, _ in bindings(node)}, names_in(node))
+
+
+class _Appends(_Branches):
     """Takes appends to lists out; those of a call of compute_gradients become an assignment to a name."""
 
     def __init__(self, empty: set[str]) -> None:
@@ -339,10 +424,7 @@ def _gradients(
 
 
 def _lines_of(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
-    if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
-        nested = [one for one in statement.body.body if isinstance(one, cst.BaseStatement)]
-        return [line for one in nested for line in _lines_of(one)]
-    return [statement]
+    return list(simple_lines(statement)) or [statement]
 
 
 def _averaged(
@@ -368,11 +450,17 @@ def _averaged(
     if len(mentioned) == 2:  # the definition and this call
         training.unused.append(function)
     rest = [one for one in after if one is not line]
-    value = value_of(line.node)
-    if value is calls[0] and len(line.binds) == 1:
-        target = next(iter(line.binds))
-        if target == gradients or target not in taken:
+    own = next(one for one in (*_lines_of(line.node), line.node) if path_to(one, calls[0]))
+    bound = {name for name, _ in bindings(own)}
+    if value_of(own) is calls[0] and len(bound) == 1:
+        target = next(iter(bound))
+        if (target == gradients or target not in taken) and own is line.node:
             return rest, target
+        if target == gradients or target not in taken:
+            shorter = line.node.deep_remove(own)
+            assert isinstance(shorter, cst.BaseStatement)
+            training.origins[shorter] = line.node
+            return [Line(shorter, line.binds, names_in(shorter)) if one is line else one for one in after], target
     new = line.node.deep_replace(calls[0], cst.Name(gradients))
     assert isinstance(new, cst.BaseStatement)
     training.origins[new] = line.node

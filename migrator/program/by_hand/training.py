@@ -92,7 +92,9 @@ class Training:
     # of batches that are fed: the statements of their generator, and the specs of its features and labels
     generator: list[cst.BaseStatement] = field(default_factory=list)
     specs: tuple[str, str] = ("", "")
-    # of towers: how many there are, as source text; whether they take parts of one batch; names of what they filled
+    # of towers: whether they are in a model_fn; how many there are, as source text; whether they take parts of one
+    # batch; names of what they filled
+    of_model: bool = False
     towers: str = ""
     whole: bool = True
     gone: set[str] = field(default_factory=set)

@@ -1,0 +1,111 @@
+"""Towers inside a model_fn: one takes the place of all, or the program stays as it was."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import run, run_project
+from tests.rules.tower_models import BRANCHES, PLAIN
+
+GONE = ("tower", "average", "mean_of", "gpu:", "tf.split", "_parts", "reduce_mean", "concat", "add_n(losses)")
+
+
+@pytest.mark.parametrize("program", [BRANCHES, PLAIN], ids=["branches", "plain"])
+def test_replicas_divide_the_batch_of_all_towers(program: str) -> None:
+    text, findings = run(program)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    ast.parse(text)
+    model = text[: text.index("def make_inputs")]
+    assert not [word for word in GONE if word in model], model
+    assert "tf.distribute.MirroredStrategy()" in text and "class TrainingLoop" in text
+    assert "TFM736" in [f.code for f in findings]
+
+
+def test_one_device_takes_the_whole_batch_where_it_is_asked_to() -> None:
+    text, _ = run(PLAIN, strategy="one-device")
+    assert "model.fit(" in text and "Mirrored" not in text
+    text, findings = run(PLAIN, style="mapped")
+    assert "TFM730" in [f.code for f in findings] and "tower" not in text
+
+
+OTHERWISE = {
+    "a sum by its number": ("tf.reduce_mean(tower_losses)", "tf.add_n(tower_losses) / num_gpus"),
+    "a sum by its length": ("tf.reduce_mean(tower_losses)", "sum(tower_losses) / len(tower_losses)"),
+    "a stack": ("tf.reduce_mean(tower_losses)", "tf.reduce_mean(tf.stack(tower_losses), 0)"),
+    "another name": (
+        "loss = tf.reduce_mean(tower_losses)\n",
+        "mean_loss = tf.reduce_mean(tower_losses)\n    tf.summary.scalar('mean', mean_loss)\n",
+    ),
+    "lists in one line": (
+        "    tower_losses = []\n    tower_outputs = []\n",
+        "    tower_losses, tower_outputs = [], []\n",
+    ),
+    "a block around": (
+        "    for i in range(num_gpus):\n",
+        "    with tf.variable_scope(tf.get_variable_scope()), tf.device('/cpu:0'):\n      for i in range(num_gpus):\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", OTHERWISE)
+def test_ways_to_put_the_towers_together(how: str) -> None:
+    old, new = OTHERWISE[how]
+    program = PLAIN.replace("loss=loss", "loss=mean_loss") if "mean_loss" in new else PLAIN
+    text, findings = run(program.replace(old, new))
+    assert "class TrainingLoop" in text, findings
+
+
+REFUSED = {
+    "a sum of losses": ("tf.reduce_mean(tower_losses)", "tf.add_n(tower_losses)", "take the mean"),
+    "the last loss": ("tf.reduce_mean(tower_losses)", "tower_losses[-1]", "take the mean"),
+    "rows beside each other": ("tower_outputs, axis=0", "tower_outputs, axis=1", "all rows"),
+    "a batch that meets": (
+        "            output = tf",
+        "            hidden = tf.layers.batch_normalization(hidden)\n            output = tf",
+        "treat every example by itself",
+    ),
+    "weights of its own": ('"net", reuse=i > 0', '"net%d" % i', "every tower has variables of its own"),
+    "a sum of gradients": ("tf.reduce_mean(tf.stack([g for g, _ in p]), 0)", "tf.add_n([g for g, _ in p])", "the mean"),
+    "parts of another number": (
+        "tf.split(labels, num_gpus)",
+        "tf.split(labels, 2)",
+        "a tower may only choose its part",
+    ),
+    "a loop in a branch": (
+        "    for i in range(num_gpus):\n",
+        "    if num_gpus > 1:\n      for i in range(num_gpus):\n",
+        "the loop stands in a block",
+    ),
+    "a mean of what is none": (
+        "tower_losses.append(loss)",
+        "tower_losses.append(tf.reduce_sum(output))",
+        "not known to be a mean",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", REFUSED)
+def test_other_towers_are_refused_with_what_is_in_the_way(how: str) -> None:
+    old, new, reason = REFUSED[how]
+    program = PLAIN.replace(old, new)
+    text, findings = run(program)
+    assert program != PLAIN and text == program
+    found = [f for f in findings if f.code == "TFM743"]
+    assert len(found) == 1 and reason in found[0].message, findings
+    assert "for i in range(num_gpus)" in program.splitlines()[found[0].line - 1]
+
+
+def test_a_strategy_around_towers_is_refused() -> None:
+    program = PLAIN.replace("RunConfig(", "RunConfig(train_distribute=tf.distribute.MirroredStrategy(), ")
+    text, findings = run(program)
+    assert text == program and "TFM743" in [f.code for f in findings]
+
+
+def test_a_model_fn_of_another_file() -> None:
+    at = PLAIN.index("config = ")
+    driver = "import tensorflow.compat.v1 as tf\nfrom model import input_fn, model_fn\n\n" + PLAIN[at:]
+    results = run_project({"model.py": PLAIN[:at], "train.py": driver})
+    assert "class TrainingLoop" in results["train.py"][0] and "tower" not in results["model.py"][0]
