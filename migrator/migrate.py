@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from migrator.findings import Finding
 
 if TYPE_CHECKING:
+    from migrator.program.modern import Check
     from migrator.source.reading import Source
     from migrator.targets.dtensor import Layouts
 
@@ -69,9 +70,13 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     left = estimators if options.keras == "3" or options.strategy == "dtensor" else estimators - texts.keys()
     if any(may_be_modern(everything[source.path]) for source in relevant if source.path not in left):
         from migrator.modern import modernize
-        from migrator.rules.mesh import kept_strategies
 
-        asked = (kept_strategies,) if options.strategy == "dtensor" else ()
+        asked: tuple[Check, ...] = ()
+        layouts = _layouts(options)
+        if layouts is not None:
+            from migrator.migration.mirrored_mesh import check
+
+            asked = (check(layouts),)
         modern, more = modernize(everything, left, asked)
         texts = {**texts, **modern}
         for path, found in more.items():

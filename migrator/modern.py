@@ -71,7 +71,7 @@ def _told(changes: Iterable[Change], chosen: bool) -> Iterable[Change]:
             if once:
                 yield change
             once = False
-        else:
+        elif change.message:
             yield change
 
 

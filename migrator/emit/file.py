@@ -327,10 +327,15 @@ def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
         module = module.with_changes(footer=[*pending, *module.footer])
     module = module.with_changes(body=body)
     for wanted in sorted(changes.needs):
-        inner: list[cst.BaseStatement] = list(module.body)
-        _insert_import(inner, wanted)
-        module = module.with_changes(body=inner)
+        module = add_import(module, wanted)
     return module
+
+
+def add_import(module: cst.Module, wanted: str) -> cst.Module:
+    """The module with `import wanted`, if it has it not."""
+    body: list[cst.BaseStatement] = list(module.body)
+    _insert_import(body, wanted)
+    return module.with_changes(body=body)
 
 
 def choose_keras_2(module: cst.Module) -> cst.Module:

@@ -414,7 +414,7 @@ class _Given(cst.CSTTransformer):
         if not name.startswith("tf.") and name.rpartition(".")[2] in self.functions:
             self.hidden = True
             return updated_node
-        if not _is_known(name):
+        if not is_known(name):
             message = f"`{name}` was not tried on a mesh of devices (DTensor): choose another `--strategy`"
             raise Blocked("TFM791", self.place, message)
         return updated_node
@@ -504,7 +504,8 @@ def _named(text: str, name: str) -> str:
     return text.replace("{name}", name)
 
 
-def _is_known(name: str) -> bool:
+def is_known(name: str) -> bool:
+    """Whether a function or layer was seen to be the same on a mesh, by its TensorFlow name."""
     if name in OPS or name in STATIC or name.startswith((f"{_KERAS}losses.", f"{_KERAS}regularizers.")):
         return True
     if name.startswith(f"{_KERAS}layers."):

@@ -23,7 +23,8 @@ class Change:
     """What a check found at one node, and how that is mended.
 
     `edit` makes the new node from the node as it is after the changes inside it; without one the file stays as it is
-    there, and `message` says what to do. `keras_2` says that the place runs on Keras 2 (tf_keras) only.
+    there, and `message` says what to do; one without a message is part of another, which says it. `keras_2` says that
+    the place runs on Keras 2 (tf_keras) only.
     """
 
     code: str

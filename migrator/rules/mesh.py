@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from migrator.findings import Severity
-from migrator.program.modern import Change, ModernFile
 from migrator.rules import contrib_layers
 from migrator.rules.losses import WEIGHTED_AVERAGE, WEIGHTED_MEAN
 from migrator.rules.optimizers import MOMENTUM, RMSPROP
@@ -120,12 +117,31 @@ clipped gradients, values over all examples.
 """,
     ),
     Rule(
+        "TFM780",
+        "a MirroredStrategy of a TensorFlow 2 program, which becomes a mesh",
+        Severity.REVIEW,
+        """
+`--strategy dtensor` writes two shapes of programs anew, on tf_keras: a model that is compiled and trained by
+`fit(dataset, epochs=..., validation_data=..., steps_per_epoch=...)`, and the loop of the guides, in which a
+`tf.function` gives a step to `strategy.run` and returns `strategy.reduce("SUM", losses, axis=None)`. The model is made
+in the scope of a `LayoutMap`, optimizer and metrics get the mesh, batches are divided over it, and gradients applied
+after the `tf.function` that computes them. `strategy.num_replicas_in_sync` becomes `mesh.size`, so that the global
+batch stays what it was; in a step, where it makes a replica's share of a value, it is left out.
+
+A step computes the whole batch once. That is what the replicas computed together where the loss is divided by the
+global batch (`tf.nn.compute_average_loss`), and in `fit` where the replicas divide a batch evenly; of a last batch that
+they do not divide evenly `fit` takes the mean of the replicas' means, and the mesh the mean. `fit` prints no progress
+and returns no history: a loop over the epochs prints the loss of its last step and the results of `validation_data`.
+""",
+    ),
+    Rule(
         "TFM799",
-        "a strategy of a TensorFlow 2 program, which is not made a mesh",
+        "a program of TensorFlow 2 that is not made one for a mesh",
         Severity.MANUAL,
         """
-`--strategy dtensor` writes Estimator programs. A Keras program that trains under a `tf.distribute` strategy stays as it
-is, because DTensor wants it built otherwise from the start. What to do by hand, on tf_keras:
+`--strategy dtensor` writes Estimator programs, and programs of TensorFlow 2 that train on a MirroredStrategy in one of
+two shapes (TFM780). The message says what stands in the way at this line; the file stays as it is. What to do by hand,
+on tf_keras:
 
 1. make a mesh (`tf.experimental.dtensor.create_mesh`) in place of the strategy, and make the model in the scope of a
    `tf.keras.dtensor.experimental.LayoutMap(mesh=mesh)` in place of `strategy.scope()`;
@@ -135,7 +151,7 @@ is, because DTensor wants it built otherwise from the start. What to do by hand,
 4. divide each batch over the mesh (`tf.split`, `tf.experimental.dtensor.pack`). The global batch of the strategy is the
    batch of the mesh: leave out what divides losses or learning rates by the number of replicas.
 
-An Estimator program of the same model, run through `--strategy dtensor`, shows all of it.
+A small program of the same model, with a MirroredStrategy and `fit`, run through `--strategy dtensor`, shows all of it.
 """,
     ),
     Rule(
@@ -184,7 +200,8 @@ IMAGE_LAYERS = frozenset(
         *("GlobalMaxPooling2D", "MaxPooling1D", "MaxPooling2D", "UpSampling2D", "ZeroPadding2D"),
     )
 )
-_ACTIVATIONS = ("relu", "relu6", "tanh", "sigmoid", "softmax", "elu", "selu", "gelu", "softplus", "leaky_relu", "swish")
+#: Activations, by their names.
+ACTIVATIONS = ("relu", "relu6", "tanh", "sigmoid", "softmax", "elu", "selu", "gelu", "softplus", "leaky_relu", "swish")
 _LOSSES = (
     *("l2_loss", "sigmoid_cross_entropy_with_logits", "softmax_cross_entropy_with_logits"),
     *("sparse_softmax_cross_entropy_with_logits", "weighted_cross_entropy_with_logits"),
@@ -230,7 +247,7 @@ _MEANS = tuple(f"reduce_{name}" for name in ("logsumexp", "max", "mean", "min", 
 #: Functions on tensors that were compared with one device.
 OPS = frozenset(
     (
-        *(f"tf.nn.{name}" for name in (*_ACTIVATIONS, *_LOSSES, "l2_normalize", "log_softmax", "moments")),
+        *(f"tf.nn.{name}" for name in (*ACTIVATIONS, *_LOSSES, "l2_normalize", "log_softmax", "moments")),
         *(f"tf.{name}" for name in (*_OF_TENSORS, "broadcast_to", "cast", "clip_by_value", "norm", "shape", "where")),
         *(f"tf.{prefix}{name}" for name in (*_ELEMENTWISE, *_MEANS) for prefix in ("", "math.")),
     )
@@ -284,14 +301,3 @@ METRICS = frozenset(
     )
 )
 METRIC_FUNCTIONS = frozenset(("sparse_top_k_categorical_accuracy",))
-
-
-def kept_strategies(file: ModernFile) -> Iterable[Change]:
-    """Strategies of a program of TensorFlow 2, where a mesh is asked for."""
-    for call in file.calls:
-        name = file.name(call.func) or ""
-        if name.startswith("tf.distribute.") and name.endswith("Strategy"):
-            message = (
-                f"`{name}` stays: `--strategy dtensor` writes Estimator programs only, and says how to go on by hand"
-            )
-            yield Change("TFM799", call, message, severity=Severity.MANUAL)

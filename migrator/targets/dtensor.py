@@ -77,6 +77,11 @@ def parse(mesh: str, layouts: tuple[str, ...]) -> Layouts:
 
 
 def _make_mesh(dimensions: tuple[tuple[str, int], ...], name: str, partitioner: str | None, indent: str) -> str:
+    return make_mesh(dimensions, name, indent)
+
+
+def make_mesh(dimensions: tuple[tuple[str, int], ...], name: str, indent: str) -> str:
+    """A function beside the program that makes a mesh, as source text."""
     rest = "".join(f" // {size}" for _, size in dimensions)
     pairs = ", ".join([f'("{BATCH}", devices{rest})', *(f'("{one}", {size})' for one, size in dimensions)])
     create = call("return tf.experimental.dtensor.create_mesh", [f"[{pairs}]", "device_type=device_type"], indent, 1)
@@ -91,15 +96,18 @@ def _make_mesh(dimensions: tuple[tuple[str, int], ...], name: str, partitioner: 
 
 
 def _set_up(variables: tuple[tuple[str, tuple[str, ...]], ...], plan: TrainingPlan) -> list[str]:
-    layouts = plan.strategy_name
-    lines = [
-        f"{plan.mesh} = {plan.make_strategy}()",
-        f"{layouts} = tf.keras.dtensor.experimental.LayoutMap(mesh={plan.mesh})",
-    ]
+    return set_up(variables, plan.mesh, plan.strategy_name, plan.make_strategy, plan.indent)
+
+
+def set_up(
+    variables: tuple[tuple[str, tuple[str, ...]], ...], mesh: str, layouts: str, make_mesh: str, indent: str
+) -> list[str]:
+    """The lines that make a mesh and the layouts of variables, for the names of these and of the function."""
+    lines = [f"{mesh} = {make_mesh}()", f"{layouts} = tf.keras.dtensor.experimental.LayoutMap(mesh={mesh})"]
     for pattern, axes in variables:
         quoted = f'r"{pattern}"' if "\\" in pattern else f'"{pattern}"'
         divided = ", ".join(f'"{axis}"' for axis in axes)
-        made = call("tf.experimental.dtensor.Layout", [f"[{divided}]", plan.mesh], plan.indent, 0)
+        made = call("tf.experimental.dtensor.Layout", [f"[{divided}]", mesh], indent, 0)
         lines.append(f"{layouts}[{quoted}] = {made}")
     return lines
 
@@ -126,14 +134,7 @@ def {name}(model, layouts):
 # The slots have to be there before they are restored.
 _RESTORE = "\n        model.optimizer.build(model.trainable_variables)" + custom.RESTORE
 
-_CLASS = '''\
-class {name}:
-    """Trains and evaluates a model in steps that all devices of a mesh compute together."""
-
-    def __init__(self, model, mesh{model_dir}):
-        self.model = model
-        self.mesh = mesh{mean_loss}{restore}
-
+_PLACED = '''\
     def placed(self, tensor):
         """Returns a tensor with its examples divided over the dimension "batch" of the mesh."""
         dtensor = tf.experimental.dtensor
@@ -143,7 +144,16 @@ class {name}:
         examples = tf.split(tensor, parts)
         layout = dtensor.Layout.batch_sharded(self.mesh, "batch", rank=tensor.shape.rank)
         return dtensor.pack([examples[place["batch"]] for place in self.mesh.local_device_locations()], layout)
+'''
+_CLASS = '''\
+class {name}:
+    """Trains and evaluates a model in steps that all devices of a mesh compute together."""
 
+    def __init__(self, model, mesh{model_dir}):
+        self.model = model
+        self.mesh = mesh{mean_loss}{restore}
+
+{placed}
     def batches(self, dataset):
         """Returns an iterator over the batches of a dataset, placed on the mesh."""
         return (tf.nest.map_structure(self.placed, batch) for batch in dataset)
@@ -167,6 +177,18 @@ class {name}:
         predictions = self.model(features, training=False)
         {testing}{update}
 '''
+_BATCHES_CLASS = '''\
+class {name}:
+    """The batches of a dataset, each with its examples divided over the dimension "batch" of a mesh."""
+
+    def __init__(self, dataset, mesh):
+        self.dataset = dataset
+        self.mesh = mesh
+
+    def __iter__(self):
+        return (tf.nest.map_structure(self.placed, batch) for batch in self.dataset)
+
+{placed}'''
 _MEAN_LOSS = """
         self.mean_loss = tf.keras.metrics.Mean(name="loss", mesh=mesh)"""
 _ROUNDS = '''
@@ -207,8 +229,14 @@ def training_loop(name: str, indent: str, shape: LoopShape) -> str:
             "testing": "self.model.compute_loss(features, labels, predictions)",
         }
     further["rounds"] = _ROUNDS if shape.draws else ""
+    further["placed"] = _PLACED
     shape = replace(shape, evaluates=True, counts=False, draws=False)
     return custom.filled(_CLASS, _RESTORE, ("train_step", "test_step"), name, indent, shape, **further)
+
+
+def batches(name: str, indent: str) -> str:
+    """A class beside the program that places the batches of a dataset on a mesh, as source text."""
+    return _BATCHES_CLASS.format(name=name, placed=_PLACED).replace("    ", indent)
 
 
 def _loop_of_model(plan: TrainingPlan) -> list[str]:

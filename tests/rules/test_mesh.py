@@ -499,23 +499,3 @@ def test_the_new_program_refuses_layouts_of_nothing() -> None:
     names["check"](model, {r"table\.embeddings": None, ".*embeddings": None})
     with pytest.raises(ValueError, match=r"no variable has the layout of 'embeddings': there are table\.embeddings"):
         names["check"](model, {".*embeddings": None, "embeddings": None})
-
-
-KERAS = """
-import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(optimizer="sgd", loss="mse")
-model.fit(tf.data.Dataset.from_tensors(([[1.0]], [[2.0]])))
-"""
-
-
-def test_a_strategy_of_a_tensorflow_2_program_stays() -> None:
-    new, blocked = migrated(KERAS)
-    assert new == KERAS and [code for code, _ in blocked] == ["TFM799"]
-    source = decode(Path("train.py"), KERAS.encode())
-    assert isinstance(source, Source)
-    [result] = migrate([source], Options("mirrored"))
-    assert "TFM799" not in [f.code for f in result.findings]

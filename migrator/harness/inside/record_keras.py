@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import os
 import sys
 import threading
 import time
@@ -785,10 +786,19 @@ class KerasRecorder(object):
         if not isinstance(results, dict):
             values = results if isinstance(results, (list, tuple)) else [results]
             named = dict(zip(model.metrics_names, values))
-        line = {"time": time.time(), "step": self.model_step(model), "results": {**parts.numbers(named), **losses}}
+        step = self.model_step(model)
+        line = {"time": time.time(), "step": step, "results": {**parts.numbers(named), **losses}}
         line.update(others)
+        self.keep_evaluated(model, step)
         self.folder.append_line("evaluations.jsonl", line)
         return results
+
+    def keep_evaluated(self, model, step):
+        """What was evaluated, for another program to evaluate the same."""
+        if model is self.model and self.steps_done and not self.coordinated and self.folder.leads():
+            path = self.folder.file("evaluations", "%08d.npz" % step)
+            if not os.path.exists(path):
+                parts.write_arrays(path, self.current())
 
     def model_step(self, model):
         optimizer = getattr(model, "optimizer", None)

@@ -33,7 +33,15 @@ def compare(
     Within a step come the gradients from the last variable to the first, then the slots and then the weights from
     the first to the last, where the variables stand as the original created them.
     """
-    return judging.judge(early(original), early(other, to_original), limits, original)
+    ours, theirs = early(original), early(other, to_original)
+    # A loop also keeps the weights that it evaluates, after steps of which the other program may have kept none.
+    kept = {step for quantity, step in ours if quantity.family != GRADIENT}
+    return judging.judge(
+        ours,
+        {key: value for key, value in theirs.items() if key[0].family == GRADIENT or key[1] in kept},
+        limits,
+        original,
+    )
 
 
 def _unmoved(judgement: judging.Judgement) -> tuple[str, ...]:
@@ -104,7 +112,7 @@ def _wholly_missing(original: Recording, migrated: Recording) -> str | None:
     ):
         left = {step for step, values in ours.items() if step <= LAST_STATE_STEP and values}
         right = {step for step, values in theirs.items() if step <= LAST_STATE_STEP and values}
-        if left != right:
+        if (left - right) or (kind == "gradients" and right - left):
             return (
                 f"{kind} were recorded after steps {sorted(left)} of the original and {sorted(right)} of the "
                 "migrated program"
