@@ -52,6 +52,18 @@ def _servers(name: str, cluster: str) -> Case:
     return Case(name, {"MAX_STEPS = 40": "MAX_STEPS = 600", "_steps=20": "_steps=200"}, cluster, warm=40)
 
 
+_LARGE_IMAGES = {"images(96, 1)": "images(30000, 1)", "range(2)": "range(1)", "filters=4": "filters=128"} | {
+    "units=16": "units=512",
+    ".batch(20)": ".batch(128)",
+}
+_HIDDEN = "tf.layers.dense(features, 1024, tf.nn.relu)"
+_LARGE_SERVERS = {
+    "MAX_STEPS = 40": "MAX_STEPS = 400",
+    "_steps=20": "_steps=200",
+    "features, 16,": f"{_HIDDEN}, 1024,",
+    "BATCH_SIZE = 16": "BATCH_SIZE = 128",
+}
+
 CASES: dict[str, Case] = {
     "classifier": Case("classifier", _MORE_IMAGES),
     "classifier, Keras 3": Case("classifier", _MORE_IMAGES, keras=3),
@@ -66,6 +78,34 @@ CASES: dict[str, Case] = {
     "parameter servers, two trainers": _servers("parameter_server_fixed_shards", "chief=1,worker=1,ps=2"),
     "two replicas": Case("mirrored_replicas", {".repeat(2)": ".repeat(300)"}),
     "two mirrored workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2"),
+    "classifier, larger": Case("classifier", _LARGE_IMAGES, warm=20),
+    "mapped, larger": Case(
+        "mapped_scopes",
+        {
+            "max_steps=30": "max_steps=1000",
+            ", 8,": ", 1024,",
+            "signals(96, 1)).batch(20)": "signals(96, 1)).repeat().batch(512)",
+        },
+        style="mapped",
+        warm=20,
+    ),
+    "two replicas, larger": Case(
+        "mirrored_replicas",
+        {".repeat(2)": ".repeat(300)", "BATCH = 8": "BATCH = 128", "features, 8,": f"{_HIDDEN}, 1024,"},
+        warm=20,
+    ),
+    "parameter servers, one trainer, larger": Case(
+        "parameter_server_fixed_shards", _LARGE_SERVERS, "chief=1,ps=2", warm=20
+    ),
+    "parameter servers, two trainers, larger": Case(
+        "parameter_server_fixed_shards", _LARGE_SERVERS, "chief=1,worker=1,ps=2", warm=20
+    ),
+    "two mirrored workers, larger": Case(
+        "multi_worker_mirrored",
+        {"STEPS = 30": "STEPS = 200", "batch(10)": "repeat().batch(128)", "features, 8,": f"{_HIDDEN}, 1024,"},
+        "worker=2",
+        warm=20,
+    ),
 }
 
 

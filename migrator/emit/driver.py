@@ -1054,10 +1054,10 @@ class _Emitter:
         return [f"{MESH}={self.names['mesh']}"] if self.target.mesh else self._steps_per_execution()
 
     def _steps_per_execution(self) -> list[str]:
-        """The argument that says how many steps a TPU makes in one go, or a process without a cluster."""
+        """The argument that says how many steps a TPU makes in one go, or a process without parameter servers."""
         if self.target is AUTO and self.takes_steps:
-            alone = f"1 if {self.names['resolver']}.cluster_spec().jobs else {STEPS_OF_EXECUTION}"
-            return [f"{STEPS}={alone}"]
+            jobs = f"{self.names['resolver']}.cluster_spec().jobs"
+            return [f'{STEPS}=1 if "ps" in {jobs} else {STEPS_OF_EXECUTION}']
         tpu = self.program.tpu
         if tpu is None or self.target is not TPU or not self.takes_steps or tpu.iterations is None:
             return []

@@ -51,6 +51,8 @@ from migrator.walking import walk
 
 #: What stands in the way of a strategy that the program asks for.
 _OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721", "TFM790")
+#: Strategies under which several steps in one execution are the same steps, to the last bit (measured).
+_SAME_STEPS = ("mirrored", "multi-worker-mirrored")
 
 
 class NativeMigration(GroupState):
@@ -307,7 +309,7 @@ class NativeMigration(GroupState):
         return self._strategy(program) is TPU and not (self.mapped and program.servings)
 
     def _executes_apart(self, program: TrainingProgram) -> bool:
-        """Whether several steps are one execution where the program, when it starts, finds no cluster."""
+        """Whether several steps are one execution where the program, when it starts, finds no parameter servers."""
         if self._strategy(program) is not AUTO or self.loop.own or self.keras is not KERAS_2:
             return False
         if program.model.lambdas or self.mapped:
@@ -320,7 +322,9 @@ class NativeMigration(GroupState):
     def _of_execution(self, program: TrainingProgram) -> int:
         """How many steps `fit` makes in one execution, whatever the driver says."""
         strategy = self._strategy(program)
-        if self.loop.own or self.keras is not KERAS_2 or not strategy.alone:
+        if self.loop.own or self.keras is not KERAS_2:
+            return 1
+        if not strategy.alone and (self.mapped or strategy.word not in _SAME_STEPS):
             return 1
         if self.mapped and (program.servings or is_late(program, strategy)):
             return 1
@@ -479,7 +483,7 @@ class NativeMigration(GroupState):
         self.remarks[file.path] += driver.remarks
         steps = emitted.of_execution
         if self._executes_apart(program):
-            message = f"without a cluster `fit` makes {STEPS_OF_EXECUTION} steps in one execution, which callbacks see"
+            message = f"without servers `fit` makes {STEPS_OF_EXECUTION} steps in one execution, which callbacks see"
             self.remarks[file.path].append(Blocked("TFM725", program.place.call, message))
         if steps > 1:
             message = f"`fit` makes {steps} steps in one execution: callbacks that you add see every {steps}th step"

@@ -30,8 +30,11 @@ the last bit. Callbacks that you give to `fit` are called after every 20th step 
 
 It is written where all of this holds:
 
-- the program trains on one device by `fit` of Keras 2, and no hook of it has become a callback. One that looks for a
-  cluster when it starts does so where there is none: `steps_per_execution=1 if resolver.cluster_spec().jobs else 20`
+- the program trains by `fit` of Keras 2, on one device, on mirrored replicas or on mirrored workers (with two of them 1
+  and 20 gave the same bits), and no hook of it has become a callback. One that looks for a cluster when it starts does
+  so where that has no parameter servers: `steps_per_execution=1 if "ps" in resolver.cluster_spec().jobs else 20`. With
+  servers, an execution is what the coordinator gives to one worker: the others wait for it at the end of an epoch, and
+  it is made again after a failure. There it is your choice (see *How fast the new program is*).
 - it makes 100 steps or more, or their number is not known before it runs
 - a checkpoint comes between two executions: where `train` is called, `save_checkpoints_steps` is a multiple of 20
 - every batch counts as a step

@@ -133,6 +133,8 @@ def main():
 
 main()
 """
+_REPLICAS = Path(__file__).resolve().parents[2] / "fixtures" / "mirrored_replicas" / "original.py"
+REPLICAS = _REPLICAS.read_text(encoding="utf-8").replace(".repeat(2)", ".repeat(3)")  # 25 steps
 
 WATCH = """\
 import hashlib, json, sys
@@ -178,14 +180,19 @@ json.dump(found, open(sys.argv[2], "w"))
 
 @pytest.mark.parametrize(
     ("style", "text", "counts", "evaluations"),
-    [("native", NATIVE, [113, 147], 2), ("mapped", MAPPED, [105], 1), ("native", LINES, [165], 3)],
-    ids=["native", "mapped", "lines-without-a-cluster"],
+    [
+        ("native", NATIVE, [113, 147], 2),
+        ("mapped", MAPPED, [105], 1),
+        ("native", LINES, [165], 3),
+        ("native", REPLICAS, [25], 1),
+    ],
+    ids=["native", "mapped", "lines-without-a-cluster", "replicas"],
 )
 def test_an_execution_of_many_steps_is_those_steps(
     style: str, text: str, counts: list[int], evaluations: int, tmp_path: Path
 ) -> None:
     new, findings = run(text, style=style)
-    assert "steps_per_execution=20" in new or "steps_per_execution=1 if resolver.cluster_spec().jobs else 20" in new
+    assert "steps_per_execution=20" in new or 'steps_per_execution=1 if "ps" in resolver' in new
     assert "TFM725" in [finding.code for finding in findings]
     script, watch, found = tmp_path / "train.py", tmp_path / "watch.py", tmp_path / "found.json"
     script.write_text(new)

@@ -103,7 +103,7 @@ def test_a_cluster_becomes_parameter_servers_whose_first_worker_coordinates() ->
 
 def test_synchronous_replicas_become_mirrored_workers() -> None:
     text, findings = run(SYNCHRONOUS)
-    assert {f.code for f in findings} == {"TFM101"}
+    assert {f.code for f in findings} == {"TFM101", "TFM725"}
     ast.parse(text)
     assert "    strategy = make_strategy(cluster, FLAGS.task_index)\n" in text
     assert "MultiWorkerMirroredStrategy(cluster_resolver=resolver)" in text

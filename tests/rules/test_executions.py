@@ -120,7 +120,7 @@ def test_a_program_that_may_find_a_cluster() -> None:
     config = 'model_dir="m", config=tf.estimator.RunConfig(save_checkpoints_steps=30), params={'
     new, findings = run(text.replace("params={", config))
     assert "    model = model_fn(\n" in new and "def model_fn(features, params, steps_per_execution=1):" in new
-    assert "        steps_per_execution=1 if resolver.cluster_spec().jobs else 20,\n" in new
+    assert '        steps_per_execution=1 if "ps" in resolver.cluster_spec().jobs else 20,\n' in new
     assert "TFM725" in [finding.code for finding in findings]
     for other in (program(driver=BOTH), text.replace("=300", "=30")):
         assert "steps_per_execution" not in run(other)[0]
@@ -139,7 +139,24 @@ class Counter(tf.train.SessionRunHook):
     assert not written(text.replace("def model_fn", hook.lstrip("\n") + "def model_fn"))
 
 
-@pytest.mark.parametrize("options", [{"keras": "3"}, {"strategy": "mirrored"}, {"loop": "custom"}])
+@pytest.mark.parametrize("driver", [LONG, BOTH])
+def test_replicas_and_workers_in_step_make_the_same_steps(driver: str) -> None:
+    text = program(driver=driver).replace(OLD, SLICES)
+    text = text.replace("params={", 'config=tf.estimator.RunConfig(model_dir="m", save_checkpoints_steps=60), params={')
+    assert written(text, strategy="mirrored")
+    assert driver is LONG or written(text, strategy="multi-worker-mirrored")
+
+
+ELSEWHERE = [
+    {"keras": "3"},
+    {"keras": "3", "strategy": "mirrored"},
+    {"strategy": "mirrored", "style": "mapped"},
+    {"strategy": "central-storage"},
+    {"loop": "custom"},
+]
+
+
+@pytest.mark.parametrize("options", ELSEWHERE)
 def test_elsewhere_each_step_is_an_execution(options: dict[str, str]) -> None:
     assert not written(program(driver=LONG), **options)
 
