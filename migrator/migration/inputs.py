@@ -11,7 +11,7 @@ from migrator.emit.names import free
 from migrator.migration.state import GroupState
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.rules.arrays import array_inputs, as_function
-from migrator.rules.inputs import InputChanges, rewrite_returns
+from migrator.rules.inputs import InputChanges, rewrite_returns, seeded_shuffles
 from migrator.rules.iterators import initializable
 
 
@@ -19,6 +19,8 @@ def write_inputs(state: GroupState, path: Path, file: ParsedFile, function: cst.
     """An input function returns its dataset, and what it calls is called by its TensorFlow 2 name."""
     rewriter = state.rewriters[path]
     changes = rewrite_returns(function, file.imports, file.functions.keys(), state.setters)
+    if not state.loop.own:
+        state.remarks[path] += seeded_shuffles(function)
     if function in state.for_both:
         write_for_both(state, file, function, changes)
         return

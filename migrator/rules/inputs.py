@@ -11,7 +11,7 @@ from migrator.emit.names import free
 from migrator.findings import Severity
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import ImportMap
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, is_none
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.iterators import initializable, of_collection, setting_of
 from migrator.rules.rule import Rule
@@ -37,6 +37,18 @@ left: do that work in `dataset.map` and return the dataset.
         """
 Understood: the name of a function without required parameters (or with `params`, `mode`), a lambda that takes at most
 these, `functools.partial(function, ...)`, and a call that returns the input function.
+""",
+    ),
+    Rule(
+        "TFM616",
+        "the order of a shuffle with a seed",
+        Severity.REVIEW,
+        """
+`fit` and `evaluate` of Keras start a dataset twice before the first batch, and each start of a `dataset.shuffle(n, seed)`
+has an order of its own: the new program reads the examples in the order of the second (measured with tf_keras on 2.21;
+`verify` says DIFFERENT at L2). It trains on the same examples as often. Where the very order has to be kept and the
+data repeat for ever, write `fit(dataset, steps_per_epoch=steps)` in place of `fit(dataset.take(steps))`, which starts
+them once; a loop of the program's own (`--loop custom`) keeps it, too.
 """,
     ),
 )
@@ -100,6 +112,20 @@ def check_returns(function: cst.FunctionDef, imports: ImportMap, functions: Coll
             value = next((v for v in given if isinstance(v, cst.Tuple | cst.Dict)), value)
         if isinstance(value, cst.Tuple | cst.Dict) or _is_dict_call(value):
             raise Blocked("TFM601", node, "this input function returns tensors: return a `tf.data.Dataset` of them")
+
+
+def seeded_shuffles(function: cst.FunctionDef) -> list[Blocked]:
+    """A remark for each `dataset.shuffle` with a seed, whose order `fit` changes."""
+    message = "`fit` starts the data twice, so that the order is another than the seed gave (the examples are the same)"
+    return [Blocked("TFM616", call, message) for call in calls_in(function.body) if _is_seeded(call)]
+
+
+def _is_seeded(node: cst.Call) -> bool:
+    if not isinstance(node.func, cst.Attribute) or node.func.attr.value != "shuffle":
+        return False
+    seeds = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "seed"]
+    plain = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+    return any(not is_none(seed) for seed in [*seeds, *plain[1:2]])
 
 
 def is_iterator(node: cst.Call) -> bool:

@@ -190,3 +190,10 @@ def test_a_lambda_that_does_more_is_refused(body: str) -> None:
     text = with_input(DATASET + "return ds", before=RETURNS_A_LAMBDA.format(body=body), driver=OF_A_DATASET)
     new, findings = run(text)
     assert new == text and "TFM601" in manual(findings)
+
+
+@pytest.mark.parametrize(("shuffle", "told"), [("9, seed=3", 1), ("9, 3", 1), ("9", 0), ("9, seed=None", 0)])
+def test_a_shuffle_with_a_seed_is_told(shuffle: str, told: int) -> None:
+    text = with_input(DATASET + f"return ds.repeat().shuffle({shuffle}).batch(2)")
+    assert [finding.code for finding in run(text)[1]].count("TFM616") == told
+    assert "TFM616" not in [finding.code for finding in run(text, loop="custom")[1]]
