@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from migrator.findings import Finding, Severity
-from migrator.source.reading import Source, mentions_tensorflow, read
+from migrator.source.reading import Source, read
 
 CODE = "TFM198"
+_IMPORT = re.compile(r"^\s*(import|from)\s+tensorflow\b", re.MULTILINE)
 
 
 def not_given(changed: Sequence[Source], given: Collection[Path]) -> dict[Path, list[Finding]]:
@@ -31,7 +33,7 @@ def not_given(changed: Sequence[Source], given: Collection[Path]) -> dict[Path, 
             told.add(path)
             if path not in seen:
                 text = read(path, strict=False)
-                seen[path] = isinstance(text, Source) and mentions_tensorflow(text)
+                seen[path] = isinstance(text, Source) and _IMPORT.search(text.text) is not None
             if seen[path]:
                 found.setdefault(source.path, []).append(_finding(source, node, path))
     return found

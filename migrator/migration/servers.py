@@ -10,7 +10,13 @@ from migrator.program.calls import is_none
 from migrator.program.parsed import Blocked
 from migrator.program.training import TrainingProgram
 
-_REPEATS = re.compile(r"\b(shuffle_and_)?repeat\(|num_epochs\s*=\s*None|\bmake_(csv|batched_features)_dataset\(")
+_WITHOUT_AN_END = re.compile(
+    r"\brepeat\(\s*(count\s*=\s*)?(None|-1)?\s*\)"
+    r"|\bshuffle_and_repeat\(\s*[^,()]+(\([^()]*\))?\s*(,\s*(count\s*=\s*)?(None|-1)\s*|,\s*seed\s*=[^,()]+)?\)"
+    r"|num_epochs\s*=\s*None"
+    r"|\bmake_(csv|batched_features)_dataset\((?![^#]*num_epochs)"
+)
+_ENDS = re.compile(r"\.take\(|\btake_while\(")
 
 
 def check_data(state: GroupState, program: TrainingProgram) -> None:
@@ -22,6 +28,6 @@ def check_data(state: GroupState, program: TrainingProgram) -> None:
     if node is None:
         return
     texts = [file.code(one) for one, file in feeding(state, program, node).items()]
-    if not any(_REPEATS.search(text) for text in texts):
-        message = "nothing repeats the data of this training, and a step that finds no batch fails: `.repeat()` them"
+    if not any(_WITHOUT_AN_END.search(text) for text in texts) or any(_ENDS.search(text) for text in texts):
+        message = "it is not known that these data have no end, and a step that finds no batch fails: `.repeat()` them"
         raise Blocked("TFM742", node, message)

@@ -23,7 +23,9 @@ def lines_instead(lines: Sequence[cst.BaseStatement], above: Sequence[cst.EmptyL
     """What a visitor returns for a statement that `lines` replace, with what stood `above` it."""
     if not lines:
         return cst.RemoveFromParent()
-    return cst.FlattenSentinel([lines[0].with_changes(leading_lines=above), *lines[1:]])
+    first, *rest = lines
+    comments = [*above, *first.leading_lines]  # type: ignore[attr-defined]
+    return cst.FlattenSentinel([first.with_changes(leading_lines=comments), *rest])
 
 
 class Folding(Tracked):

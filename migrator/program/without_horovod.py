@@ -22,7 +22,7 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.names.bindings import Binding, read_bindings
+from migrator.names.bindings import Binding, dotted, read_bindings
 from migrator.program.calls import calls_in, functions_in, parameters_of
 from migrator.program.folding import Folding, catches_the_import, lines_instead
 from migrator.program.parsed import Blocked, ParsedFile, Project, Tracked, name_nodes, names_in
@@ -31,6 +31,7 @@ from migrator.walking import walk
 CODE = "TFM196"
 _MESSAGE = "Horovod is left out: the new program is what runs where it cannot be imported, in one process"
 _HOROVOD = "horovod"
+_TELLING = ("print", "warn", "warning", "info", "debug", "error", "exception", "log")
 _COMMENT = re.compile(r"horovod|\bhvd\b|\bmpi\b", re.IGNORECASE)
 
 
@@ -107,7 +108,7 @@ def _optional(file: ParsedFile) -> _Optional | None:
     if node.orelse is not None or node.finalbody is not None or len(node.handlers) != 1:
         return None
     handler = node.handlers[0]
-    if not catches_the_import(handler.type):
+    if not catches_the_import(handler.type) or handler.name is not None or _ends_the_program(handler):
         return None
     given = _assigned(node.body)
     without = _assigned(handler.body)
@@ -127,6 +128,11 @@ def _optional(file: ParsedFile) -> _Optional | None:
 
 def _is_line(statement: cst.CSTNode) -> bool:
     return isinstance(statement, cst.SimpleStatementLine | cst.If | cst.With | cst.Try)
+
+
+def _ends_the_program(handler: cst.ExceptHandler) -> bool:
+    names = [dotted(call.func) or "" for call in calls_in(handler.body)]
+    return any(name.rpartition(".")[2] in ("exit", "_exit", "quit", "abort") for name in names)
 
 
 def _imports_horovod(node: cst.CSTNode) -> bool:
@@ -693,7 +699,8 @@ def _says(line: cst.SimpleStatementLine) -> bool:
     """Whether a line only passes, or says that there is no Horovod."""
     small = line.body[0]
     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-        return _COMMENT.search(cst.Module(()).code_for_node(small.value)) is not None
+        text = cst.Module(()).code_for_node(small.value)
+        return (dotted(small.value.func) or "").rpartition(".")[2] in _TELLING and bool(_COMMENT.search(text))
     return isinstance(small, cst.Pass)
 
 

@@ -76,7 +76,14 @@ class _Remover(Tracked):
             return updated_node
         self.gone.append(Blocked("TFM197", original_node, _MESSAGE.format(package)))
         lines = [line for line in body.body if not _passes(line)]
-        return lines_instead(lines, [line for line in updated_node.leading_lines if line.comment is None])
+        stay = [line for line in updated_node.leading_lines if not _speaks_of(line, package)]
+        return lines_instead(lines, stay)
+
+
+def _speaks_of(line: cst.EmptyLine, package: str) -> bool:
+    """Whether a comment is about the package, by its name or that of its maker."""
+    text = line.comment.value.lower() if line.comment is not None else ""
+    return package in text or package.partition("_")[0] in text or "itex" in text
 
 
 def _passes(line: cst.BaseStatement) -> bool:

@@ -44,11 +44,11 @@ these, `functools.partial(function, ...)`, and a call that returns the input fun
         "the order of a shuffle with a seed",
         Severity.REVIEW,
         """
-`fit` and `evaluate` of Keras start a dataset twice before the first batch, and each start of a `dataset.shuffle(n, seed)`
-has an order of its own: the new program reads the examples in the order of the second (measured with tf_keras on 2.21;
-`verify` says DIFFERENT at L2). It trains on the same examples as often. Where the very order has to be kept and the
-data repeat for ever, write `fit(dataset, steps_per_epoch=steps)` in place of `fit(dataset.take(steps))`, which starts
-them once; a loop of the program's own (`--loop custom`) keeps it, too.
+`fit` and `evaluate` of Keras start a dataset twice before the first batch, and at each start
+`dataset.shuffle(n, seed)` has another order: the new program reads the examples in that of the second (measured with
+tf_keras on 2.21; `verify` says DIFFERENT at L2). It trains on the same examples as often. Where the very order has to
+be kept and the data repeat for ever, write `fit(dataset, steps_per_epoch=steps)` in place of
+`fit(dataset.take(steps))`, which starts them once; a loop of the program's own (`--loop custom`) keeps it, too.
 """,
     ),
 )

@@ -55,9 +55,10 @@ told the strategy of its loop (`--strategy`).
         """
 With `--strategy parameter-server --loop custom` the coordinator schedules `max_steps` steps, each on a worker that is
 free, which draws the next batch of its own data. An Estimator's worker whose data ended left, and the others went on;
-a scheduled step that finds no batch fails. Nothing in this program repeats its data: give the input function of the
-training a `.repeat()`, or leave `max_steps` out: then each worker passes over the data once, in all as many steps as an
-Estimator's. `--loop fit`, the default, ends its training with a warning there.
+a scheduled step that finds no batch fails. Nothing in this program repeats its data without an end (`.repeat()`,
+`num_epochs=None`, and no `take` behind it): do so in the input function of the training, or leave `max_steps` out: then
+each worker passes over the data once, in all as many steps as an Estimator's. `--loop fit`, the default, ends its
+training with a warning there.
 """,
     ),
     Rule(

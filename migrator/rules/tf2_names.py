@@ -302,10 +302,19 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
             else:
                 message = f"`experimental_make_numpy_dataset` is `{dataset}` now"
                 yield Change("TFM710", call.func, message, lambda _, d=dataset: cst.parse_expression(d))  # type: ignore[misc]
-    if any(file.runs_on_replicas(call) for call in file.calls) and uses_keras:
+    if any(file.runs_on_replicas(call) for call in file.calls) and uses_keras and not _applies_as_keras_3(file):
         first = file.on_replicas[0]
         message = "losses in a replica's step are scaled another way on Keras 3"
         yield Change("TFM712", first.name, message, keras_2=True)
+
+
+def _applies_as_keras_3(file: ModernFile) -> bool:
+    """Whether a step applies gradients as only optimizers of Keras 3 do: `optimizer.apply(gradients, variables)`."""
+    applied = [call.func for call in file.calls if isinstance(call.func, cst.Attribute) and file.runs_on_replicas(call)]
+    return any(
+        func.attr.value == "apply" and (dotted(func.value) or "").rpartition(".")[2].endswith("optimizer")
+        for func in applied
+    )
 
 
 def _older_arguments(file: ModernFile, call: cst.Call, last: str) -> Iterable[Change]:

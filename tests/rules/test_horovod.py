@@ -97,12 +97,23 @@ def test_the_program_is_what_runs_without_it() -> None:
     assert "fit(" in new and "rate = 0.1\n" in new
 
 
+def test_what_the_handler_does_stays() -> None:
+    lines = "    workers = 0\n    # Its own folder.\n    os.makedirs('/tmp/mpi', exist_ok=True)\n"
+    new, _, blocking = both(PROGRAM.replace("    workers = 0\n", lines))
+    assert not blocking
+    assert "# Its own folder.\nos.makedirs('/tmp/mpi', exist_ok=True)\n" in new and "no Horovod" not in new
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         pytest.param("except ImportError:", "except ValueError:", id="another error"),
         pytest.param("    workers = 0\n", "    workers = os.cpu_count()\n", id="a value that is not known"),
         pytest.param("    workers = 0\n", "    pass\n", id="no value"),
+        pytest.param("except ImportError:", "except ImportError as error:", id="an error with a name"),
+        pytest.param(
+            "    workers = 0\n", "    workers = 0\n    os.sys.exit('Horovod!')\n", id="the end of the program"
+        ),
         pytest.param("SYNC = True", "SYNC = True\nworkers = 2", id="given another value"),
         pytest.param('    folder = "model"\n', '    global workers\n    workers = 2\n    folder = "model"\n', id="set"),
         pytest.param("    rate = 0.1\n", "    rate = 0.1 * hvd.size()\n", id="needed outside of a branch"),

@@ -385,3 +385,32 @@ def test_batches_that_helpers_and_arrays_shuffle() -> None:
 def test_workers_that_draw_whole_batches_shuffle_each_for_itself() -> None:
     config = ", train_distribute=tf.distribute.experimental.MultiWorkerMirroredStrategy()"
     assert "TFM741" not in [f.code for f in run(fed(f"return {SHUFFLED}", config), WORKERS, loop="custom")[1]]
+
+
+@pytest.mark.parametrize(
+    ("data", "known"),
+    [
+        ("repeat()", True),
+        ("repeat(None)", True),
+        ("repeat(count=-1)", True),
+        ("shuffle(9).repeat().batch(2)", True),
+        ("apply(tf.data.experimental.shuffle_and_repeat(9))", True),
+        ("repeat(2)", False),
+        ("repeat(len('ab'))", False),
+        ("repeat().take(5)", False),
+        ("apply(tf.data.experimental.shuffle_and_repeat(9, 3))", False),
+    ],
+)
+def test_scheduled_steps_need_data_without_an_end(data: str, known: bool) -> None:
+    given = f"lambda: input_fn().{data}"
+    text = program(driver=BOTH.replace("input_fn, max", f"{given}, max")).replace(
+        'params={"rate": 0.1}', 'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(model_dir="m")'
+    )
+    found = manual(run(text, "parameter-server", loop="custom")[1])
+    assert ("TFM742" not in found) is known
+
+
+def test_a_loop_on_keras3_is_not_taken_for_one_on_keras2() -> None:
+    once, _ = run(program(driver="estimator.train(input_fn, steps=3)"), loop="custom", keras="3")
+    twice, findings = run(once)
+    assert "self.model.optimizer.apply(" in once and twice == once and findings == []
