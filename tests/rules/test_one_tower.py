@@ -39,6 +39,10 @@ OTHERWISE = {
         "loss = tf.reduce_mean(tower_losses)\n",
         "mean_loss = tf.reduce_mean(tower_losses)\n    tf.summary.scalar('mean', mean_loss)\n",
     ),
+    "an added term": (
+        "            tower_gradients.append(",
+        "            loss += tf.losses.get_regularization_loss()\n            tower_gradients.append(",
+    ),
     "lists in one line": (
         "    tower_losses = []\n    tower_outputs = []\n",
         "    tower_losses, tower_outputs = [], []\n",
@@ -59,6 +63,11 @@ def test_ways_to_put_the_towers_together(how: str) -> None:
 
 
 REFUSED = {
+    "another term": (
+        "            tower_gradients.append(",
+        "            loss += tf.reduce_sum(output)\n            tower_gradients.append(",
+        "not known to be a mean",
+    ),
     "a sum of losses": ("tf.reduce_mean(tower_losses)", "tf.add_n(tower_losses)", "take the mean"),
     "the last loss": ("tf.reduce_mean(tower_losses)", "tower_losses[-1]", "take the mean"),
     "rows beside each other": ("tower_outputs, axis=0", "tower_outputs, axis=1", "all rows"),

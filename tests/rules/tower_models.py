@@ -51,8 +51,8 @@ def model_fn(features, labels, mode):
                     logits = network(x_parts[i])
                     all_logits.append(logits)
                     if mode != tf.estimator.ModeKeys.PREDICT:
-                        entropy = tf.losses.sparse_softmax_cross_entropy(labels_parts[i], logits)
-                        loss = entropy + tf.losses.get_regularization_loss()
+                        loss = tf.losses.sparse_softmax_cross_entropy(labels_parts[i], logits)
+                        loss += tf.losses.get_regularization_loss()
                         losses.append(loss)
                         if mode == tf.estimator.ModeKeys.TRAIN:
                             grads = optimizer.compute_gradients(loss)

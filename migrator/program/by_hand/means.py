@@ -194,10 +194,16 @@ class _Reader:
             raise Blocked("TFM769", _place(self.training, call), message)
 
 
-def _made(node: cst.Name, statements: Sequence[cst.SimpleStatementLine]) -> cst.BaseExpression | None:
-    """What a name is given by the only statement that gives it something."""
+def _made(node: cst.Name, statements: Statements) -> cst.BaseExpression | None:
+    """What a name is given by the only statement that gives it something, and what others add to that."""
     found = [one for one in statements if node.value in {name for name, _ in bindings(one)}]
-    return value_of(found[0]) if len(found) == 1 else None
+    value = value_of(found[0]) if found else None
+    for statement in found[1:]:
+        more = statement.body[0]
+        if value is None or not isinstance(more, cst.AugAssign) or not isinstance(more.operator, cst.AddAssign):
+            return None
+        value = cst.BinaryOperation(value, cst.Add(), more.value)
+    return value
 
 
 def _axis(call: cst.Call) -> cst.BaseExpression | None:
