@@ -12,13 +12,23 @@ from pathlib import Path
 
 from migrator.emit.mapped import both_blocked
 from migrator.findings import Finding, Severity
+from migrator.program.borrowed import not_to_borrow
 from migrator.program.parsed import ParsedFile
 from migrator.program.shared import runs_in_both
 from migrator.program.training import TrainingProgram
 
 Findings = dict[Path, list[Finding]]
-#: Migrates some programs together: their new texts, or none and what stands in the way.
-Migrate = Callable[[Sequence[TrainingProgram]], tuple[dict[Path, str], Findings]]
+#: Migrates some programs together: their new texts, or none and what stands in the way. The files that programs which
+#: stay as they are read, too, are written to run in TensorFlow 1.15 as well.
+Migrate = Callable[[Sequence[TrainingProgram], Collection[Path]], tuple[dict[Path, str], Findings]]
+
+
+@dataclass(frozen=True)
+class _Clash:
+    """A file that would not do for a program that stays, and why."""
+
+    path: Path
+    message: str
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,8 @@ class Apart:
     `forms` are the ways to migrate programs, the best first. `files_of` gives the files of a program. `blocked_files`
     are those of programs that cannot be read, each with the file that holds such a program's Estimator. `native` are
     the findings of the native form for the whole group. `exported` are the symbols of functions that nothing but
-    exports of migrated programs run, by file; the forms fill it.
+    exports of migrated programs run, by file; the forms fill it. `names_read` gives the names of one file that others
+    read, None where that is not known.
     """
 
     programs: Sequence[TrainingProgram]
@@ -37,6 +48,7 @@ class Apart:
     blocked_files: Mapping[Path, Path]
     native: Findings
     exported: Mapping[Path, Collection[str]]
+    names_read: Callable[[Path, Collection[Path]], Collection[str] | None]
 
     def migrate(self) -> tuple[dict[Path, str], Findings] | None:
         """The new texts of the programs that nothing of their own blocks, and all findings; None where that is none."""
@@ -63,7 +75,8 @@ class Apart:
             for program in self.programs:
                 if id(program) in bad:
                     stays.update((path, program.file.path) for path in files[id(program)] if path not in stays)
-            used = [(p, path) for p in good for path in (p.file.path, p.model_file.path) if path in stays]
+            kept = {path: stays[path] for path in self._own_files(bad)}
+            used = [(p, path) for p in good for path in (p.file.path, p.model_file.path) if path in kept]
             for program, path in used:
                 message = f"`{stays[path]}`, whose program is blocked, uses this file: give the others without it"
                 bad[id(program)] = _blocked(program, message)
@@ -73,12 +86,12 @@ class Apart:
             if used:
                 continue
             done = self._together(good, files, stays)
-            if not isinstance(done, Path):
+            if not isinstance(done, _Clash):
                 break
             for program in good:
-                if done in files[id(program)]:
-                    message = f"`{done}` would no longer run in TensorFlow 1.15, where `{stays[done]}` needs it"
-                    bad[id(program)] = _blocked(program, message)
+                if done.path in files[id(program)]:
+                    bad[id(program)] = _blocked(program, done.message)
+            good = [program for program in good if id(program) not in bad]
         if done is None:
             return None
         texts, findings = done
@@ -103,12 +116,18 @@ class Apart:
                     found.append(other)
         return [other for other in self.programs if any(other is known for known in found)]
 
+    def _own_files(self, bad: Collection[int]) -> set[Path]:
+        """The files that make the Estimators of programs which stay, or hold their model_fns."""
+        stuck = [program for program in self.programs if id(program) in bad]
+        own = {path for program in stuck for path in (program.file.path, program.model_file.path)}
+        return own | set(self.blocked_files.values())
+
     def _first(self, programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], Findings]:
         """The first form that carries programs over, or what stands in the way of the last."""
         texts: dict[Path, str] = {}
         found: Findings = {}
         for form in self._likely(programs):
-            texts, found = form(programs)
+            texts, found = form(programs, ())
             if texts:
                 break
         return texts, found
@@ -124,23 +143,39 @@ class Apart:
         good: Sequence[TrainingProgram],
         files: Mapping[int, Mapping[Path, ParsedFile]],
         stays: Mapping[Path, Path],
-    ) -> tuple[dict[Path, str], Findings] | Path | None:
-        """The programs that come out; or a file that would not run in TensorFlow 1.15; None where they do not agree."""
+    ) -> tuple[dict[Path, str], Findings] | _Clash | None:
+        """The programs that come out; or a file that would not do for one that stays; None where they do not agree."""
         old = {path: file for program in good for path, file in files[id(program)].items()}
-        clash: Path | None = None
+        driving = {path for program in good for path in (program.file.path, program.model_file.path)}
+        found: _Clash | None = None
         for form in self._likely(good):
-            texts, findings = form(good)
+            texts, findings = form(good, stays)
             changed = [path for path in sorted(stays.keys() & texts.keys()) if texts[path] != old[path].text]
-            clashes = [p for p in changed if not runs_in_both(old[p].text, texts[p], self.exported.get(p, ()))]
-            if not texts or clashes:
-                clash = clashes[0] if clashes else clash
+            clashes = [self._clash(old[p], texts[p], stays, p in driving) for p in changed]
+            clash = next((clash for clash in clashes if clash is not None), None)
+            if not texts or clash is not None:
+                found = clash or found
                 continue
             for path in changed:
                 other = stays[path]
                 message = f"`{other}`, which stays as it is, uses this file: it runs in TensorFlow 1.15 as well as in 2"
                 findings.setdefault(path, []).append(old[path].finding("TFM424", Severity.REVIEW, None, message))
             return texts, findings
-        return clash
+        return found
+
+    def _clash(self, old: ParsedFile, new: str, stays: Mapping[Path, Path], drives: bool) -> _Clash | None:
+        """Why a new file would not do for a program that stays; `drives`: it is the main file of one that does not."""
+        path, exported = old.path, self.exported.get(old.path, ())
+        if not drives:
+            if runs_in_both(old.text, new, exported):
+                return None
+            return _Clash(path, f"`{path}` would no longer run in TensorFlow 1.15, where `{stays[path]}` needs it")
+        names = self.names_read(path, stays)
+        lost = not_to_borrow(old.text, new, names, exported)
+        if lost is None:
+            return None
+        message = f"`{stays[path]}`, whose program is blocked, uses this file, and {lost}: give the others without it"
+        return _Clash(path, message)
 
     def _own(self, program: TrainingProgram, files: Collection[Path], found: Findings) -> Findings:
         """What blocks a program, in every form; one of it in the file of its Estimator."""

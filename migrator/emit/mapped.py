@@ -138,8 +138,11 @@ class MappedRewriter(FileRewriter):
 
     `dead` are statements to leave out, `skipped` expressions that go with what holds them. `model` is the name of the
     Keras model inside the functions of `model_fns`.
-    `kept_partitioners` are the partitioners that were taken out of variable scopes.
+    `kept_partitioners` are the partitioners that were taken out of variable scopes. `in_both` says that a program which
+    stays TensorFlow 1 reads the file, too.
     """
+
+    in_both = False
 
     def map(self, region: frozenset[cst.CSTNode], file: ParsedFile) -> MappedRewriter:
         """Sets the functions and classes that stay TensorFlow 1 code; to be called before the walk."""
@@ -370,7 +373,7 @@ class MappedRewriter(FileRewriter):
         collects = self._training > 0
         check_layer(name, original, collects, self.file)
         title = "keras_layer" if "keras_layer" not in self.file.names else "tf1_keras_layer"
-        text = layer_function(title, self.file.module.default_indent, collects)
+        text = layer_function(title, self.file.module.default_indent, collects, self.in_both)
         if self.classes.setdefault(title, text) != text:
             raise Blocked("TFM151", original, "Keras layers of programs that train in two ways: make two files")
         self.needs.add("threading")
@@ -693,6 +696,7 @@ class _Emitter:
             self.rewriter.restores,
             function.only_predicts,
             self.predicts and bool(several),
+            self.rewriter.in_both,
         )
         assert isinstance(node.body, cst.IndentedBlock)
         return EmittedModel(

@@ -12,6 +12,7 @@ class Form:
     `trains_itself`: the train_op of the model_fn trains, no Keras optimizer. `late`: the driver makes the variables,
     before each use of the model. `restores`: the model_fn calls `tf.train.init_from_checkpoint`. `predicts`: the
     program does nothing else. `answers_batches`: it predicts, too, and `fit` makes several steps in one execution.
+    `in_both`: a program that stays TensorFlow 1 imports the file.
     """
 
     trains_itself: bool = False
@@ -19,6 +20,7 @@ class Form:
     restores: bool = False
     predicts: bool = False
     answers_batches: bool = False
+    in_both: bool = False
 
 
 _HEAD = """\
@@ -66,6 +68,14 @@ _INIT_FROM_CHECKPOINT = """\
 _RUN = """\
     @tf.compat.v1.keras.utils.track_tf1_style_variables
     def run(self, features, labels, mode):
+"""
+# A decorator runs when the file is imported, and TensorFlow 1.15 has not got this one.
+_RUN_IN_BOTH = """\
+    def run(self, features, labels, mode):
+        tracked = tf.compat.v1.keras.utils.track_tf1_style_variables({name}.run_tracked)
+        return tracked(self, features, labels, mode)
+
+    def run_tracked(self, features, labels, mode):
 """
 _FILL_COLLECTIONS = """\
         keys = tf.compat.v1.GraphKeys
@@ -191,7 +201,7 @@ def model_class(name: str, indent: str, form: Form) -> str:
     parts += ["\n", *([] if form.predicts else [_METRICS]), _make_variables(form)]
     if form.restores:
         parts.append(_INIT_FROM_CHECKPOINT)
-    parts.append(_RUN)
+    parts.append(_RUN_IN_BOTH.format(name=name) if form.in_both else _RUN)
     getter = ", custom_getter=self.collected" if form.trains_itself else ""
     parts += [_FILL_COLLECTIONS] if form.trains_itself else []
     if form.predicts:

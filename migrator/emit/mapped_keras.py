@@ -62,9 +62,27 @@ def {name}(scope_name, make):
 '''
 
 
-def layer_function(name: str, indent: str, collects: bool) -> str:
-    """The function that makes Keras layers, as source text; `collects` where the train_op stays TensorFlow 1 code."""
-    return (_COLLECTED if collects else _MADE).format(name=name).replace("    ", indent)
+# What compat.v1.executing_eagerly_outside_functions asks, which TensorFlow 1.15 has not got.
+_IN_BOTH = """\
+    with tf.init_scope():
+        eagerly = tf.executing_eagerly()
+    if not eagerly:
+        return make()  # in the graph of a program that stays TensorFlow 1
+"""
+#: What only a Keras model comes to in a function for both worlds.
+ONLY_IN_MODELS = "tf.compat.v1.keras.utils.get_or_create_layer"
+
+
+def layer_function(name: str, indent: str, collects: bool, in_both: bool) -> str:
+    """The function that makes Keras layers, as source text; `collects` where the train_op stays TensorFlow 1 code.
+
+    `in_both`: the graph of a program that stays TensorFlow 1 gets the layers from it, too, each a new one.
+    """
+    text = (_COLLECTED if collects else _MADE).format(name=name)
+    if in_both:
+        begin = text.index("    with tf.compat.v1.variable_scope")
+        text = text[:begin] + _IN_BOTH + text[begin:]
+    return text.replace("    ", indent)
 
 
 def check_layer(name: str, call: cst.Call, collects: bool, file: ParsedFile) -> None:
@@ -137,4 +155,4 @@ def _is_name(node: cst.BaseExpression, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
 
 
-__all__ = ["LAYERS", "bases_without_weights", "check_layer", "layer_function"]
+__all__ = ["LAYERS", "ONLY_IN_MODELS", "bases_without_weights", "check_layer", "layer_function"]

@@ -14,6 +14,7 @@ from migrator.migration.mapped import MappedMigration
 from migrator.migration.native import NativeMigration
 from migrator.migration.reading import files_of
 from migrator.migration.state import Group, Request
+from migrator.program.borrowed import names_read
 from migrator.program.tpu import without_tpu
 from migrator.program.training import TrainingProgram
 from migrator.targets.registry import AUTO
@@ -54,11 +55,11 @@ def migrate_group(group: Group, request: Request, style: Style) -> tuple[dict[Pa
 
     exported: dict[Path, Collection[str]] = {}
 
-    alone = replace(request, blocked_files={})
-
     def form(migration: type[NativeMigration]) -> Migrate:
-        def migrate(programs: Sequence[TrainingProgram]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-            made = migration(of(programs), alone)
+        def migrate(
+            programs: Sequence[TrainingProgram], stays: Collection[Path]
+        ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+            made = migration(of(programs), replace(request, blocked_files={}, for_both=frozenset(stays)))
             done = made.run()
             exported.update(made.only_exported)
             return done
@@ -66,14 +67,15 @@ def migrate_group(group: Group, request: Request, style: Style) -> tuple[dict[Pa
         return migrate
 
     def without(form: Migrate) -> Migrate:
-        return lambda programs: form(_by_flag(programs, _WHY))
+        return lambda programs, stays: form(_by_flag(programs, _WHY), stays)
 
     kinds = (MappedMigration,) if style is Style.MAPPED else (NativeMigration, MappedMigration)
     forms: tuple[Migrate, ...] = tuple(form(kind) for kind in kinds)
     if by_flag and request.asked is AUTO:
         forms += tuple(without(form) for form in forms)
     shared = {path: home for path, home in request.blocked_files.items() if path in group.files}
-    found = Apart(group.programs, forms, partial(files_of, request.project), shared, native, exported).migrate()
+    files, names = partial(files_of, request.project), partial(names_read, request.project)
+    found = Apart(group.programs, forms, files, shared, native, exported, names).migrate()
     if found is not None:
         return found
     return {}, _told(group, findings if style is Style.MAPPED else both_blocked(native, findings))

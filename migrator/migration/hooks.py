@@ -59,7 +59,7 @@ def _leave_out_iterator(state: GroupState, unpacked: Sequence[Unpacked]) -> None
     if others:
         where, node = others[0]
         state.for_both |= {function for function, _ in initializer.setters}
-        state.used_in_both[path] = maker
+        state.write_for_both(path, maker)
         home, owner = initializer.owner
         state.changes[home.path].statements[owner] = [respelled(owner, home.imports)[0]]
         message = f"`{maker.name.value}` is used at {where.path}:{where.position(node)[0]}, too: it works for both"

@@ -105,7 +105,7 @@ def _leave_to_others(
                 if len(new[1]) == 1 and runs_in_both(file.code(unit), file.code(new[0])):
                     state.changes[path].statements[unit] = [new[0]]
                     state.remarks[path] += new[1]
-                    state.used_in_both[path] = unit
+                    state.write_for_both(path, unit)
                     found.append(unit)
     return found
 
@@ -131,6 +131,9 @@ def remove_helpers(state: GroupState) -> None:
         # Something else calls one of the functions, which reads the table: it stays with all that it holds.
         tables = {}
         unused = _unused_helpers(state, helpers, makers, tables)
+    if state.mapped:
+        of_hooks = makers | {maker for _, maker in state.makers}
+        _leave_makers(state, {maker: helpers[maker] for maker in of_hooks - unused.keys()}, tables)
     helpers = unused
     for helper, file in helpers.items():
         if file.path not in state.changes:
@@ -158,6 +161,20 @@ def remove_helpers(state: GroupState) -> None:
         }
         state.changes[path].statements.update(without_imports(file, gone))
     _remove_hook_classes(state, [*_left_out(state, tables), *state.gone_hooks])
+
+
+def _leave_makers(state: GroupState, makers: dict[cst.FunctionDef, ParsedFile], tables: Iterable[cst.CSTNode]) -> None:
+    """Functions whose hooks these programs leave out stay TensorFlow 1 code where only others still call them."""
+    left_out = [*_left_out(state, tables), *makers]
+    for maker, home in makers.items():
+        mentions = mentions_of_functions(state.project, state.everything, {maker})
+        here = [node for file, node in mentions if file.path in state.changes and not _is_read(state, node)]
+        if home.path in state.changes and all(is_within(node, left_out) for node in here):
+            new, remarks = respelled(maker, home.imports, used=True)
+            if len(remarks) == 1 and runs_in_both(home.code(maker), home.code(new)):
+                state.changes[home.path].statements[maker] = [new]
+                state.remarks[home.path] += remarks
+                state.write_for_both(home.path, maker)
 
 
 def _is_test(state: GroupState, path: Path) -> bool:

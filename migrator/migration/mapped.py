@@ -12,6 +12,7 @@ import libcst as cst
 from migrator.emit.beside import respelled
 from migrator.emit.driver import is_late, may_be_late, only_predicts, uses_of
 from migrator.emit.mapped import MappedRewriter, emit_mapped
+from migrator.emit.mapped_keras import ONLY_IN_MODELS
 from migrator.emit.model_function import EmittedModel, ready_model
 from migrator.findings import Finding
 from migrator.migration import hooks
@@ -200,6 +201,9 @@ class MappedMigration(NativeMigration):
 
     def _finish(self, file: ParsedFile) -> str:
         text = super()._finish(file)
+        if self.rewriters[file.path].in_both:
+            self.only_exported[file.path] = {*self.only_exported.get(file.path, ()), ONLY_IN_MODELS}
+            self.serving_files[file.path] = {*self.serving_files.get(file.path, ()), ONLY_IN_MODELS}
         for node in self._rewriter(file).dropped_partitioners:
             message = "the partitioner is left out: variables of code that stays as it is are not split"
             self.remarks[file.path].append(Blocked("TFM154", node, message))

@@ -29,7 +29,7 @@ from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.region import reach
-from migrator.program.shared import runs_in_both
+from migrator.program.shared import runs_in_both, spelled_for_both
 from migrator.program.training import TrainingProgram, path_to
 from migrator.program.variable_order import check_order
 from migrator.rules import flags, hparams, keras3
@@ -102,6 +102,7 @@ class NativeMigration(GroupState):
         for path, file in self.group.files.items():
             self._flags(path, file)
         texts = {path: self._finish(file) for path, file in self.group.files.items()}
+        texts.update({path: spelled_for_both(text) for path, text in texts.items() if self.rewriters[path].in_both})
         for path, unit in self.used_in_both.items():
             if not runs_in_both(self.group.files[path].text, texts[path], self.serving_files.get(path, ())):
                 message = f"`{unit.name.value}` is used by code that stays TensorFlow 1: move it to a file of its own"

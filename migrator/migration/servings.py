@@ -37,7 +37,9 @@ def write_servings(
             raise Blocked("TFM142", node, message)
         if only_here is not None:
             state.serving_files[serving.file.path] = SERVING
-            state.only_exported.update({serving.file.path: SERVING} if only_here else {})
+            if only_here:
+                never_there = {*SERVING, *state.only_exported.get(serving.file.path, ())}
+                state.only_exported[serving.file.path] = never_there
 
 
 def _check_maker(state: GroupState, file: ParsedFile, node: cst.BaseExpression) -> bool | None:

@@ -33,12 +33,16 @@ class Group:
 
 
 class Rewriter(FileRewriter):
-    """A FileRewriter that also puts statements before others."""
+    """A FileRewriter that also puts statements before others.
+
+    `in_both` says that a program which stays TensorFlow 1 reads the file, too.
+    """
 
     def prepare(self, module: cst.Module, changes: FileChanges) -> Rewriter:
         """Begins with a file; see FileRewriter."""
         super().prepare(module, changes)
         self.before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        self.in_both = False
         self.network: Collection[cst.CSTNode] = ()  # functions that build networks
         return self
 
@@ -72,7 +76,8 @@ class Request:
     """What is asked for a project: the target, the generation of Keras and the loop, beside what was read of it.
 
     `blocked_files` are the files of programs that cannot be read, each with the file that holds the Estimator, and
-    `references` where model_fns are mentioned otherwise than as that of an Estimator.
+    `references` where model_fns are mentioned otherwise than as that of an Estimator. `for_both` are the files that
+    programs which stay TensorFlow 1 read, too.
     """
 
     project: Project
@@ -82,6 +87,7 @@ class Request:
     keras: Keras
     asked: Target
     loop: Loop
+    for_both: frozenset[Path] = frozenset()
 
 
 class GroupState:
@@ -140,6 +146,8 @@ class GroupState:
         }
         for path, rewriter in self.rewriters.items():
             rewriter.training = self.training[path]
+        for path in request.for_both & group.files.keys():
+            self.rewriters[path].in_both = True
         for program in group.programs:
             # Also where the driver is not written, because the model is blocked: these lines are in nobody's way.
             gone = [*program.removed, *program.session.lines]
@@ -153,6 +161,11 @@ class GroupState:
             step()
         except Blocked as problem:
             self.problems[file.path].append(problem)
+
+    def write_for_both(self, path: Path, unit: cst.FunctionDef | cst.ClassDef) -> None:
+        """Notes that code which stays TensorFlow 1 uses a function or class of a file."""
+        self.used_in_both[path] = unit
+        self.rewriters[path].in_both = True
 
     def all_hooks(self) -> list[tuple[str, Hooks]]:
         """The hooks of all programs, by the phase that they are given to."""

@@ -100,6 +100,12 @@ Of several programs that share modules all are migrated or none, with one except
 shared module may stay TensorFlow 1 code in a spelling that TensorFlow 1.15 knows as well (`tf.compat.v1`, say). Then
 the programs that nothing blocks are migrated, and the named one goes on as it was, on TensorFlow 1.15. Where more
 than the spelling of the module would change, all programs stay.
+
+The module may be the main file of a migrated program: what the other takes of it, and all that this reads, must stay
+the same but for the spelling, and the file must not do more than before when it is imported, nor need what TensorFlow
+1.15 has not got. A Keras layer in such a module (TFM428) is made anew in a graph of TensorFlow 1, as before, so that
+its variables keep their names; a function that made hooks for both stays for the other. Executed with both modules on
+TensorFlow 2.15.1 and 1.15.5: the program that stays has the same variables, and the same losses to the last bit.
 """,
     ),
     Rule(

@@ -135,11 +135,11 @@ that it is passed to) would break: change or remove that line first, and give al
         Severity.MANUAL,
         """
 A program that is blocked stays as it is and goes on running on TensorFlow 1.15, so what it imports must run there as
-well. The other programs of its modules are migrated beside it where these modules are only spelled anew (TFM424). This
-one is not: the blocked program imports its main file, or a module that would no longer run in TensorFlow 1.15. The
-findings of the blocked program say what blocks it; once that is gone, all of them are migrated. To migrate this one
-before, copy what it needs to another folder, or give tf-migrate its files without those of the blocked program, which
-then has to keep an old copy of them.
+well. The other programs of its modules are migrated beside it where these modules are only spelled anew, and where what
+it takes of their main files (input functions, say) is (TFM424). This one is not: the message says what would no longer
+be what it was. The findings of the blocked program say what blocks it; once that is gone, all of them are migrated. To
+migrate this one before, copy what the other needs to another folder, or give tf-migrate its files without those of the
+blocked program, which then has to keep an old copy of them.
 """,
     ),
     Rule(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from migrator.findings import Severity
 from tests.rules.programs import run_project
 
@@ -73,14 +75,48 @@ def test_a_native_program_stays_native_where_only_names_change_in_what_is_shared
     assert "tf.io.gfile.GFile" in found["shared.py"][0] and found["stuck.py"][0] == stuck
 
 
-def test_a_program_that_a_blocked_one_imports_stays_and_says_what_to_do() -> None:
-    importing = PROGRAM.format(imports="\nimport one", network=SESSION)
-    found = migrate(one=MAPPED, other=MAPPED, stuck=importing)
-    assert found["one"][0] == MAPPED
-    assert found["one"][1] == {
-        "TFM114": "`stuck.py`, whose program is blocked, uses this file: give the others without it"
-    }
-    assert "TF1Model" in found["other"][0] and found["stuck"][0] == importing
+def importing(reads: str) -> str:
+    """A blocked program that takes something of another."""
+    return PROGRAM.format(imports="\nimport one", network=SESSION).replace("shared.read(", f"{reads} or shared.read(")
+
+
+def test_a_program_that_a_blocked_one_imports_is_migrated_where_what_that_takes_stays() -> None:
+    stuck = importing("one.input_fn and one.COUNT")
+    found = migrate(one=MAPPED.replace("\n\n\n", "\n\nCOUNT = 3\n\n\n", 1), stuck=stuck)
+    assert found["stuck"][0] == stuck and "COUNT = 3" in found["one"][0]
+    assert "(TF1Model.run_tracked)" in found["one"][0] and "TFM424" in found["one"][1]
+
+
+@pytest.mark.parametrize(
+    ("reads", "one", "why"),
+    [
+        ("vars(one)", MAPPED, "what it takes from it is not followed"),
+        ("one.input_fn", MAPPED.replace('if __name__ == "__main__":', "if True:"), "does something else when it is"),
+        ("one.NUMBER", MAPPED + "\n\nNUMBER = tf.string_to_number('1')\n", "needs `tf.strings.to_number` when"),
+        (
+            "one.input_fn",
+            MAPPED.replace("[[2.0]])).batch(1)", "[[2.0]])).batch(1).make_one_shot_iterator().get_next()"),
+            "`input_fn` will be another",
+        ),
+        ("one.main", MAPPED.replace('if __name__ == "__main__":', "def main():"), "`main` will be another"),
+    ],
+)
+def test_but_not_where_that_would_be_another(reads: str, one: str, why: str) -> None:
+    found = migrate(one=one, other=MAPPED, stuck=importing(reads))
+    assert found["one"][0] == one
+    assert why in found["one"][1]["TFM114"] and found["one"][1]["TFM114"].startswith("`stuck.py`, whose program is")
+    assert "TF1Model" in found["other"][0] and found["stuck"][0] == importing(reads)
+
+
+def test_a_function_that_makes_hooks_stays_for_a_program_that_stays() -> None:
+    hooks = "\n\ndef log(loss):\n    return tf.train.LoggingTensorHook({'loss': loss}, 3)\n"
+    spec = "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op"
+    one, stuck = (text.replace(spec, f"{spec}, training_hooks=[shared.log(loss)]") for text in (MAPPED, STUCK))
+    texts = {"one.py": one, "stuck.py": stuck, "shared.py": SHARED + hooks}
+    found = run_project(texts, style="auto")
+    assert found["stuck.py"][0] == stuck and "TF1Model" in found["one.py"][0] and "hook" not in found["one.py"][0]
+    assert "return tf.compat.v1.train.LoggingTensorHook({'loss': loss}, 3)" in found["shared.py"][0]
+    assert {"TFM116", "TFM424"} <= {finding.code for finding in found["shared.py"][1]}
 
 
 def test_a_function_that_makes_a_hook_which_is_left_out_goes_with_it() -> None:

@@ -250,19 +250,24 @@ def test_a_blocked_program_that_shares_a_module_keeps_the_others_from_nothing() 
 
 
 def test_but_not_where_it_imports_them_or_where_the_module_would_change() -> None:
-    for results in (share(), share(UPDATE + "\n\nDATA = tf.data.experimental.AUTOTUNE\n")):
+    wants_model = BLOCKED.replace("    print(", "    train.model_fn_builder and print(")
+    for results in (share(blocked_program=wants_model), share(UPDATE + "\n\nDATA = tf.string_to_number('1')\n")):
         assert "TFM424" not in [f.code for _, findings in results.values() for f in findings]
         assert "TF1Model" not in results["train.py"][0]
 
 
-def test_a_shared_module_with_a_keras_layer_would_not_run_in_tensorflow_1() -> None:
+def test_a_shared_module_makes_a_keras_layer_anew_in_a_graph_of_tensorflow_1() -> None:
     layer = "    loss = tf.reduce_sum(tf.keras.layers.LayerNormalization()(tf.reshape(loss, [1, 1])))\n    tvars"
     update = UPDATE.replace("    tvars", layer, 1)
     alone = BLOCKED.replace("import train\n", "")
     texts = {"train.py": PROGRAM.format(before="pass", more=""), "update.py": update}
-    assert "get_or_create_layer" in run_project(texts, style="mapped")["update.py"][0]
+    for_both = "        eagerly = tf.executing_eagerly()\n    if not eagerly:\n        return make()"
+    assert for_both not in run_project(texts, style="mapped")["update.py"][0]
     results = share(update, alone)
-    assert results["update.py"][0] == update and "TF1Model" not in results["train.py"][0]
+    assert for_both in results["update.py"][0] and "TF1Model" in results["train.py"][0]
+    assert "    @tf.compat.v1" in results["train.py"][0]
+    importing = share(update, BLOCKED)["train.py"][0]
+    assert "    @tf.compat.v1" not in importing and "(TF1Model.run_tracked)" in importing
 
 
 def test_a_step_that_is_counted_in_any_order_is_told() -> None:
