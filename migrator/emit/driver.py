@@ -266,6 +266,7 @@ class _Emitter:
         labelled = program.train_and_evaluate is not None or any(
             use.method in ("train", "evaluate") for use in program.all_uses
         )
+        labelled = labelled and program.model.reads_labels
         if not mapped and not program.model.ready:
             self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled, keras.named_inputs))
         if has_predictor and uses_of(program, "predict"):

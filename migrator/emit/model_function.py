@@ -27,6 +27,7 @@ from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks
 from migrator.rules.layers import runs_updates
 from migrator.rules.partitioners import Made, matrices_made
 from migrator.rules.rewriter import Rewriter
+from migrator.rules.scaffolds import lines_of_saved
 from migrator.rules.site import TrainingContext
 from migrator.walking import walk
 
@@ -265,6 +266,8 @@ class _Emitter:
         if self.keras.compiles:
             arguments.append("jit_compile=False")
         lines.append(call(f"{model_name}.compile", arguments, self.indent, 1).replace("\n" + self.indent, "\n"))
+        if function.hooks.checkpoint is not None:
+            lines += lines_of_saved(function.train.saved, model_name)
         result = model_name
         if self.predictions is not None:
             predicted = self._one_line(self._built(self.predictions))

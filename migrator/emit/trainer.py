@@ -128,7 +128,7 @@ class _Emitter:
         if (shape.asks_checkpoint or shape.eval_dir) and not shape.has_model_dir:
             message = "the Estimator is asked for its checkpoints, but was not given a model_dir"
             raise Blocked("TFM103", self.program.place.call, message)
-        labelled = not shape.predicts
+        labelled = not shape.predicts and self.program.model.reads_labels
         make_inputs = ""
         if not self.mapped:
             make_inputs = self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled))

@@ -21,6 +21,7 @@ from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.plain import says_nothing, without_what_says_nothing
 from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Edit, Kept, Written, spread
+from migrator.program.tapes import may_hold_tapes, without_tapes
 from migrator.rules import heads
 from migrator.rules.canned import CANNED, TWO, Canned, default_optimizer, is_only_one, optimizer_named
 from migrator.walking import walk
@@ -43,7 +44,7 @@ def write_out(files: Sequence[ParsedFile]) -> list[ParsedFile]:
 
 def _may_hold(file: ParsedFile) -> bool:
     words = ("Classifier", "Regressor", "create_estimator_spec", "logits_dimension", "LinearEst", "DNNEst")
-    concerned = any(word in file.text for word in words) or says_nothing(file.text)
+    concerned = any(word in file.text for word in words) or says_nothing(file.text) or may_hold_tapes(file.text)
     return concerned and file.module.code == file.text
 
 
@@ -116,6 +117,7 @@ class _Writer:
         finder = _Calls(self.file)
         walk(self.file.module, finder)
         self.edits, self.said = without_what_says_nothing(self.file)
+        self.edits += without_tapes(self.file, self._tensorflow)
         first = len(self.edits)
         for call, name in finder.canned:
             self._try(call, lambda call=call, name=name: self._canned(call, name))  # type: ignore[misc]

@@ -166,7 +166,7 @@ def _read(
     if not isinstance(node.body, cst.IndentedBlock):
         raise Blocked("TFM105", node, "the model_fn is written on one line")
     specs, bound = _bound_specs(file, node)
-    hooks = read_spec_hooks(project, file, node, bound.values())
+    hooks = _hooks(project, file, node, bound.values())
     own_statements = straighten(node.body.body, file.imports, parameters.mode, lenient=True)
     train = own_statements
     if inlined is not None and inlined is not node and isinstance(inlined.body, cst.IndentedBlock) and not by_itself:
@@ -215,6 +215,17 @@ def _read(
     )
 
 
+def _hooks(
+    project: Project, file: ParsedFile, node: cst.FunctionDef, specs: Iterable[Mapping[str, cst.BaseExpression]]
+) -> SpecHooks:
+    """The hooks of the EstimatorSpecs of a model_fn that stays. Raises Blocked."""
+    found = read_spec_hooks(project, file, node, specs)
+    if found.checkpoint is not None:
+        message = "this saver saves objects of the program, which the mapped form makes anew at every call"
+        raise Blocked("TFM855", found.checkpoint.node, message)
+    return found
+
+
 def _bound_specs(
     file: ParsedFile, node: cst.FunctionDef, without: Collection[cst.CSTNode] = ()
 ) -> tuple[tuple[cst.Call, ...], dict[cst.Call, dict[str, cst.BaseExpression]]]:
@@ -241,7 +252,7 @@ def _read_predictor(
     specs, bound = _bound_specs(file, node, elsewhere)
     if not any(not is_none(arguments.get("predictions")) for arguments in bound.values()):
         raise Blocked("TFM111", node.name, "predict() is called, but no EstimatorSpec has predictions")
-    hooks = read_spec_hooks(project, file, node, bound.values())
+    hooks = _hooks(project, file, node, bound.values())
     kept = kept_arguments(False, True)
     dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in kept]
     dead = frozenset(_dead(node, file, dropped, [*elsewhere, *_summaries(file, node)]))

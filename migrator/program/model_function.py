@@ -146,6 +146,8 @@ class _Reader:
         if loss_expression is None:
             raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
         train = self._train_op(loss_expression)
+        if hooks.checkpoint is not None:
+            scaffolds.check_saved(self.file, self.node, train.saved, hooks.checkpoint.node)
         metrics = read_metrics(self.read_body)
         self.consumed |= metrics.statements
         summaries = self._summaries()

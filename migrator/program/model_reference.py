@@ -50,6 +50,12 @@ class ModelReference:
     lambdas: dict[cst.CSTNode, tuple[ParsedFile, cst.BaseExpression]] = field(default_factory=dict)
     ready: bool = False
 
+    @property
+    def reads_labels(self) -> bool:
+        """Whether the model_fn asks for labels: the datasets of one that does not may have none."""
+        labels = self.parameters.labels
+        return labels is not None and labels in names_in(self.function.body)
+
 
 def read_parameters(node: cst.FunctionDef, given: frozenset[str] = frozenset(), is_method: bool = False) -> Parameters:
     """The roles of a model_fn's parameters, which Estimator passes by position (features, labels) and by name."""

@@ -14,6 +14,7 @@ import libcst as cst
 from migrator.names.imports import ImportMap
 from migrator.program.assignments import assignments, branches, targets
 from migrator.program.calls import bind, is_none, is_true, number, string
+from migrator.program.model_variables import is_all_of_it
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
@@ -51,7 +52,8 @@ class TrainOp:
     of statements that only made the train_op, and `names` the names that only they gave. `harmless` are control
     dependencies that may go. `place` is where to report an optimizer that is put together from several arguments,
     `helper` the function of the file that makes it, where one does. `variables` are names of all trained variables,
-    which a loss may read too.
+    which a loss may read too. `saved` are the objects of a `tf.train.Checkpoint`, each with its name there and what it
+    is ("step", "optimizer", or "" for a part of the network).
     """
 
     optimizer: cst.BaseExpression
@@ -66,6 +68,7 @@ class TrainOp:
     place: cst.CSTNode | None = None
     helper: cst.FunctionDef | None = None
     variables: frozenset[str] = frozenset()
+    saved: tuple[tuple[str, str, cst.BaseExpression], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class _Optimizer:
     helper: cst.FunctionDef | None = None
     call: cst.Call | None = None
     kept: bool = False  # in an attribute of the object whose method this is
+    counts: bool = False  # its own iterations are the global step
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,17 @@ class _Several:
     items: tuple[_Value | None, ...]
 
 
-_Value = _Optimizer | _Gradients | _Variables | _Step | _Norm | _Operation | _Several
+@dataclass(frozen=True)
+class _Checkpoint:
+    """`tf.train.Checkpoint(step=..., net=...)`: what each of its objects is, and the expression for it."""
+
+    objects: tuple[tuple[str, _Value | None, cst.BaseExpression], ...]
+
+    def of(self, name: str) -> _Value | None:
+        return next((value for key, value, _ in self.objects if key == name), None)
+
+
+_Value = _Optimizer | _Gradients | _Variables | _Step | _Norm | _Operation | _Several | _Checkpoint
 
 
 def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, body: TrainBody) -> TrainOp:
@@ -199,6 +213,12 @@ class _Reader:
             place=optimizer.place,
             helper=optimizer.helper,
             variables=frozenset(name for name, value in self.names.items() if isinstance(value, _Variables)),
+            saved=tuple(
+                (key, {_Step: "step", _Optimizer: "optimizer"}.get(type(value), ""), node)
+                for checkpoint in self.names.values()
+                if isinstance(checkpoint, _Checkpoint)
+                for key, value, node in checkpoint.objects
+            ),
         )
 
     def _rate(self, optimizer: _Optimizer) -> Rate:
@@ -270,6 +290,8 @@ class _Reader:
                     for name, item in zip(names, value.items, strict=True):
                         self._give(str(name), item, small.value)
                     return
+            if self._counts_iterations(target, value):
+                return
             for name in targets(target):
                 self._forget(name)
         elif isinstance(small, cst.AugAssign) and isinstance(small.target, cst.Name):
@@ -278,6 +300,18 @@ class _Reader:
                 self._forget(small.target.value, Blocked("TFM403", small, message))
         elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) and self._mentions(small.value):
             self.consumed.setdefault(self.at, set())
+
+    def _counts_iterations(self, target: cst.BaseExpression, value: _Value | None) -> bool:
+        """`optimizer.iterations = tf.train.get_global_step()`: an optimizer of Keras counts the global step itself."""
+        if not isinstance(target, cst.Attribute) or target.attr.value != "iterations":
+            return False
+        optimizer = self._value(target.value)
+        if not isinstance(value, _Step) or not isinstance(optimizer, _Optimizer):
+            return False
+        assert isinstance(target.value, cst.Name)
+        self.names[target.value.value] = replace(optimizer, counts=True)
+        self.consumed.setdefault(self.at, set())
+        return True
 
     def _give(self, name: str, value: _Value | None, node: cst.BaseExpression) -> None:
         self._forget(name)
@@ -405,7 +439,12 @@ class _Reader:
         return None
 
     def _attribute(self, node: cst.Attribute) -> _Value | None:
-        """`self.optimizer`, which the `__init__` of the class around the model_fn makes."""
+        """`self.optimizer` of the class around the model_fn, an object of a checkpoint, or the variables of a model."""
+        known = self._value(node.value)
+        if isinstance(known, _Checkpoint):
+            return known.of(node.attr.value)
+        if node.attr.value == "trainable_variables" and isinstance(node.value, cst.Name):
+            return _Variables(node) if is_all_of_it(self.body.file, self.body.function, node.value.value) else None
         file, function = self.body.file.home(self.body.function)
         around = path_to(file.module, function) if function is not None else []
         owner = next((n for n in reversed(around) if isinstance(n, cst.ClassDef)), None)
@@ -496,6 +535,14 @@ class _Reader:
                 "TFM403",
             )
             return replace(self._differentiated(node, bound), pairs=True)
+        # What is written out for a canned Estimator gives the step to optimizers of Keras, too.
+        steps = any(isinstance(self._value(arg.value), _Step) for arg in node.args)
+        if method in ("minimize", "get_updates") and self._is_of_keras(optimizer) and not steps:
+            second = "params" if method == "get_updates" else "var_list"
+            bound = bind(node, ("loss", second, "grad_loss", "name"), method, "TFM403")
+            bound |= {"var_list": bound.pop(second)} if second in bound else {}
+            operation = _Operation(optimizer, self._differentiated(node, bound), optimizer.counts)
+            return _Several((operation,)) if method == "get_updates" else operation
         if method == "minimize":
             bound = bind(
                 node,
@@ -523,8 +570,13 @@ class _Reader:
                 raise self.problems.get(name) or Blocked(
                     "TFM403", place, "these gradients are changed in a way that is not understood"
                 )
-            return _Operation(optimizer, pairs, self._is_step(bound.get("global_step"), node))
+            counts = optimizer.counts or self._is_step(bound.get("global_step"), node)
+            return _Operation(optimizer, pairs, counts)
         return None
+
+    def _is_of_keras(self, optimizer: _Optimizer) -> bool:
+        made = [self._resolve(call) or "" for call in optimizer.made]
+        return bool(made) and all(name.startswith(("tf.keras.", "tf.optimizers.")) for name in made)
 
     def _differentiated(self, node: cst.Call, bound: dict[str, cst.BaseExpression]) -> _Gradients:
         if "loss" not in bound:
@@ -631,6 +683,10 @@ class _Reader:
         ):
             return None
         return _Gradients(bound["ys"], self.at)
+
+    def _checkpoint(self, node: cst.Call, name: str) -> _Value | None:
+        given = [(arg.keyword, arg.value) for arg in node.args]
+        return _Checkpoint(tuple((key.value, self._value(value), value) for key, value in given if key is not None))
 
     def _global_norm_clip(self, node: cst.Call, name: str) -> _Value | None:
         bound = bind(node, ("t_list", "clip_norm", "use_norm", "name"), name, "TFM403")
@@ -944,6 +1000,7 @@ _FUNCTIONS: dict[str, Callable[[_Reader, cst.Call, str], _Value | None]] = {
     "tf.contrib.training.create_train_op": _Reader._create_train_op,
     "tf.contrib.slim.learning.create_train_op": _Reader._create_train_op,
     "tf.contrib.layers.optimize_loss": _Reader._optimize_loss,
+    "tf.train.Checkpoint": _Reader._checkpoint,
 }
 
 

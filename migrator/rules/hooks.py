@@ -208,6 +208,11 @@ class SpecHooks:
     stop: tuple[str, cst.BaseExpression] | None = None
     makers: tuple[tuple[ParsedFile, cst.FunctionDef], ...] = ()
 
+    @property
+    def checkpoint(self) -> Blocked | None:
+        """The remark about a `tf.train.Checkpoint` that the Estimator saves, if it does."""
+        return next((remark for remark in self.remarks if remark.code == "TFM183"), None)
+
 
 NO_SPEC_HOOKS = SpecHooks()
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.calls import bind, is_none
+from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import values_of
 from migrator.rules.rule import Rule
 
 SCAFFOLDS = ("tf.train.Scaffold", "tf.compat.v1.train.Scaffold")
 SAVERS = ("tf.train.Saver", "tf.compat.v1.train.Saver")
+_CHECKPOINT = "tf.train.Checkpoint"
 
 RULES = (
     Rule(
@@ -32,10 +33,24 @@ keeps the newest checkpoint, or one for each period of `save_checkpoints_steps`;
         Severity.MANUAL,
         """
 An `init_fn` restores or changes variables before the training, initial and ready operations may do that too, and a
-saver of some variables (or of a `tf.train.Checkpoint`) leaves others out of the checkpoints, or gives them other names
+saver of some variables leaves others out of the checkpoints, or gives them other names
 there for programs that read them. None of that is carried over. Where `init_fn` restores pretrained weights, give the
 Estimator `warm_start_from=tf.estimator.WarmStartSettings(checkpoint, vars_to_warm_start="scope/")` in its place, or
 call `tf.train.init_from_checkpoint` in the model_fn. Where the saver only picks what is saved, leave the scaffold out.
+""",
+    ),
+    Rule(
+        "TFM183",
+        "a Checkpoint that an Estimator saves",
+        Severity.REVIEW,
+        """
+`tf.train.Scaffold(saver=tf.train.Checkpoint(step=..., optimizer=..., net=...))` makes an Estimator write checkpoints of
+objects, which programs of TensorFlow 2 restore. The weights that a Keras model saves are such a checkpoint, too: the
+model is given the same objects under the same names, so that what restored them from the Estimator's checkpoints
+restores them from the new ones, which hold the rest of the model as well. The step and the iterations of the optimizer
+are one variable in them: into a Checkpoint of both, only the step is restored, so assign it to
+`optimizer.iterations` where the optimizer is to train on. A Checkpoint of anything else than the global step, the
+optimizer and parts of the network, and one in the mapped form, which has no such objects, are refused (TFM855).
 """,
     ),
 )
@@ -49,12 +64,18 @@ _SAVER = (
     *("saver_def", "builder", "defer_build", "allow_empty", "write_version", "pad_step_number"),
     *("save_relative_paths", "filename"),
 )
+# What a Keras model has already, under names that people give objects.
+_OF_MODELS = (
+    "activity_regularizer", "build", "call", "compile", "dtype", "fit", "history", "inputs", "input", "layers",
+    "loss", "losses", "metrics", "name", "optimizer", "output", "outputs", "predict", "save", "state",
+    "submodules", "summary", "trainable", "updates", "variables", "weights",
+)  # fmt: skip
 _KEEPING = frozenset(_SAVER) - {"var_list", "reshape", "saver_def", "builder"}
 
 
 def may_go(symbol: str) -> bool:
     """Whether a call may be left out with the scaffold that it was made for."""
-    return symbol in (*SCAFFOLDS, *SAVERS, "tf.summary.merge_all")
+    return symbol in (*SCAFFOLDS, *SAVERS, _CHECKPOINT, "tf.summary.merge_all")
 
 
 def read_scaffolds(
@@ -68,14 +89,20 @@ def read_scaffolds(
         if given is None or is_none(given):
             continue
         nodes.append(given)
-        for value in _values(file, function, given):
-            if not is_none(value):
-                _check_scaffold(file, function, value)
-        remarks.append(Blocked("TFM854", given, "the scaffold is left out: it says how checkpoints are kept"))
+        checkpoints = [
+            _check_scaffold(file, function, value) for value in _values(file, function, given) if not is_none(value)
+        ]
+        remark = Blocked("TFM854", given, "the scaffold is left out: it says how checkpoints are kept")
+        if any(checkpoints):
+            message = "checkpoints hold the objects of this saver under the same names, and the rest of the model"
+            remark = Blocked("TFM183", given, message)
+        remarks.append(remark)
     return nodes, remarks
 
 
-def _check_scaffold(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> None:
+def _check_scaffold(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> bool:
+    """Whether a scaffold saves a `tf.train.Checkpoint`. Raises Blocked (TFM855)."""
+    saves_objects = False
     if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SCAFFOLDS:
         raise Blocked("TFM855", node, "this is not a `tf.train.Scaffold` made in the model_fn")
     bound = bind(node, _SCAFFOLD, "tf.train.Scaffold", "TFM855")
@@ -88,7 +115,43 @@ def _check_scaffold(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseE
         if key != "saver":
             raise Blocked("TFM855", value, f"the scaffold's `{key}` may change the training: it is not carried over")
         for saver in _values(file, function, value):
-            _check_saver(file, saver)
+            made = saver.func if isinstance(saver, cst.Call) and isinstance(value, cst.Name) else None
+            if made is not None and file.imports.resolve(made) == _CHECKPOINT:
+                saves_objects = True
+            else:
+                _check_saver(file, saver)
+    return saves_objects
+
+
+def check_saved(
+    file: ParsedFile,
+    function: cst.FunctionDef,
+    objects: Sequence[tuple[str, str, cst.BaseExpression]],
+    place: cst.CSTNode | None,
+) -> None:
+    """Refuses a Checkpoint whose objects a model cannot have under the same names (TFM855)."""
+    if not objects:
+        raise Blocked("TFM855", place, "the objects of this saver are not written out, by name")
+    called = {call.func.value for call in calls_in(function.body) if isinstance(call.func, cst.Name)}
+    for name, kind, node in objects:
+        if name in _OF_MODELS and (name, kind) != ("optimizer", "optimizer"):
+            raise Blocked("TFM855", node, f"a Keras model has a `{name}` of its own: give the object another name")
+        if not kind and not (isinstance(node, cst.Name) and node.value in called):
+            message = f"`{file.code(node)}` is neither the global step, nor the optimizer, nor a model called here"
+            raise Blocked("TFM855", node, message)
+
+
+def lines_of_saved(objects: Sequence[tuple[str, str, cst.BaseExpression]], model: str) -> list[str]:
+    """The lines that give a compiled model the objects of a Checkpoint, which its own checkpoints hold then."""
+    values = {"step": f"{model}.optimizer.iterations", "optimizer": f"{model}.optimizer"}
+    found = []
+    for name, kind, node in objects:
+        value = values.get(kind) or (node.value if isinstance(node, cst.Name) else "")
+        if kind == "step":
+            found.append(f'tf.Module.__setattr__({model}, "{name}", {value})  # in checkpoints, and no weight')
+        elif f"{model}.{name}" != value:
+            found.append(f"{model}.{name} = {value}")
+    return found
 
 
 def _check_saver(file: ParsedFile, node: cst.BaseExpression) -> None:

@@ -10,8 +10,8 @@ from migrator.emit.layout import call
 def make_inputs(name: str, indent: str, labelled: bool = True, named: bool = False) -> str:
     """The function that makes Keras inputs from a dataset's element_spec, as source text.
 
-    A program that only predicts may have datasets without labels (`labelled` is False). With `named`, the inputs of
-    a dict of features bear the names of its keys.
+    A program that only predicts, or whose model_fn does not ask for them, may have datasets without labels (`labelled`
+    is False). With `named`, the inputs of a dict of features bear the names of its keys.
     """
     body = call(
         "return tf.nest.map_structure",

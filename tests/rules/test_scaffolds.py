@@ -38,7 +38,7 @@ def test_what_only_keeps_checkpoints_is_left_out(before: str, given: str, style:
         ("pass", "tf.train.Scaffold(init_fn=lambda scaffold, session: None)", "warm_start_from"),
         ("pass", "tf.train.Scaffold(local_init_op=tf.tables_initializer())", "`local_init_op`"),
         ("pass", "tf.train.Scaffold(saver=tf.train.Saver([logits]))", "`var_list`"),
-        ("kept = tf.train.Checkpoint(a=loss)", "tf.train.Scaffold(saver=kept)", "other names"),
+        ("kept = tf.train.Checkpoint(a=loss)", "tf.train.Scaffold(saver=kept)", "called here"),
         ("pass", "params['scaffold']", "made in the model_fn"),
     ],
 )

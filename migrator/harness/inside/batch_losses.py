@@ -55,8 +55,11 @@ class BatchLosses:
             loss = original(*args, **kwargs)
             if self.depth:
                 value = tf.cast(loss, tf.float64)
-                outputs = kwargs.get("y_pred", args[2] if len(args) > 2 else None)
-                count = tf.cast(tf.shape(tf.nest.flatten(outputs)[0])[0], tf.float64)
+                given = dict(zip(("x", "y", "y_pred"), args), **kwargs)
+                # The output of a model may be its loss, which says nothing of the batch.
+                tensors = tf.nest.flatten([given.get(key) for key in ("y_pred", "y", "x")])
+                sized = [t for t in tensors if t is not None and t.shape.rank != 0]
+                count = tf.cast(tf.shape(sized[0])[0] if sized else 1, tf.float64)
                 sums.assign_add(tf.stack([tf.ones_like(value), value, count, count * value]))
             return loss
 

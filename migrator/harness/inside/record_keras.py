@@ -261,7 +261,10 @@ class KerasRecorder(object):
         keep another.
         """
         kind = stock_class(optimizer)
-        return kind is not None and kind.__name__ == "SGD" and type(optimizer).update_step is kind.update_step
+        if kind is None or kind.__name__ != "SGD":
+            return False
+        # Those of tf.keras.optimizers.legacy have no update_step, and the same slot.
+        return getattr(type(optimizer), "update_step", None) is getattr(kind, "update_step", None)
 
     # -- one step, at tracing time --
     def target(self, name):
