@@ -134,6 +134,7 @@ class _Program:
         self.taken = set(file.parsed.names)
         self.mesh, self.scope = self.new("mesh"), self.new("layouts")
         self.done: set[cst.CSTNode] = set()  # names of the strategy that are accounted for
+        self.stepped: str | None = None  # the model of a loop of the program's own
 
     def new(self, wanted: str) -> str:
         name = free(wanted, self.taken)
@@ -166,6 +167,7 @@ class _Program:
         self.rewrite_fits()
         self.rewrite_loops()
         self.rewrite_results()
+        self.build_model()
         for use in self.uses:
             if use not in self.done:
                 self.rewrite_use(use)
@@ -262,6 +264,41 @@ class _Program:
                     "make the model of layers (Sequential, or a functional model)"
                 )
                 _refuse(one, message)
+
+    def build_model(self) -> None:
+        """A Sequential model gets its input's shape where it is made. Without one its first call on a mesh makes it
+        anew for inputs of one axis more: dense layers take them, and convolutions raise (TensorFlow 2.21).
+        """
+        deferred = next((call for call in self.file.calls if self.is_deferred(call)), None)
+        if deferred is None or any(_method(call) == "build" for call in self.file.calls):
+            return
+        around = self.above(self.call, cst.FunctionDef) or self.module
+        given = list(around.body.body if isinstance(around, cst.FunctionDef) else around.body)
+        made = [value for one in given for name, value in assignments(one) if name == self.stepped]
+        line = self.above(made[0], cst.SimpleStatementLine) if len(made) == 1 else None
+        for call in self.file.calls:
+            data = call.args[0].value if _method(call) == "experimental_distribute_dataset" and call.args else None
+            if not isinstance(data, cst.Name) or line is None or self.above(line, cst.With) is None:
+                continue
+            together = self.above(call, cst.FunctionDef) is self.above(line, cst.FunctionDef)
+            if together and self.file.parsed.position(call) < self.file.parsed.position(line):
+                text = f"{self.stepped}.build({data.value}.element_spec[0].shape)\n"
+                new = statements(text, self.module)
+                self.edit(line, _with_more(new))
+                return
+        message = "a Sequential model of no known input, which a mesh cannot make: give its first layer `input_shape=`"
+        _refuse(deferred, message)
+
+    def is_deferred(self, call: cst.Call) -> bool:
+        """Whether a call makes a Sequential model whose first layer does not say what its input is."""
+        if (self.file.name(call.func) or "").rpartition(".")[2] != "Sequential":
+            return False
+        layers = call.args[0].value if call.args else None
+        inner: Sequence[cst.BaseExpression] = [one for one in self.file.calls if _method(one) == "add"]
+        if isinstance(layers, cst.List | cst.Tuple) and layers.elements:
+            inner = [layers.elements[0].value]
+        text = " ".join(self.text(one) for one in inner)
+        return not any(word in text for word in ("input_shape", "input_dim", "Input(", "InputLayer("))
 
     def give_mesh(self) -> None:
         """Optimizers and metrics are given the mesh."""
@@ -557,6 +594,7 @@ class _Program:
         if len(applies) > 1:
             _refuse(applies[1], "several optimizers in one step are not written for a mesh: keep the MirroredStrategy")
         found = self.gradients(step, applies[0])
+        self.stepped = found.variables.rpartition(".")[0]
         self.check_scaling(step, found)
         returned = self.returned(step)
         loss, gradients = free("loss", names_in(around.params)), free("gradients", names_in(around.params))
@@ -816,6 +854,11 @@ def _before(node: cst.CSTNode, new: Sequence[cst.BaseStatement]) -> cst.CSTNode:
     first = new[0].with_changes(leading_lines=leading)
     rest = [several[0].with_changes(leading_lines=[]), *several[1:]]
     return cst.FlattenSentinel([first, *new[1:], *rest])  # type: ignore[return-value]
+
+
+def _with_more(new: Sequence[cst.BaseStatement]) -> Edit:
+    """New statements after one."""
+    return lambda node: cst.FlattenSentinel([node, *new])  # type: ignore[return-value]
 
 
 def _replaced(node: cst.CSTNode, old: cst.SimpleStatementLine, new: Sequence[cst.BaseStatement]) -> cst.CSTNode:

@@ -169,6 +169,14 @@ def test_a_loop_applies_its_gradients_after_its_function() -> None:
     assert migrated(new) == (new, [])
 
 
+def test_a_model_of_no_known_input_gets_it_where_it_is_made() -> None:
+    text = LOOP.replace(", input_shape=(6,)", "").replace("data(41, 0))", "first)")
+    text = text.replace("train_data = ", "first = data(41, 0)\ntrain_data = ")
+    new, found = migrated(text)
+    assert [code for code, _ in found] == ["TFM780"]
+    assert "    model = build_model()\n    model.build(first.element_spec[0].shape)\n" in new
+
+
 def test_a_step_that_returns_nothing() -> None:
     text = LOOP.replace("    return loss\n\n\ndef test_step", "\n\ndef test_step").replace("    total = 0.0\n", "")
     text = text.replace("per_replica = ", "").replace("total += ", "").replace("total, ", "")
@@ -198,6 +206,7 @@ def test_optimizers_that_are_named_and_steps_of_an_epoch() -> None:
         ("TFM799", FIT, "MirroredStrategy()", 'MirroredStrategy(["/gpu:0"])'),
         ("TFM799", FIT, "MirroredStrategy()", "MultiWorkerMirroredStrategy()"),
         ("TFM799", FIT, "model.fit(", "history = model.fit(data(8, 0))\nprint(history.history)\nmodel.fit("),
+        ("TFM799", FIT, ", input_shape=(6,)", ""),
         ("TFM799", FIT, "verbose=0)\nloss", "callbacks=[])\nloss"),
         ("TFM799", FIT, "data(40, 0), epochs", "np.zeros([8, 6]), np.zeros([8]), epochs"),
         ("TFM799", FIT, "# Train it.", "model.predict(data(8, 0))"),
