@@ -359,11 +359,16 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
     if plan.period is None:
         lines = [*train(plan, plan.train_dataset, plan.max_steps, True), *shown]
     else:
-        begin = f"{plan.model}.optimizer.iterations.numpy() // {plan.period}, " if plan.resumes else ""
+        begin, steps = "", str(plan.period)
+        if plan.resumes:
+            done = f"{plan.model}.optimizer.iterations.numpy()"
+            begin = f"{done} // {plan.period}, "
+            # A checkpoint may lie between two periods: where the data of an earlier run ended, or an Estimator's.
+            steps = f"min({plan.period}, {primary(plan.max_steps)} - {done})" if plan.max_steps is not None else steps
         lines = [
             f"{plan.batches} = {_batches(plan, plan.train_dataset)}",
             f"for _ in range({begin}{plan.epochs}):",
-            f"{plan.indent}{plan.loop_name}.train({plan.batches}, {plan.period})",
+            plan.indent + call(f"{plan.loop_name}.train", [plan.batches, steps], plan.indent, 1),
             *(plan.indent + line for line in shown),
         ]
     if on_workers:
