@@ -94,7 +94,10 @@ def read_scaffolds(
         ]
         remark = Blocked("TFM854", given, "the scaffold is left out: it says how checkpoints are kept")
         if any(checkpoints):
-            message = "checkpoints hold the objects of this saver under the same names, and the rest of the model"
+            message = (
+                "checkpoints hold the objects of this saver under the same names; where they are restored, an "
+                "optimizer beside the step has 0 iterations: assign it the step to train on"
+            )
             remark = Blocked("TFM183", given, message)
         remarks.append(remark)
     return nodes, remarks
