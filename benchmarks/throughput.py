@@ -102,7 +102,8 @@ CASES: dict[str, Case] = {
     ),
     "two mirrored workers, larger": Case(
         "multi_worker_mirrored",
-        {"STEPS = 30": "STEPS = 200", "batch(10)": "repeat().batch(128)", "features, 8,": f"{_HIDDEN}, 1024,"},
+        {"STEPS = 30": "STEPS = 200", "batch(10)": "repeat().batch(128)", "features, 8,": f"{_HIDDEN}, 1024,"}
+        | {"Optimizer(0.1)": "Optimizer(0.001)"},
         "worker=2",
         warm=20,
     ),
