@@ -75,7 +75,7 @@ class Apart:
             for program in self.programs:
                 if id(program) in bad:
                     stays.update((path, program.file.path) for path in files[id(program)] if path not in stays)
-            kept = {path: stays[path] for path in self._own_files(bad)}
+            kept = self._own_files(bad) & stays.keys()
             used = [(p, path) for p in good for path in (p.file.path, p.model_file.path) if path in kept]
             for program, path in used:
                 message = f"`{stays[path]}`, whose program is blocked, uses this file: give the others without it"

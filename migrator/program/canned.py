@@ -520,7 +520,10 @@ class _Writer:
         names = heads.Names(
             tf, text["features"], text["labels"], text["mode"], text["logits"], lambda name: _free(name, taken)
         )
-        lines = heads.spec_lines(head, names, training, "batch_norm" in self.file.code(function), self.exported)
+        code = self.file.code(function)
+        # A model_fn that says what it serves has returned it where the head would.
+        exported = self.exported and "export_outputs" not in code
+        lines = heads.spec_lines(head, names, training, "batch_norm" in code, exported)
         lines = [self._indented(line) for line in lines]
         start, end = self.file.range(line)
         column = start - (self.file.text.rfind("\n", 0, start) + 1)

@@ -75,6 +75,14 @@ def test_a_native_program_stays_native_where_only_names_change_in_what_is_shared
     assert "tf.io.gfile.GFile" in found["shared.py"][0] and found["stuck.py"][0] == stuck
 
 
+def test_a_program_that_cannot_be_read_may_be_outside_of_the_group() -> None:
+    unread = PROGRAM.format(imports="\nimport elsewhere", network=SESSION).replace(
+        "Estimator(model", "Estimator(elsewhere.m"
+    )
+    found = migrate(one=MAPPED, stuck=unread)
+    assert found["stuck"][0] == unread and "TF1Model" in found["one"][0] and "TFM424" in found["shared"][1]
+
+
 def importing(reads: str) -> str:
     """A blocked program that takes something of another."""
     return PROGRAM.format(imports="\nimport one", network=SESSION).replace("shared.read(", f"{reads} or shared.read(")

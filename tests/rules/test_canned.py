@@ -167,6 +167,20 @@ def test_a_head() -> None:
     assert "head" not in new
 
 
+def test_a_head_of_a_model_fn_that_says_itself_what_it_serves() -> None:
+    own = """\
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        predictions = {"chance": tf.sigmoid(logits)}
+        export_outputs = {"predict": tf.estimator.export.PredictOutput(predictions)}
+        return tf.estimator.EstimatorSpec(mode, predictions=predictions, export_outputs=export_outputs)
+    return head"""
+    text = HEAD.replace("    return head", own) + "estimator.export_saved_model('out', serving)\n"
+    serving = "def serving():\n    x = tf.placeholder(tf.float32, [None, 1], name='x')\n"
+    serving += "    return tf.estimator.export.ServingInputReceiver(x, x)\n\n\ndef model_fn"
+    new, findings = run_project({"train.py": text.replace("def model_fn", serving)}, style="mapped")["train.py"]
+    assert "TFM142" not in {f.code for f in findings} and "tf.saved_model.save" in new
+
+
 def test_a_head_that_is_only_asked_for_its_size() -> None:
     start, end = HEAD.index("    return head."), HEAD.index("\n\nestimator = ")
     loss = (
