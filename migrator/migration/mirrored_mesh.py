@@ -317,7 +317,7 @@ class _Program:
                     _refuse(call, f"`{kind}` was not tried on a mesh: take another schedule of Keras", "TFM792")
             elif name.startswith((f"{_KERAS}optimizers.", "tf.optimizers.", "tf.train.", "tf.compat.v1.train.")):
                 if name.startswith("tf.train."):
-                    continue  # checkpoints
+                    continue  # saving one is the same on a mesh
                 self.check_optimizer(call, name, kind)
                 self.check_place(call, around)
                 self.edit(call, with_mesh)
@@ -326,7 +326,7 @@ class _Program:
                     _refuse(call, f"`{kind}` was not tried on a mesh: leave the metric out", "TFM793")
                 self.check_place(call, around)
                 self.edit(call, with_mesh)
-            elif name in ("tf.train.latest_checkpoint", "tf.train.load_checkpoint"):
+            elif _method(call) in ("restore", "restore_or_initialize", "load_weights"):
                 _refuse(call, "weights that are read from a checkpoint: restore them by hand, after `optimizer.build`")
 
     def rewrite_results(self) -> None:

@@ -211,6 +211,8 @@ def test_optimizers_that_are_named_and_steps_of_an_epoch() -> None:
         ("TFM799", FIT, "data(40, 0), epochs", "np.zeros([8, 6]), np.zeros([8]), epochs"),
         ("TFM799", FIT, "# Train it.", "model.predict(data(8, 0))"),
         ("TFM799", FIT, "# Train it.", "print(strategy)"),
+        ("TFM799", FIT, "# Train it.", "model.load_weights('w')"),
+        ("TFM799", FIT, "# Train it.", "tf.train.Checkpoint(model=model).restore('w')"),
         ("TFM799", FIT, "        metrics=", "        loss_weights=[1.0],\n        metrics="),
         ("TFM799", FIT, "def build_model", "class Own(tf.keras.layers.Layer):\n    pass\n\n\ndef build_model"),
         ("TFM791", FIT, "tf.keras.layers.Dense(3)", "tf.keras.layers.BatchNormalization()"),
