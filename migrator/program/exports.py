@@ -289,7 +289,7 @@ class _Reader:
             made = serving_maker(self.project, file, node)
             if made is not None:
                 return self._function(made[0], made[2])
-        message = "the serving_input_receiver_fn is not a function of the given files: give it a name and a `def`"
+        message = "the serving_input_receiver_fn is not a function of the given files: give it a name, on a line before"
         raise Blocked("TFM142", node, message)
 
     def _text(self, file: ParsedFile, node: cst.BaseExpression) -> str:

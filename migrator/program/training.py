@@ -573,7 +573,11 @@ class ProgramReader:
             place = Place(method, call, statement, self.place.function)
             if method == "train" and not _is_whole(place):
                 self._check_line(place, "TFM103")
-                raise Blocked("TFM103", call, "the result of train() is used, or the line holds another statement")
+                raise Blocked(
+                    "TFM103",
+                    call,
+                    "the result of train() is used, or the line holds another statement: give it a line of its own",
+                )
             uses.append(Use(method, place, arguments))
             explained.add(receiver)
         for place in self.places:
@@ -624,7 +628,8 @@ class ProgramReader:
             elif key.startswith("yield") and key in arguments and (is_true(arguments[key]) or is_false(arguments[key])):
                 continue
             elif not is_none(arguments.get(key)):
-                raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet")
+                ask = ": write True or False" if key.startswith("yield") else ""
+                raise Blocked("TFM110", arguments[key], f"`{key}` of `{method}` is not carried over yet{ask}")
         return arguments
 
     def _lend(self, name: cst.Name) -> Lent | None:
@@ -680,7 +685,7 @@ class ProgramReader:
         """A call of train_and_evaluate with the arguments of its specs."""
         if not _is_whole(place):
             self._check_line(place, "TFM103")
-            message = "the result of train_and_evaluate is used, or the line holds another statement"
+            message = "the result of train_and_evaluate is used, or its line holds more: give it a line of its own"
             raise Blocked("TFM103", place.call, message)
         if "train_spec" not in arguments or "eval_spec" not in arguments:
             raise Blocked("TFM103", place.call, "train_and_evaluate is called without both specs")
