@@ -33,8 +33,12 @@ def write_servings(
         statements = state.changes[serving.file.path].statements
         known = statements.setdefault(serving.node, [serving.new])
         if not (len(known) == 1 and known[0].deep_equals(serving.new)):
-            message = "Estimators of different signatures share this serving function: give each its own"
-            raise Blocked("TFM142", node, message)
+            if where is program.file:
+                message = "Estimators of different signatures share this serving function: give each its own"
+                raise Blocked("TFM142", node, message)
+            place = f"{where.path.name}:{where.position(node)[0]}"
+            message = f"Estimators of different signatures share the serving function at {place}: give each its own"
+            raise Blocked("TFM142", program.place.call, message)
         if only_here is not None:
             state.serving_files[serving.file.path] = SERVING
             if only_here:
