@@ -84,7 +84,10 @@ def read_run_config(
             message = "RunConfig's `eval_distribute` is left out: evaluation runs under the strategy of the training"
             remarks.append(Blocked("TFM173", value, message))
         elif key in NO_EFFECT:
-            remarks.append(Blocked("TFM107", value, f"RunConfig's `{key}` is left out: fit has no such setting"))
+            why = "fit has no such setting"
+            if key == "keep_checkpoint_max":
+                why = "fit has no such setting, and `--loop custom` keeps the last five"
+            remarks.append(Blocked("TFM107", value, f"RunConfig's `{key}` is left out: {why}"))
         else:
             continue
         dropped.append(value)
