@@ -130,9 +130,9 @@ def lock():
 
 
 def fill():
-    held = []
-    while True:
-        held.append(bytearray(b"x") * 20_000_000)
+    # At once: on a busy machine a slow one stalls before it is over the limit.
+    held = [bytearray(b"x") * 20_000_000 for _ in range(40)]
+    while held:
         time.sleep(0.02)
 
 
