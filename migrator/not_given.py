@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from migrator.findings import Finding, Severity
+from migrator.source.discovery import module_files
 from migrator.source.reading import Source, read
 
 CODE = "TFM198"
@@ -58,7 +59,7 @@ def _imports(source: Source) -> Iterator[tuple[ast.stmt, list[Path]]]:
             for alias in node.names:
                 yield node, _files(folder, alias.name.split("."))
         elif isinstance(node, ast.ImportFrom):
-            module = (node.module or "").split(".") if node.module else []
+            module = node.module.split(".") if node.module else []
             base = folder if node.level < 2 else folder.parents[min(node.level - 2, len(folder.parents) - 1)]
             for alias in node.names:
                 inside = _below(base, [*module, alias.name]) if node.level else _files(folder, [*module, alias.name])
@@ -73,6 +74,4 @@ def _files(folder: Path, parts: list[str]) -> list[Path]:
 
 
 def _below(root: Path, parts: list[str]) -> list[Path]:
-    if not parts:
-        return [root / "__init__.py"]
-    return [root.joinpath(*parts).with_suffix(".py"), root.joinpath(*parts, "__init__.py")]
+    return list(module_files(root, parts)) if parts else [root / "__init__.py"]

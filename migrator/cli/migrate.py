@@ -170,7 +170,6 @@ def _check_layouts(settings: Settings) -> None:
 
 
 def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
-    from migrator.not_given import not_given
     from migrator.source.discovery import discover
     from migrator.source.reading import read
     from migrator.source.writing import write
@@ -178,7 +177,11 @@ def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
     discovered = list(discover(paths))
     items = _migrated([read(found.path, strict=found.named) for found in discovered], settings)
     rewritten = [item.source for item in items if not isinstance(item, Finding) and item.text != item.source.text]
-    missing = not_given(rewritten, [found.path for found in discovered])
+    missing: dict[Path, list[Finding]] = {}
+    if rewritten:
+        from migrator.not_given import not_given
+
+        missing = not_given(rewritten, [found.path for found in discovered])
     files: list[FileOutcome] = []
     for item in items:
         if isinstance(item, Finding):

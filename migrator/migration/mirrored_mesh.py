@@ -135,6 +135,7 @@ class _Program:
         self.mesh, self.scope = self.new("mesh"), self.new("layouts")
         self.done: set[cst.CSTNode] = set()  # names of the strategy that are accounted for
         self.stepped: str | None = None  # the model of a loop of the program's own
+        self.placing: str | None = None  # the class that puts batches on the mesh, where there are any
 
     def new(self, wanted: str) -> str:
         name = free(wanted, self.taken)
@@ -396,12 +397,10 @@ class _Program:
         self.edit(whole, lambda node: is_edit_of(node, cst.BinaryOperation).left)
 
     def batches_class(self) -> str:
-        found = [name for name, text in self.helpers.items() if "def __iter__" in text]
-        if found:
-            return found[0]
-        name = self.new("MeshBatches")
-        self.helpers[name] = dtensor.batches(name, "    ")
-        return name
+        if self.placing is None:
+            self.placing = self.new("MeshBatches")
+            self.helpers[self.placing] = dtensor.batches(self.placing, "    ")
+        return self.placing
 
     # -- fit --
     def rewrite_fits(self) -> None:
@@ -610,12 +609,11 @@ class _Program:
         self.edit(around, lambda node: _without_function(is_edit_of(node, cst.FunctionDef), place, body))
         self.edit(step, _with_function)
         self.rewrite_apply(found)
-        last = returned if returned is not None else None
-        if last is None:
+        if returned is None:
             give = statements(f"return {found.name}\n", self.module)
             self.edit(step, lambda node: _extended(is_edit_of(node, cst.FunctionDef), give))
         else:
-            self.edit(last, lambda node: _with_gradients(is_edit_of(node, cst.Return), found.name))
+            self.edit(returned, lambda node: _with_gradients(is_edit_of(node, cst.Return), found.name))
 
     def rewrite_apply(self, found: _Gradients) -> None:
         if isinstance(found.given, cst.Name):
@@ -677,7 +675,7 @@ class _Program:
             )
             _refuse(call, message)
         known = self.value_in(step, variables) if isinstance(variables, cst.Name) else variables
-        local = {name for parameter in step.params.params for name in [parameter.name.value]}
+        local = {parameter.name.value for parameter in step.params.params}
         local |= {one for one, _ in assignments(step.body)}
         for one in (known, call.func.value):
             root = (dotted(one) or "").partition(".")[0] if one is not None else ""
@@ -702,7 +700,7 @@ class _Program:
         """Refuses losses whose sum over the replicas is not that of the whole batch."""
         by_name = {function.name.value: function for function in self.file.functions}
         reached = [step]
-        for call in [one for function in reached for one in calls_in(function.body)]:
+        for call in calls_in(step.body):
             function = by_name.get(dotted(call.func) or "")
             if function is not None and function not in reached:
                 reached.append(function)

@@ -213,14 +213,12 @@ class _Uses(cst.CSTTransformer):
         return self._visit_mean(node, listed if added and counted else None)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        name = self.known.get(original_node)
-        return updated_node if name is None else cst.Name(name)
+        return self._instead(original_node, updated_node)
 
     def leave_BinaryOperation(
         self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
     ) -> cst.BaseExpression:
-        name = self.known.get(original_node)
-        return updated_node if name is None else cst.Name(name)
+        return self._instead(original_node, updated_node)
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
         if original_node.value in self.one.lists:
@@ -233,6 +231,10 @@ class _Uses(cst.CSTTransformer):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
         return updated_node.with_changes(attr=original_node.attr)
+
+    def _instead(self, original: cst.BaseExpression, updated: cst.BaseExpression) -> cst.BaseExpression:
+        name = self.known.get(original)
+        return updated if name is None else cst.Name(name)
 
     def _visit_mean(self, node: cst.BaseExpression, listed: cst.BaseExpression | None) -> bool:
         if not isinstance(listed, cst.Name) or listed.value not in self.one.lists:

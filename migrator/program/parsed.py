@@ -15,6 +15,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.bindings import Binding, read_bindings
 from migrator.names.imports import ImportMap, canonical, read_imports
 from migrator.program.spread import Spread, line_starts
+from migrator.source.discovery import module_files
 from migrator.walking import walk
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ class Project:
         parts = module.split(".")
         folder = _absolute(importer.path).parent
         for root in (folder, *folder.parents):
-            for candidate in (root.joinpath(*parts).with_suffix(".py"), root.joinpath(*parts, "__init__.py")):
+            for candidate in module_files(root, parts):
                 if candidate in self._by_path:
                     return self._by_path[candidate]
         return None

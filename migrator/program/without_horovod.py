@@ -25,7 +25,7 @@ import libcst as cst
 from migrator.names.bindings import Binding, dotted, read_bindings
 from migrator.program.calls import calls_in, functions_in, parameters_of
 from migrator.program.folding import Folding, catches_the_import, lines_instead
-from migrator.program.parsed import Blocked, ParsedFile, Project, Tracked, name_nodes, names_in
+from migrator.program.parsed import Blocked, NameCollector, ParsedFile, Project, Tracked, name_nodes, names_in
 from migrator.walking import walk
 
 CODE = "TFM196"
@@ -407,7 +407,7 @@ def _is_all(
             continue
         mentions = _MentionsOf(name)
         walk(file.module, mentions)
-        for node in mentions.found:
+        for node in (*mentions.attributes, *(one for one in mentions.found if one.value == name)):
             if id(node) not in known and node is not function.name:
                 meant = project.function(file, node)
                 if meant is None or meant[1] is function:
@@ -416,30 +416,18 @@ def _is_all(
     return not any(name in text and parameter in text for path, text in texts.items() if path not in read)
 
 
-class _MentionsOf(cst.CSTVisitor):
-    """A name, and attributes of that name, imports left out."""
+class _MentionsOf(NameCollector):
+    """Names, and the attributes of one name, imports left out."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
-        return False
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        walk(node.value, self)
-        return False
+        self.attributes: list[cst.Attribute] = []
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         if node.attr.value == self.name:
-            self.found.append(node)
-        walk(node.value, self)
-        return False
-
-    def visit_Name(self, node: cst.Name) -> None:
-        if node.value == self.name:
-            self.found.append(node)
+            self.attributes.append(node)
+        return super().visit_Attribute(node)
 
 
 # -- the new files -----------------------------------------------------------------------------------------------------

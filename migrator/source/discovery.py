@@ -41,6 +41,11 @@ def discover(paths: Sequence[Path]) -> list[Found]:
     return _each_once(found)
 
 
+def module_files(folder: Path, parts: Sequence[str]) -> tuple[Path, Path]:
+    """The two files that the module of these names may be in, below a folder: its own, and that of a package."""
+    return folder.joinpath(*parts).with_suffix(".py"), folder.joinpath(*parts, "__init__.py")
+
+
 def _each_once(found: Iterable[Found]) -> list[Found]:
     kept: dict[Path, Found] = {}
     for file in found:
