@@ -10,7 +10,7 @@ import libcst as cst
 
 from migrator.emit.layout import WIDTH
 from migrator.emit.names import free
-from migrator.program.calls import bind, is_none, string
+from migrator.program.calls import bind, is_false, is_none, string
 from migrator.program.classes import methods_named
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, returns_in
@@ -66,9 +66,12 @@ class Exporter:
     call: cst.Call
 
 
-def read_exporters(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression) -> list[Exporter]:
-    """The exporters that `exporters=` gives. Raises Blocked (TFM142)."""
+def read_exporters(
+    file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression
+) -> tuple[list[Exporter], list[Blocked]]:
+    """The exporters that `exporters=` gives, and remarks on them. Raises Blocked (TFM142)."""
     found = []
+    remarks: list[Blocked] = []
     for element in _elements(scope, node):
         name = file.imports.resolve(element.func) if isinstance(element, cst.Call) else None
         if name not in _EXPORTERS:
@@ -76,20 +79,24 @@ def read_exporters(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpressio
         assert isinstance(element, cst.Call)
         kind = name.rpartition(".")[2].removesuffix("Exporter")
         bound = bind(element, _EXPORTERS[name], name, "TFM142")
-        check_export(bound, element)
+        remarks += check_export(bound, element)
         serving = bound["serving_input_receiver_fn"]
         title = bound.get("name") or cst.SimpleString('"best_exporter"')
         found.append(Exporter(kind, title, serving, element))
-    return found
+    return found, remarks
 
 
-def check_export(bound: dict[str, cst.BaseExpression], call: cst.Call) -> None:
-    """Refuses what an export asks for beside its signature (TFM142)."""
+def check_export(bound: dict[str, cst.BaseExpression], call: cst.Call) -> list[Blocked]:
+    """Remarks on an export (TFM176). Refuses what it asks for beside its signature (TFM142)."""
     for key in ("assets_extra", "checkpoint_path", "experimental_mode"):
         if not is_none(bound.get(key)):
             raise Blocked("TFM142", bound[key], f"`{key}` of an export is not carried over")
     if is_none(bound.get("serving_input_receiver_fn")):
         raise Blocked("TFM142", call, "the export has no serving_input_receiver_fn")
+    text = bound.get("as_text")
+    if is_none(text) or is_false(text):
+        return []
+    return [Blocked("TFM176", text or call, "`as_text` is left out: the SavedModel is written as saved_model.pb")]
 
 
 def _elements(scope: cst.CSTNode, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -618,7 +618,7 @@ class ProgramReader:
         """
         arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
         if method in EXPORTS:
-            check_export(arguments, call)
+            self.remarks += check_export(arguments, call)
         self._hooks(arguments, _PHASES.get(method, "predict"), scope)
         for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
             if key == "checkpoint_path" and variable is None:
@@ -698,7 +698,8 @@ class ProgramReader:
         exporters: list[Exporter] = []
         given = evaluate.get("exporters")
         if given is not None and not is_none(given):
-            exporters = read_exporters(self.file, self.scope, given)
+            exporters, remarks = read_exporters(self.file, self.scope, given)
+            self.remarks += remarks
             self.dropped.append(given)
             for exporter in exporters:
                 self.kept |= names_in(exporter.name) | names_in(exporter.serving)

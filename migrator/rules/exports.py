@@ -46,6 +46,16 @@ same numbers; Regress and Classify calls are answered with an error: let them ca
 """,
     ),
     Rule(
+        "TFM176",
+        "an export as text is written in binary form",
+        Severity.REVIEW,
+        """
+`as_text=True` wrote the graph of a SavedModel as `saved_model.pbtxt`. `tf.saved_model.save` of TensorFlow 2 writes
+`saved_model.pb` only; what it serves is the same. Let tools that read the text form read the binary one, by
+`saved_model_cli show --dir FOLDER --all` for instance.
+""",
+    ),
+    Rule(
         "TFM143",
         "exporters write once, at the end",
         Severity.REVIEW,

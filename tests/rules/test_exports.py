@@ -249,6 +249,18 @@ def test_exporters(kind: str) -> None:
     assert "\nexport_model(" in migrated(text, "one-device")
 
 
+@pytest.mark.parametrize(("given", "told"), [("True", True), ("flag", True), ("False", False), ("None", False)])
+def test_exports_as_text_are_told(given: str, told: bool) -> None:
+    exporter = with_folder(exporting(driver=SPECS.format(kind="FinalExporter")))
+    exporter = exporter.replace("serving_fn)\n", f"serving_fn, as_text={given})\n")
+    call = f"estimator.export_saved_model('o', serving_fn, as_text={given})"
+    for text in (exporter, exporting(driver="estimator.train(input_fn, steps=3)\n" + call)):
+        assert f"as_text={given}" in text
+        found = [f for f in run(text)[1] if f.code == "TFM176"]
+        assert len(found) == told
+        assert "as_text" not in migrated(text)
+
+
 REFUSED = {
     "no such function": exporting(
         "", driver="estimator.train(input_fn, steps=3)\nestimator.export_savedmodel('o', f())"
