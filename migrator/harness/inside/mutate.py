@@ -12,7 +12,8 @@ import inspect
 
 import numpy as np
 import parts
-from record_keras import assign, read, stock_class
+from keras_optimizers import stock_class
+from keras_variables import assign, read
 
 TWIN = "_tf_migrate_twin"
 FULL = "_tf_migrate_full_batch"

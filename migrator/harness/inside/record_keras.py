@@ -5,8 +5,6 @@ also works where the step runs in another process. What lies between steps (weig
 process that calls ``fit``.
 """
 
-import contextlib
-import functools
 import importlib
 import inspect
 import os
@@ -15,6 +13,9 @@ import threading
 import time
 
 import batches
+import keras_optimizers
+import keras_patches
+import keras_variables
 import numpy as np
 import own_optimizers
 import parts
@@ -23,81 +24,11 @@ import replicas
 import sources
 from batch_losses import BatchLosses
 from folder import OWN_DESCRIPTOR, REPLAY_DESCRIPTOR
-from redirect import Redirect, patch_argument, patch_checkpoint_functions
+from keras_optimizers import stock_class
+from keras_variables import assign, copies, read
+from redirect import Redirect
 from tracing import Clipping, LayerTrace, ancestors, one_value, own_weights, pack_activations, watch_clipping
 from turns import Dispatcher, wanted
-
-STOCK = ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "Adadelta", "Ftrl", "Adamax", "Nadam")
-SETTINGS = {
-    "SGD": ("learning_rate", "momentum", "nesterov"),
-    "Adagrad": ("learning_rate", "initial_accumulator_value", "epsilon"),
-    "Adam": ("learning_rate", "beta_1", "beta_2", "epsilon", "amsgrad"),
-    "RMSprop": ("learning_rate", "rho", "momentum", "epsilon", "centered"),
-    "Adadelta": ("learning_rate", "rho", "epsilon"),
-    "Ftrl": (
-        "learning_rate",
-        "learning_rate_power",
-        "initial_accumulator_value",
-        "l1_regularization_strength",
-        "l2_regularization_strength",
-        "l2_shrinkage_regularization_strength",
-    ),
-    "Adamax": ("learning_rate", "beta_1", "beta_2", "epsilon"),
-}
-# Update rules of TensorFlow 1 that Keras does not have: a subclass of this name computes one.
-OWN_RULES = {
-    "ProximalGradientDescentOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
-    "ProximalAdagradOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
-    "AdagradDAOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
-    "NadamOptimizer": (),
-}
-COMMON_SETTINGS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "use_ema")
-SLOTS = {
-    "SGD": {"m": "momentum"},
-    "Adagrad": {"accumulator": "accumulator"},
-    "Adam": {"m": "first_moment", "v": "second_moment"},
-    "Adamax": {"m": "first_moment", "u": "second_moment"},
-    "Adadelta": {"accumulated_grad": "accumulator", "accumulated_delta_var": "accum_update"},
-    "RMSprop": {"velocity": "second_moment", "momentum": "momentum", "average_gradient": "first_moment"},
-}
-
-
-def creation_order(variable):
-    """A number that grows with every eager variable made in this process."""
-    tail = str(getattr(variable, "_unique_id", "")).rpartition("_")[2]
-    return int(tail) if tail.isdigit() else 1 << 60
-
-
-def stock_class(optimizer):
-    """The Keras optimizer class that this one is, or derives from; None for a stranger."""
-    for kind in type(optimizer).__mro__:
-        if kind.__name__ in STOCK and kind.__module__.split(".")[0] in ("keras", "tf_keras"):
-            return kind
-    return None
-
-
-def own_rule(optimizer):
-    """The update rule of TensorFlow 1 that a subclass of a Keras optimizer computes; None for Keras' own."""
-    for kind in type(optimizer).__mro__:
-        if kind.__name__ in OWN_RULES:
-            return kind.__name__
-    return None
-
-
-def copies(variable):
-    """The variables of this process's replicas, for one that a strategy distributes; else the variable itself."""
-    values = getattr(variable, "_values", None) or getattr(variable, "values", None)
-    return list(values) if isinstance(values, (tuple, list)) and values else [variable]
-
-
-def read(tf, variable):
-    """The value of a variable as an array, wherever it lives."""
-    return parts.of_replicas([record_mesh.whole(tf, one) for one in copies(variable)])
-
-
-def assign(tf, variable, value):
-    for one in copies(variable):
-        one.assign(record_mesh.placed(tf, value, one))
 
 
 class Step(object):
@@ -122,7 +53,7 @@ class Step(object):
 class KerasRecorder(object):
     """State of the recorder in one process."""
 
-    slot_names = SLOTS
+    slot_names = keras_optimizers.SLOTS
 
     def __init__(self, tf, plan, folder):
         self.tf = tf
@@ -154,50 +85,7 @@ class KerasRecorder(object):
 
     # -- variables --
     def model_parts(self, model):
-        """Parts of the model's variables, whole variables in creation order, shards in place.
-
-        Metrics that are attributes of a model count among its variables; what they add up is no weight.
-        """
-        groups = {}
-        trainable = {id(variable) for variable in model.trainable_variables}
-        sums = {id(variable) for metric in model.metrics for variable in metric.variables}
-        for variable in model.variables:
-            if id(variable) in sums:
-                continue
-            pieces = list(getattr(variable, "variables", [])) or [variable]
-            for piece in pieces:
-                container = getattr(piece, "_sharded_container", None)
-                whole = container() if container is not None else None
-                key = id(piece) if whole is None else id(whole)
-                group = groups.setdefault(key, {"whole": whole, "pieces": [], "trainable": False})
-                group["pieces"].append(piece)
-                group["trainable"] |= id(variable) in trainable
-        found = []
-        names = {}
-        ordered = sorted(groups.values(), key=lambda one: min(creation_order(piece) for piece in one["pieces"]))
-        if any(record_mesh.on_mesh(self.tf, group["pieces"][0]) for group in ordered):
-            ordered = groups.values()  # a LayoutMap makes a layer's variables anew, in an order of its own
-        for group in ordered:
-            whole = group["whole"]
-            first = group["pieces"][0]
-            name = first.name.partition(":")[0]
-            if whole is not None:
-                name = name.rpartition("/part_")[0]
-            names[name] = names.get(name, 0) + 1
-            if names[name] > 1:
-                name = "%s#%d" % (name, names[name])
-            dtype = first.dtype.base_dtype.name if hasattr(first.dtype, "base_dtype") else first.dtype.name
-            if whole is None:
-                shape = first.shape.as_list()
-                found.append(parts.Part(name, first, [0] * len(shape), shape, shape, dtype, group["trainable"]))
-                continue
-            row = 0
-            for piece in whole.variables:  # shards always divide the first axis
-                shape = piece.shape.as_list()
-                offset = [row] + [0] * (len(shape) - 1)
-                found.append(parts.Part(name, piece, offset, shape, whole.shape.as_list(), dtype, group["trainable"]))
-                row += shape[0]
-        return found
+        return keras_variables.parts_of(self.tf, model)
 
     def current(self):
         return parts.join(self.parts, [read(self.tf, part.variable) for part in self.parts])
@@ -236,35 +124,6 @@ class KerasRecorder(object):
             for variable, value in parts.join(owners, values).items():
                 whole[variable + "|" + slot] = value
         return whole
-
-    def settings(self, optimizer):
-        """Those of the first, where an optimizer hands its variables to several (`parts`)."""
-        optimizer = getattr(optimizer, "parts", [optimizer])[0]
-        kind = stock_class(optimizer)
-        if kind is None:
-            return {"name": type(optimizer).__name__, "settings": {}}
-        settings = {}
-        rule = own_rule(optimizer)
-        for key in SETTINGS.get(kind.__name__, ("learning_rate",)) + OWN_RULES.get(rule, ()) + COMMON_SETTINGS:
-            value = getattr(optimizer, "_learning_rate" if key == "learning_rate" else key, None)
-            if hasattr(value, "numpy"):
-                value = read(self.tf, value).item()
-            number = isinstance(value, (bool, int, float, str))
-            settings[key] = parts.float32(value) if number else None
-        for key in ("momentum",):
-            if key in settings and settings[key] is None:
-                settings[key] = 0.0
-        return {"name": rule or kind.__name__, "settings": settings}
-
-    def divides_by_rate(self, optimizer):
-        """Whether the momentum slot is Keras' own -rate * accumulator; a subclass with its own step may
-        keep another.
-        """
-        kind = stock_class(optimizer)
-        if kind is None or kind.__name__ != "SGD":
-            return False
-        # Those of tf.keras.optimizers.legacy have no update_step, and the same slot.
-        return getattr(type(optimizer), "update_step", None) is getattr(kind, "update_step", None)
 
     # -- one step, at tracing time --
     def target(self, name):
@@ -501,8 +360,8 @@ class KerasRecorder(object):
             "tensorflow": tf.__version__,
             "keras": self.keras_version,
             "variables": self.described_parts(),
-            "optimizer": self.settings(model.optimizer),
-            "raw_slots": self.divides_by_rate(model.optimizer),
+            "optimizer": keras_optimizers.settings(self.tf, model.optimizer),
+            "raw_slots": keras_optimizers.divides_by_rate(model.optimizer),
             "regularizers": len(losses),
             "regularization": float(total) if losses else None,
             "sources": self.source_lines(model),
@@ -911,196 +770,21 @@ def install(plan, folder):
             "evaluate",
             lambda original, self, *args, **kwargs: recorder.evaluate(original, evaluation, self, *args, **kwargs),
         )
-    _patch_compile(model, recorder)
-    _patch_layers(base, recorder)
-    _patch_sources(tf, base, optimizer, recorder)
+    keras_patches.patch_compile(model, recorder)
+    keras_patches.patch_layers(base, recorder)
+    keras_patches.patch_sources(tf, base, optimizer, recorder)
     watch_clipping(recorder.clipping)
-    _patch_waiting(recorder)
+    keras_patches.patch_waiting(recorder)
     if recorder.dispatcher is not None:
         coordinator = importlib.import_module("tensorflow.python.distribute.coordinator.cluster_coordinator")
         parts.wrap(coordinator._CoordinatedClosureQueue, "put", recorder.dispatcher.put)
-    _patch_gradients(tf, optimizer, recorder)
+    keras_patches.patch_gradients(tf, optimizer, recorder)
     parts.wrap(
         dropout,
         "call",
         lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
     )
     parts.wrap(tf.compat.v1.nn, "dropout", recorder.dropout_function)
-    patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
-    _patch_sidecar(base, recorder)
+    keras_patches.patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
+    keras_patches.patch_sidecar(base, recorder)
     return recorder
-
-
-def _patch_layers(base, recorder):
-    """The call of every layer, and what batch normalisation does to its moving averages."""
-    layer = importlib.import_module(base + "engine.base_layer").Layer
-    parts.wrap(layer, "__call__", recorder.call_layer)
-    normalization = importlib.import_module(base + "layers.normalization.batch_normalization")
-
-    def assign_average(original, self, variable, *args, **kwargs):
-        recorder.saw_assignment(self, variable)
-        return original(self, variable, *args, **kwargs)
-
-    for name in ("_assign_moving_average", "_assign_new_value"):
-        parts.wrap(normalization.BatchNormalizationBase, name, assign_average)
-
-
-def _patch_sources(tf, base, optimizer, recorder):
-    """The user's lines that make layers, optimizers and batches."""
-    layer = importlib.import_module(base + "engine.base_layer").Layer
-    make = layer.__new__
-
-    @functools.wraps(make)
-    def make_layer(cls, *args, **kwargs):
-        made = make(cls, *args, **kwargs)
-        sources.mark(made, sources.user_line())
-        return made
-
-    layer.__new__ = staticmethod(make_layer)
-
-    def make_optimizer(original, self, *args, **kwargs):
-        sources.mark(self, sources.user_line(self, "__init__"))
-        return original(self, *args, **kwargs)
-
-    parts.wrap(optimizer._BaseOptimizer, "__init__", make_optimizer)
-
-    def make_batches(original, self, *args, **kwargs):
-        dataset = original(self, *args, **kwargs)
-        sources.mark(dataset, sources.user_line())
-        return dataset
-
-    for name in ("batch", "padded_batch"):
-        parts.wrap(tf.data.Dataset, name, make_batches)
-
-
-def _patch_compile(model, recorder):
-    """Which line compiles; and one call of the train function is one step: several steps per call compute the
-    same, but hide the steps between.
-    """
-
-    def compile_model(original, self, *args, **kwargs):
-        recorder.compiled[id(self)] = sources.user_line(self, "compile")
-        kwargs.pop("steps_per_execution", None)
-        return original(self, *args, **kwargs)
-
-    parts.wrap(model, "compile", compile_model)
-
-
-def _patch_waiting(recorder):
-    """A coordinator leaves its functions with the workers, which end with it: to take them back can last
-    seconds.
-    """
-
-    def remove_function(original, context, name):
-        return None if recorder.coordinated else original(context, name)
-
-    context = importlib.import_module("tensorflow.python.eager.context")
-    parts.wrap(context.Context, "remove_function", remove_function)
-
-
-def _patch_gradients(tf, optimizer, recorder):
-    def gradient(original, self, target, *args, **kwargs):
-        recorder.saw_gradient_call(target)
-        found = original(self, target, *args, **kwargs)
-        step = getattr(recorder.tracing, "step", None)
-        if step is not None:
-            of = tf.nest.flatten(args[0] if args else kwargs.get("sources"))
-            step.taken += [pair for pair in zip(tf.nest.flatten(found), of) if hasattr(pair[1], "handle")]
-        return found
-
-    parts.wrap(tf.GradientTape, "gradient", gradient)
-
-    def gradients(original, ys, *args, **kwargs):
-        if getattr(recorder.tracing, "step", None) is not None:
-            recorder.saw_gradient_call(ys)
-        return original(ys, *args, **kwargs)
-
-    # `tf.gradients` in a train_op, and in the base class of TensorFlow 1's optimizers.
-    for name in ("tensorflow", "tensorflow.compat.v1", "tensorflow.python.ops.gradients"):
-        parts.wrap(importlib.import_module(name), "gradients", gradients)
-    first = importlib.import_module("tensorflow.python.training.optimizer").Optimizer
-    own_optimizers.watch(first, recorder.saw_own_update)
-
-    def remember_slot(original, self, model_variable, variable_name, *args, **kwargs):
-        variable = original(self, model_variable, variable_name, *args, **kwargs)
-        slots = recorder.slots.setdefault(id(self), [])
-        if not any(variable is one for _, _, one in slots):
-            slots.append((model_variable, variable_name, variable))
-        return variable
-
-    # On a mesh the second one makes the slot itself.
-    for kind in (optimizer._BaseOptimizer, optimizer.Optimizer):
-        parts.wrap(kind, "add_variable_from_reference", remember_slot)
-
-    def update(original, self, grads_and_vars):
-        pairs = list(grads_and_vars)
-        recorder.saw_update(self, pairs)
-        return original(self, pairs)
-
-    parts.wrap(optimizer.Optimizer, "_internal_apply_gradients", update)
-
-    if recorder.factor == 1.0:
-        return
-    scaled = set()
-
-    @contextlib.contextmanager
-    def scaling(self):
-        added = {id(one) for one in (self, *getattr(self, "parts", ()))} - scaled
-        scaled.update(added)
-        try:
-            yield
-        finally:
-            scaled.difference_update(added)
-
-    def apply_gradients(original, self, *args, **kwargs):
-        with scaling(self):
-            return original(self, *args, **kwargs)
-
-    parts.wrap(optimizer._BaseOptimizer, "apply_gradients", apply_gradients)
-    rate = optimizer._BaseOptimizer.learning_rate
-
-    def scaled_rate(self):
-        value = rate.fget(self)
-        return value * recorder.factor if id(self) in scaled else value
-
-    optimizer._BaseOptimizer.learning_rate = property(scaled_rate, rate.fset)
-
-
-def patch_places(tf, model, callbacks, recorder):
-    """Every place that a program keeps its training state in; ``callbacks`` is the module of Keras."""
-    redirect = recorder.redirect
-    copies = []
-    for name in ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1"):
-        train = importlib.import_module(name).train
-        if train not in copies:
-            copies.append(train)
-    patch_checkpoint_functions(copies, redirect)
-    for train in copies:
-        original = getattr(train, "checkpoints_iterator", None)
-        if original is not None:
-            train.checkpoints_iterator = functools.wraps(original)(
-                lambda path, *args, _original=original, **kwargs: recorder.checkpoints(
-                    _original, redirect.folder(path), *args, **kwargs
-                )
-            )
-    patch_argument(model, "save_weights", "filepath", redirect.file)
-    patch_argument(model, "load_weights", "filepath", redirect.reading)
-    patch_argument(model, "save", "filepath", redirect.file)
-    patch_argument(callbacks.ModelCheckpoint, "__init__", "filepath", redirect.file)
-    patch_argument(callbacks.TensorBoard, "__init__", "log_dir", redirect.folder)
-    patch_argument(callbacks.BackupAndRestore, "__init__", "backup_dir", redirect.folder)
-    for name in ("write", "save"):
-        patch_argument(tf.train.Checkpoint, name, "file_prefix", redirect.file)
-    patch_argument(tf.train.Checkpoint, "write", "file_prefix", redirect.file)
-    for name in ("read", "restore"):
-        patch_argument(tf.train.Checkpoint, name, "save_path", redirect.reading)
-    patch_argument(tf.train.CheckpointManager, "__init__", "directory", redirect.folder)
-    patch_argument(tf.summary, "create_file_writer", "logdir", redirect.folder)
-
-
-def _patch_sidecar(base, recorder):
-    try:
-        sidecar = importlib.import_module(base + "utils.sidecar_evaluator").SidecarEvaluator
-        patch_argument(sidecar, "__init__", "checkpoint_dir", recorder.redirect.folder)
-    except (ImportError, AttributeError):
-        pass

@@ -10,7 +10,9 @@ import inspect
 
 import parts
 import sources
-from record_keras import KerasRecorder, creation_order, patch_places
+from keras_patches import patch_places
+from keras_variables import creation_order
+from record_keras import KerasRecorder
 from tracing import watch_clipping
 
 SLOTS = {

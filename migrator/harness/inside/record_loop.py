@@ -21,7 +21,8 @@ import parts
 import record_mesh
 import record_scheduled
 import sources
-from record_keras import Step, copies, read
+from keras_variables import copies, read
+from record_keras import Step
 from tracing import ancestors
 
 MOST_SKIPPED = 100000  # calls of a step after the last that counts: a loop that waits for its optimizer never ends

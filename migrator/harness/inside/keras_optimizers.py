@@ -1,0 +1,85 @@
+"""What the optimizers of Keras are called, which settings they have, and what their slots hold."""
+
+import parts
+from keras_variables import read
+
+STOCK = ("SGD", "Adagrad", "Adam", "AdamW", "RMSprop", "Adadelta", "Ftrl", "Adamax", "Nadam")
+SETTINGS = {
+    "SGD": ("learning_rate", "momentum", "nesterov"),
+    "Adagrad": ("learning_rate", "initial_accumulator_value", "epsilon"),
+    "Adam": ("learning_rate", "beta_1", "beta_2", "epsilon", "amsgrad"),
+    "RMSprop": ("learning_rate", "rho", "momentum", "epsilon", "centered"),
+    "Adadelta": ("learning_rate", "rho", "epsilon"),
+    "Ftrl": (
+        "learning_rate",
+        "learning_rate_power",
+        "initial_accumulator_value",
+        "l1_regularization_strength",
+        "l2_regularization_strength",
+        "l2_shrinkage_regularization_strength",
+    ),
+    "Adamax": ("learning_rate", "beta_1", "beta_2", "epsilon"),
+}
+# Update rules of TensorFlow 1 that Keras does not have: a subclass of this name computes one.
+OWN_RULES = {
+    "ProximalGradientDescentOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
+    "ProximalAdagradOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
+    "AdagradDAOptimizer": ("l1_regularization_strength", "l2_regularization_strength"),
+    "NadamOptimizer": (),
+}
+COMMON_SETTINGS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "use_ema")
+SLOTS = {
+    "SGD": {"m": "momentum"},
+    "Adagrad": {"accumulator": "accumulator"},
+    "Adam": {"m": "first_moment", "v": "second_moment"},
+    "Adamax": {"m": "first_moment", "u": "second_moment"},
+    "Adadelta": {"accumulated_grad": "accumulator", "accumulated_delta_var": "accum_update"},
+    "RMSprop": {"velocity": "second_moment", "momentum": "momentum", "average_gradient": "first_moment"},
+}
+
+
+def stock_class(optimizer):
+    """The Keras optimizer class that this one is, or derives from; None for a stranger."""
+    for kind in type(optimizer).__mro__:
+        if kind.__name__ in STOCK and kind.__module__.split(".")[0] in ("keras", "tf_keras"):
+            return kind
+    return None
+
+
+def own_rule(optimizer):
+    """The update rule of TensorFlow 1 that a subclass of a Keras optimizer computes; None for Keras' own."""
+    for kind in type(optimizer).__mro__:
+        if kind.__name__ in OWN_RULES:
+            return kind.__name__
+    return None
+
+
+def settings(tf, optimizer):
+    """Those of the first, where an optimizer hands its variables to several (`parts`)."""
+    optimizer = getattr(optimizer, "parts", [optimizer])[0]
+    kind = stock_class(optimizer)
+    if kind is None:
+        return {"name": type(optimizer).__name__, "settings": {}}
+    found = {}
+    rule = own_rule(optimizer)
+    for key in SETTINGS.get(kind.__name__, ("learning_rate",)) + OWN_RULES.get(rule, ()) + COMMON_SETTINGS:
+        value = getattr(optimizer, "_learning_rate" if key == "learning_rate" else key, None)
+        if hasattr(value, "numpy"):
+            value = read(tf, value).item()
+        number = isinstance(value, (bool, int, float, str))
+        found[key] = parts.float32(value) if number else None
+    for key in ("momentum",):
+        if key in found and found[key] is None:
+            found[key] = 0.0
+    return {"name": rule or kind.__name__, "settings": found}
+
+
+def divides_by_rate(optimizer):
+    """Whether the momentum slot is Keras' own -rate * accumulator; a subclass with its own step may
+    keep another.
+    """
+    kind = stock_class(optimizer)
+    if kind is None or kind.__name__ != "SGD":
+        return False
+    # Those of tf.keras.optimizers.legacy have no update_step, and the same slot.
+    return getattr(type(optimizer), "update_step", None) is getattr(kind, "update_step", None)
