@@ -46,7 +46,7 @@ from migrator.harness.cluster.stacks import Stacks, Suspicion
 PYTHON = Path(sys.executable)
 SHAPE = ClusterShape.parse("chief=1,worker=2,ps=1,evaluator=1")
 STALL = 2.0
-LIMIT = 400_000_000
+LIMIT = 250_000_000
 SEED = int(os.environ.get("TF_MIGRATE_FAULT_SEED") or time.time_ns() % 1_000_000)
 
 RUNTIME = """
@@ -131,7 +131,7 @@ def lock():
 
 def fill():
     # At once: on a busy machine a slow one stalls before it is over the limit.
-    held = [bytearray(b"x") * 20_000_000 for _ in range(40)]
+    held = [bytearray(b"x") * 20_000_000 for _ in range(15)]
     while held:
         time.sleep(0.02)
 

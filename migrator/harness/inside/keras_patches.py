@@ -79,6 +79,7 @@ def patch_waiting(recorder):
 
 def patch_gradients(tf, optimizer, recorder):
     """Gradients as they are asked for, slots as they are made, updates, and the rate where a plan changes it."""
+
     def gradient(original, self, target, *args, **kwargs):
         recorder.saw_gradient_call(target)
         found = original(self, target, *args, **kwargs)
