@@ -19,6 +19,8 @@ _AT_IMPORT = frozenset(("tf.keras.Model", "tf.keras.callbacks.Callback", "tf.ker
 _MODULES = frozenset(("tf", "absl"))
 #: How the lines begin that choose Keras 2.
 _CHOICE = 'if importlib.util.find_spec("tf_keras")'
+#: What a program starts where it is installed, and its new one does without.
+_HOROVOD = "horovod"
 #: A function that asks for these gives tensors of its graph; what is written for TensorFlow 2 gives the data.
 _TENSORS = ("get_next", "make_one_shot_iterator", "make_initializable_iterator")
 
@@ -26,9 +28,11 @@ _TENSORS = ("get_next", "make_one_shot_iterator", "make_initializable_iterator")
 def names_read(project: Project, path: Path, others: Collection[Path]) -> Collection[str] | None:
     """The names of a file that others read; None where one of them does what is not followed."""
     found: set[str] = set()
-    for file in project.files:
-        if file.path == path or file.path not in others:
-            continue
+    readers = [file for file in project.files if file.path != path and file.path in others]
+    starts_horovod = any(file.path == path and _HOROVOD in file.text for file in project.files)
+    if starts_horovod and any(_HOROVOD in origin for file in readers for origin in file.imports.names.values()):
+        return None
+    for file in readers:
         if any(_is(project, file, star, path) for star in file.imports.stars):
             return None
         for name, origin in file.imports.names.items():
@@ -137,10 +141,13 @@ class _Module:
         return {name for node in self.tree.body if not _is_main(node) for name in _named(node)}
 
     def runs(self) -> list[str]:
-        """The statements that run when the module is imported, but for definitions, imports and the choice of Keras."""
-        quiet = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+        """The statements that run when the module is imported, but for definitions, imports and the choice of Keras.
+
+        Neither is the start of Horovod one of them, in a `try`: `names_read` sees to it that nobody asks for that.
+        """
+        quiet = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global)
         found = [node for node in self.tree.body if not isinstance(node, quiet) and not _is_main(node)]
-        texts = [ast.get_source_segment(self.text, node) or "" for node in found]
+        texts = [ast.get_source_segment(self.text, node) or "" for node in found if not _starts_horovod(node)]
         return [text for text in texts if not text.startswith(_CHOICE)]
 
 
@@ -164,6 +171,11 @@ def _read(node: ast.AST) -> Iterator[str]:
 
 def _is_main(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and "__main__" in ast.dump(node.test)
+
+
+def _starts_horovod(node: ast.stmt) -> bool:
+    imported = [inner for inner in ast.walk(node) if isinstance(inner, ast.Import | ast.ImportFrom)]
+    return isinstance(node, ast.Try) and any(_HOROVOD in ast.dump(inner) for inner in imported)
 
 
 def _named(node: ast.AST) -> Iterator[str]:

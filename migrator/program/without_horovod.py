@@ -302,7 +302,9 @@ def _follow(values: _Values, files: Sequence[ParsedFile], texts: Mapping[Path, s
                 if name in known or not any(name in call.touched for call in mine):
                     continue
                 found = _always(values, home, function, parameter, mine)
-                if found is not None and _is_all(values.project, files, texts, function, name, mine):
+                if found is not None and _is_all(
+                    values.project, files, texts, function, name, mine, _keeps(values, home, parameter, found)
+                ):
                     known[name] = found
                     changed = True
 
@@ -391,6 +393,12 @@ def _always(
     return found
 
 
+def _keeps(values: _Values, home: ParsedFile, parameter: cst.Param, known: _Known) -> bool:
+    """Whether a parameter's default is as much as is known of it."""
+    default = _Scopes(values, home).value(parameter.default) if parameter.default is not None else None
+    return default is not None and known.joined(default) == known
+
+
 def _is_all(
     project: Project,
     files: Sequence[ParsedFile],
@@ -398,22 +406,56 @@ def _is_all(
     function: cst.FunctionDef,
     parameter: str,
     calls: Sequence[_CallOf],
+    by_default: bool,
 ) -> bool:
-    """Whether some calls are all that is ever done with a function: nobody else can give the parameter a value."""
+    """Whether some calls are all that is ever done with a function: nobody else can give the parameter a value.
+
+    `by_default`: calls that give it none do no harm, its default being what the calls give it.
+    """
     known = {id(call.node.func) for call in calls}
     name = function.name.value
     for file in files:
         if name not in file.text:
             continue
-        mentions = _MentionsOf(name)
-        walk(file.module, mentions)
-        for node in (*mentions.attributes, *(one for one in mentions.found if one.value == name)):
-            if id(node) not in known and node is not function.name:
+        harmless = known | (_without(file.module, function, parameter) if by_default else set())
+        for node in _mentions(name, file.module):
+            if id(node) not in harmless and node is not function.name:
                 meant = project.function(file, node)
                 if meant is None or meant[1] is function:
                     return False
     read = {file.path for file in files}
-    return not any(name in text and parameter in text for path, text in texts.items() if path not in read)
+    unread = [text for path, text in texts.items() if path not in read and name in text]
+    return all(by_default and _gives_nowhere(text, function, parameter) for text in unread)
+
+
+def _mentions(name: str, module: cst.Module) -> list[cst.BaseExpression]:
+    mentions = _MentionsOf(name)
+    walk(module, mentions)
+    return [*mentions.attributes, *(one for one in mentions.found if one.value == name)]
+
+
+def _gives_nowhere(text: str, function: cst.FunctionDef, parameter: str) -> bool:
+    """Whether a file without TensorFlow does nothing with a function but calls that leave a parameter out."""
+    try:
+        module = cst.parse_module(text)
+    except cst.ParserSyntaxError:
+        return False
+    harmless = _without(module, function, parameter)
+    return all(id(node) in harmless for node in _mentions(function.name.value, module))
+
+
+def _without(module: cst.Module, function: cst.FunctionDef, parameter: str) -> set[int]:
+    """What is called by the calls that may be of a function, and leave a parameter out."""
+    return {id(call.func) for call in calls_in(module) if _leaves_out(call, function, parameter)}
+
+
+def _leaves_out(call: cst.Call, function: cst.FunctionDef, parameter: str) -> bool:
+    """Whether a call, should it be one of this function, leaves a parameter at its default."""
+    names = [one.name.value for one in parameters_of(function)]
+    places = sum(arg.keyword is None for arg in call.args)
+    if any(arg.star or (arg.keyword is not None and arg.keyword.value == parameter) for arg in call.args):
+        return False
+    return (dotted(call.func) or "").rpartition(".")[2] == function.name.value and parameter not in names[:places]
 
 
 class _MentionsOf(NameCollector):

@@ -116,6 +116,26 @@ def test_but_not_where_that_would_be_another(reads: str, one: str, why: str) -> 
     assert "TF1Model" in found["other"][0] and found["stuck"][0] == importing(reads)
 
 
+START = "try:\n    import horovod.tensorflow as hvd\n    hvd.init()\n    workers = hvd.size()\n"
+HOROVOD = f"\nglobal workers\n{START}except ImportError:\n    workers = 0\n\n\ndef input_fn():"
+
+
+def test_horovod_that_is_left_out_is_nothing_to_a_program_that_asks_for_something_else() -> None:
+    stuck = importing("one.input_fn")
+    found = migrate(one=MAPPED.replace("\ndef input_fn():", HOROVOD), stuck=stuck)
+    assert found["stuck"][0] == stuck and "(TF1Model.run_tracked)" in found["one"][0] and "hvd" not in found["one"][0]
+
+
+@pytest.mark.parametrize("reads", ["one.workers", "__import__('horovod').size() and one.input_fn"])
+def test_but_it_stays_for_one_that_asks_for_it(reads: str) -> None:
+    one = MAPPED.replace("\ndef input_fn():", HOROVOD)
+    stuck = importing(reads)
+    if "horovod" in reads:
+        stuck = stuck.replace("import one", "import horovod\nimport one").replace("__import__('horovod')", "horovod")
+    found = migrate(one=one, stuck=stuck)
+    assert (found["one"][0], found["stuck"][0]) == (one, stuck)
+
+
 def test_a_function_that_makes_hooks_stays_for_a_program_that_stays() -> None:
     hooks = "\n\ndef log(loss):\n    return tf.train.LoggingTensorHook({'loss': loss}, 3)\n"
     spec = "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op"

@@ -139,6 +139,27 @@ def test_a_parameter_that_others_give_a_value_stays() -> None:
     assert {name: text for name, (text, _) in results.items()} == files
 
 
+ELSEWHERE = "import library.optimization\n\n\ndef test():\n    library.optimization.make_train_op({})\n"
+
+
+@pytest.mark.parametrize("given", ["1.0, 0.1", "1.0, rate=0.1", "1.0, 0.1, nesterov=True"])
+def test_calls_that_may_be_another_function_of_the_name_and_leave_the_parameter_out(given: str) -> None:
+    files = {"train.py": PROGRAM, "optimization.py": OPTIMIZATION, "other.py": ELSEWHERE.format(given)}
+    results = run_project(files, style="auto")
+    assert all("hvd" not in text for text, _ in results.values()) and "fit(" in results["train.py"][0]
+
+
+@pytest.mark.parametrize(
+    ("given", "default"),
+    [("1.0, 0.1, 2", "0"), ("1.0, *[0.1]", "0"), ("1.0, 0.1, workers=2", "0"), ("1.0, 0.1", "2"), ("1.0, 0.1", "N")],
+)
+def test_but_not_where_it_may_be_given(given: str, default: str) -> None:
+    optimization = OPTIMIZATION.replace("workers=0", f"workers={default}")
+    files = {"train.py": PROGRAM, "optimization.py": optimization, "other.py": ELSEWHERE.format(given)}
+    results = run_project(files, style="auto")
+    assert {name: text for name, (text, _) in results.items()} == files
+
+
 def test_values_that_are_read_elsewhere_stay() -> None:
     changed = PROGRAM.replace("    rate = 0.1\n", "    rate = 0.1\n    print(workers, 'workers')\n")
     new, _, blocking = both(changed)
