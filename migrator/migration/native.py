@@ -24,7 +24,7 @@ from migrator.program.canned import remarks_of
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.helpers import Scope
 from migrator.program.inlining import inline_helpers
-from migrator.program.layer_names import check_layer_names
+from migrator.program.layer_names import name_layers
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
@@ -204,7 +204,7 @@ class NativeMigration(GroupState):
             scope = Scope.of(self.project, file, program.model_fn)
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
             self.plan.add(self.project, scope, function.body.names, calls)
-            check_layer_names(self.project, scope, calls)
+            self.layer_names.update(name_layers(self.project, scope, calls, self.layer_names))
             replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
             self._check_replicas(sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)

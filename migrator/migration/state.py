@@ -133,6 +133,7 @@ class GroupState:
         self.drivers: list[TrainingProgram] = []
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
+        self.layer_names: dict[cst.CSTNode, str] = {}  # of layers that share theirs, for all files
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
         self.training = {
             path: TrainingContext(
@@ -140,6 +141,7 @@ class GroupState:
                 taken=set(file.names),
                 keras=keras,
                 exports=any(program.servings for program in group.programs),
+                layer_names=self.layer_names,
                 divided=self.loop.own and any(divides_batches(program, self.asked) for program in group.programs),
             )
             for path, file in group.files.items()

@@ -342,6 +342,9 @@ def own_arguments(site: Site, layer: Layer, args: Sequence[cst.Arg]) -> list[cst
         if _skips(site, layer, name, arg.value):
             continue
         keras = layer.names.get(name, name)
+        if keras == "name" and site.original in site.training.layer_names:
+            quoted = cst.SimpleString(f'"{site.training.layer_names[site.original]}"')
+            arg = arg.with_changes(value=quoted)
         if name in layer.values:
             made = layer.values[name](site, arg.value)
             if made is None:

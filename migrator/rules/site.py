@@ -26,7 +26,8 @@ class TrainingContext:
     are served for features that may be fewer than those trained on. `helpers` are the classes that the file needs: text
     by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells how many
     steps `fit` makes in one go, `of_execution` is how many it always makes, `divided` says that replicas divide the
-    batches of one device, `on_mesh` that the devices of a mesh compute each step as one.
+    batches of one device, `on_mesh` that the devices of a mesh compute each step as one. `layer_names` are those of
+    layers that share theirs with others of the model, by call.
     """
 
     step: str | None = None
@@ -48,6 +49,7 @@ class TrainingContext:
     steps_per_execution: bool = False
     of_execution: int = 1
     divided: bool = False
+    layer_names: Mapping[cst.CSTNode, str] = field(default_factory=dict)
     on_mesh: bool = False
     _names: dict[str, str] = field(default_factory=dict)
 

@@ -152,3 +152,44 @@ NOT_DROPOUTS = {
 @pytest.mark.parametrize("construct", NOT_DROPOUTS)
 def test_what_differs_by_mode_is_refused(construct: str) -> None:
     assert "TFM106" in codes(program(network=IS_TRAINING + NOT_DROPOUTS[construct]), Severity.MANUAL)
+
+
+SCOPES = """
+def half(x, size):
+    with tf.variable_scope({first}):
+        return tf.layers.dense(x, size, name="hidden")
+
+
+def other(x):
+    with tf.variable_scope("outer"):
+        with tf.variable_scope({second}):
+            x = tf.layers.dense(x, 2, name="hidden")
+        return tf.contrib.layers.fully_connected(x, 2, scope="own")
+"""
+
+
+def scoped(first: str = '"first"', second: str = '"second"', network: str = "net = other(half(net, 2))") -> str:
+    helpers = SCOPES.format(first=first, second=second)
+    return program(network=network).replace("\ndef model_fn", helpers + "\n\ndef model_fn", 1)
+
+
+def test_layers_of_one_name_in_several_scopes_are_told_apart() -> None:
+    new, _ = run(scoped())
+    assert 'Dense(size, name="first_hidden")(x)' in new and 'Dense(2, name="outer_second_hidden")(x)' in new
+    assert 'name="own"' in new and 'tf.name_scope("second")' in new
+    reused, _ = run(scoped('"first", reuse=tf.AUTO_REUSE'))
+    assert 'tf.name_scope("first")' in reused and "reuse" not in reused
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (scoped(network="net = half(half(net, 2), 2)"), "TFM202"),
+        (scoped(first='name + "a"', second='name + "b"').replace('"outer"', "name"), "TFM202"),
+        (scoped('"first", reuse=tf.AUTO_REUSE', network="net = half(net, 2) + half(net, 2)"), "TFM705"),
+        (scoped('"first", reuse=tf.AUTO_REUSE', network="for _ in [1, 2]:\n    net = half(net, 2)"), "TFM705"),
+        (scoped('"first", reuse=True'), "TFM705"),
+    ],
+)
+def test_layers_that_share_name_and_scope_are_refused(text: str, code: str) -> None:
+    assert code in codes(text, Severity.MANUAL)

@@ -215,7 +215,9 @@ def test_one_layer_name_in_two_scopes() -> None:
         'with tf.variable_scope("a"):\n    net = tf.layers.dense(features, 2, name="fc")\n'
         'with tf.variable_scope("b"):\n    logits = tf.layers.dense(net, 1, name="fc")\n'
     )
-    assert blocked(body + LOSS + END) == ["TFM202"]
+    new, _ = migrate(body + LOSS + END)
+    assert 'Dense(2, name="a_fc")' in new and 'Dense(1, name="b_fc")' in new
+    assert blocked(body.replace('"b"', '"a"') + LOSS + END) == ["TFM202"]
 
 
 def test_annotations_of_tensorflow_1_go() -> None:
