@@ -7,7 +7,7 @@ import libcst as cst
 from migrator.emit.model_function import EmittedModel
 from migrator.migration.everything import mentions_of_functions
 from migrator.migration.state import GroupState
-from migrator.program.exports import Signatures, read_serving, serving_maker
+from migrator.program.exports import Form, Serving, Signatures, joined, read_serving, serving_maker
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.shared import SERVING
 from migrator.program.training import TrainingProgram
@@ -21,6 +21,7 @@ def write_servings(
         return
     for where, scope, node in program.servings:
         only_here = _check_maker(state, where, node)
+        signatures = state.signatures.get(program.model_fn, Signatures())
         serving = read_serving(
             state.project,
             where,
@@ -28,22 +29,39 @@ def write_servings(
             node,
             not models[program.model_fn][1],
             lambda file: (state.rewriters[file.path], state.changes[file.path].expressions),
-            state.signatures.get(program.model_fn, Signatures()),
+            signatures,
         )
-        statements = state.changes[serving.file.path].statements
-        known = statements.setdefault(serving.node, [serving.new])
-        if not (len(known) == 1 and known[0].deep_equals(serving.new)):
-            if where is program.file:
-                message = "Estimators of different signatures share this serving function: give each its own"
-                raise Blocked("TFM142", node, message)
-            place = f"{where.path.name}:{where.position(node)[0]}"
-            message = f"Estimators of different signatures share the serving function at {place}: give each its own"
-            raise Blocked("TFM142", program.place.call, message)
+        state.changes[serving.file.path].statements[serving.node] = [_shared(state, program, where, node, serving)]
         if only_here is not None:
             state.serving_files[serving.file.path] = SERVING
             if only_here:
                 never_there = {*SERVING, *state.only_exported.get(serving.file.path, ())}
                 state.only_exported[serving.file.path] = never_there
+
+
+def _shared(
+    state: GroupState, program: TrainingProgram, where: ParsedFile, node: cst.BaseExpression, serving: Serving
+) -> cst.FunctionDef:
+    """The serving function for all of its Estimators so far. Raises Blocked (TFM142) where they cannot be told apart.
+
+    A Keras model is asked which predictions it has: a mapped one, which is no functional model, does not say so.
+    """
+    keys = state.signatures.get(program.model_fn, Signatures()).keys
+    forms = state.served.setdefault(serving.node, [])
+    known = next((form for form in forms if form.function.deep_equals(serving.new)), None)
+    if known is None:
+        forms.append(Form(serving.new, [keys]))
+    else:
+        known.keys.append(keys)
+    made = joined(forms)
+    if made is not None and (len(forms) == 1 or not state.mapped):
+        return made
+    if where is program.file:
+        message = "Estimators of different signatures share this serving function: give each its own"
+        raise Blocked("TFM142", node, message)
+    place = f"{where.path.name}:{where.position(node)[0]}"
+    message = f"Estimators of different signatures share the serving function at {place}: give each its own"
+    raise Blocked("TFM142", program.place.call, message)
 
 
 def _check_maker(state: GroupState, file: ParsedFile, node: cst.BaseExpression) -> bool | None:

@@ -11,7 +11,7 @@ import libcst as cst
 from migrator.emit.driver import FileNames
 from migrator.emit.file import FileChanges, FileRewriter
 from migrator.migration.everything import Everything, References
-from migrator.program.exports import Signatures
+from migrator.program.exports import Form, Signatures
 from migrator.program.helpers import HelperPlan
 from migrator.program.inlining import Inlined
 from migrator.program.parsed import Blocked, ParsedFile, Project
@@ -134,6 +134,7 @@ class GroupState:
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
         self.layer_names: dict[cst.CSTNode, str] = {}  # of layers that share theirs, for all files
+        self.served: dict[cst.CSTNode, list[Form]] = {}  # serving functions, see exports.joined
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
         self.training = {
             path: TrainingContext(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -138,10 +138,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Signatures:
-    """What a program serves: the name of each signature and its output."""
+    """What a program serves: the name of each signature and its output.
+
+    `keys` are those of the predictions; none where these are no dict that is written out.
+    """
 
     outputs: tuple[tuple[str, Output], ...] = ((_DEFAULT, Output()),)
     remarks: tuple[Blocked, ...] = field(default=(), compare=False)
+    keys: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def several(self) -> bool:
@@ -165,9 +169,9 @@ def signature_names(
     `define` tells what a name of the model_fn stands for. Source: get_export_outputs of TensorFlow 1.15 serves a single
     output of another name as `serving_default` too; export_output.py names the tensors of each kind.
     """
-    if outputs is None or is_none(outputs):
-        return Signatures()
-    return _OutputReader(file, predictions, define).read(outputs)
+    reader = _OutputReader(file, predictions, define)
+    read = Signatures() if outputs is None or is_none(outputs) else reader.read(outputs)
+    return replace(read, keys=reader.keys())
 
 
 class _OutputReader:
@@ -183,6 +187,14 @@ class _OutputReader:
 
     def _value(self, node: cst.BaseExpression) -> cst.BaseExpression:
         return (self.define(node.value) or node) if isinstance(node, cst.Name) else node
+
+    def keys(self) -> frozenset[str]:
+        """The keys of the predictions; none where these are no dict that is written out."""
+        node = self._value(self.predictions) if self.predictions is not None else None
+        if not isinstance(node, cst.Dict):
+            return frozenset()
+        found = [string(e.key) if isinstance(e, cst.DictElement) else None for e in node.elements]
+        return frozenset() if None in found else frozenset(str(key) for key in found)
 
     def read(self, outputs: cst.BaseExpression) -> Signatures:
         node = self._value(outputs)
@@ -536,6 +548,60 @@ def _signature(entries: list[Entry], indent: str) -> str:
     if len(listed) > 66:
         listed = "".join(f"\n{indent * 2}{spec}," for spec in specs) + f"\n{indent}"
     return f"{indent}@tf.function(input_signature=[{listed}])\n"
+
+
+@dataclass
+class Form:
+    """A serving function as the models of some signatures want it, and the keys of the predictions of each of them."""
+
+    function: cst.FunctionDef
+    keys: list[frozenset[str]]
+
+
+def joined(forms: Sequence[Form]) -> cst.FunctionDef | None:
+    """One serving function of the forms that it has for different models; None where nothing tells these apart.
+
+    A model is asked for a prediction that no model of another form has: `if "probabilities" in predictor.output:`. What
+    the forms begin with alike stands above.
+    """
+    if len(forms) == 1:
+        return forms[0].function
+    if not all(keys for form in forms for keys in form.keys):
+        return None
+    bodies = [_lines_of(form.function) for form in forms]
+    shared = 0
+    while all(
+        len(body) > shared + 1 and isinstance(body[shared], cst.FunctionDef) and body[shared].deep_equals(other)
+        for body in bodies
+        for other in bodies[0][shared : shared + 1]
+    ):
+        shared += 1
+    made = bodies[-1][:shared]
+    between = [cst.EmptyLine(indent=False)] if shared else []
+    for form, body in zip(forms[:-1], bodies, strict=False):
+        others = [keys for other in forms if other is not form for keys in other.keys]
+        own = sorted(frozenset.intersection(*form.keys).difference(*others))
+        if not own:
+            return None
+        test = cst.parse_expression(f'"{own[0]}" in predictor.output')
+        first, *rest = body[shared:]
+        made.append(cst.If(test, cst.IndentedBlock([_below(first, []), *rest]), leading_lines=between))
+        between = [cst.EmptyLine(indent=False)]
+    first, *rest = bodies[-1][shared:]
+    made += [_below(first, between), *rest]
+    return forms[-1].function.with_changes(body=forms[-1].function.body.with_changes(body=made))
+
+
+def _lines_of(function: cst.FunctionDef) -> list[cst.BaseStatement]:
+    """The statements of a function, one to a line."""
+    return [s for s in function.body.body if isinstance(s, cst.BaseStatement)]
+
+
+def _below(statement: cst.BaseStatement, blank: list[cst.EmptyLine]) -> cst.BaseStatement:
+    """A statement with these empty lines above it and its comments."""
+    assert isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+    comments = [line for line in statement.leading_lines if line.comment is not None]
+    return statement.with_changes(leading_lines=[*blank, *comments])
 
 
 def serving_maker(

@@ -29,9 +29,10 @@ inputs, `build_parsing_serving_input_receiver_fn` and `build_raw_serving_input_r
 `export_outputs` that are missing, or PredictOutputs, RegressionOutputs and ClassificationOutputs of predictions. Where
 they differ, and for heads and canned Estimators (`classification`, `regression`, `predict`), the serving function
 returns a dict of functions, one for each signature; as in TensorFlow 1 those of regressions and classifications are
-there only where the input is one tensor of serialized examples. Assets, `checkpoint_path`, exporters without a
-`model_dir` and a serving function that Estimators of different signatures share are not carried over: write the
-signature by hand, as `tf.saved_model.save(model, folder, signatures=...)`.
+there only where the input is one tensor of serialized examples. A serving function that Estimators of different
+signatures share asks the model that it is given which predictions it has, where these are dicts that are written out
+with different keys. Assets, `checkpoint_path`, exporters without a `model_dir` and other serving functions that are
+shared so are not carried over: write the signature by hand, as `tf.saved_model.save(model, folder, signatures=...)`.
 """,
     ),
     Rule(

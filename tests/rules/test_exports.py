@@ -196,15 +196,43 @@ def test_canned_estimators_keep_their_signatures() -> None:
     assert "TFM174" in codes and "TFM193" not in codes
 
 
-def test_one_serving_function_for_two_kinds_of_signatures_is_refused() -> None:
-    second = (
-        "second = tf.estimator.LinearRegressor(columns)\nsecond.train(input_fn)\n"
-        "second.export_saved_model('second', serving_fn)\n"
-    )
-    new, findings = run(CANNED + second)
-    assert new == CANNED + second and "TFM142" in manual(findings)
-    again = second.replace("LinearRegressor", "LinearClassifier")
+SECOND = """\
+second = tf.estimator.LinearRegressor(columns)
+second.train(input_fn)
+second.export_saved_model('second', serving_fn)
+"""
+
+
+def test_one_serving_function_for_two_kinds_of_signatures_asks_the_model() -> None:
+    again = SECOND.replace("LinearRegressor", "LinearClassifier")
     assert migrated(CANNED + again).count("def serving_fn(predictor)") == 1
+    new = migrated(CANNED + SECOND + again.replace("second", "third"))
+    written = new[new.index("def serving_fn(predictor):") :]
+    written = written[: written.index("\ndef ")]
+    assert new.count("def serving_fn(predictor):") == 1 and written.count("def serve(examples)") == 1
+    assert written.count('    if "all_class_ids" in predictor.output:\n') == 1
+    assert written.count('return {"outputs": serve(inputs)["logistic"]}') == 1
+    assert written.endswith('    return {"serving_default": regress, "regression": regress, "predict": serve}\n\n')
+
+
+OTHER = """\
+def model_fn(features, labels, mode):
+    out = tf.layers.dense(tf.reshape(features["x"], [-1, 1]), 1)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions=out)
+    loss = tf.losses.mean_squared_error(tf.reshape(labels, [-1, 1]), out)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+"""
+
+
+def test_one_serving_function_for_models_that_nothing_tells_apart_is_refused() -> None:
+    second = SECOND.replace("LinearRegressor(columns)", "Estimator(model_fn)")
+    text = (CANNED + second).replace("columns = [", f"{OTHER}columns = [", 1)
+    new, findings = run(text)
+    assert new == text and "TFM142" in manual(findings)
 
 
 def test_features_that_are_not_served_are_not_wanted() -> None:
