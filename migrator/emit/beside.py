@@ -10,17 +10,22 @@ from migrator.program.parsed import Blocked
 from migrator.rules.mapped import in_compat
 
 _IN_COMPAT = ("tf.logging", "tf.app", "tf.flags", "tf.gfile")  # modules that tf.compat.v1 keeps
+_THE_SAME = ("tf.core.framework.", "tf.core.protobuf.")  # messages, which are imported from the same modules
 
 
 class Respelled(cst.CSTTransformer):
     """Spells every TensorFlow 1 symbol below a node as TensorFlow 2 has it; `left` are those that it does not have.
 
+    Where `messages` is not None, names of messages (protocol buffers), which both have in the same place, stay, and it
+    gets the lines that import them.
+
     Visit only nodes of the file's own tree.
     """
 
-    def __init__(self, imports: ImportMap) -> None:
+    def __init__(self, imports: ImportMap, messages: set[str] | None = None) -> None:
         super().__init__()
         self.imports = imports
+        self.messages = messages
         self.left: list[tuple[cst.CSTNode, str]] = []
         self._names: set[cst.CSTNode] = set()  # that are no references
 
@@ -47,10 +52,21 @@ class Respelled(cst.CSTTransformer):
             return updated_node
         return self._spelled(original_node, updated_node)
 
+    def _is_inner(self, node: cst.BaseExpression) -> bool:
+        """Whether a name is one of a module inside of TensorFlow."""
+        head = (dotted(node) or "").partition(".")[0]
+        return self.imports.names.get(head, "").startswith(("tensorflow.python.", "tensorflow.core."))
+
     def _spelled(self, original: cst.Attribute | cst.Name, updated: cst.Attribute | cst.Name) -> cst.BaseExpression:
         name = self.imports.tensorflow(original)
-        if name is None or self.imports.may_be_two(original):
+        if name is None or (self.imports.may_be_two(original) and not self._is_inner(original)):
             return updated
+        if self.messages is not None and name.startswith(_THE_SAME):
+            head = (dotted(original) or "").partition(".")[0]
+            module, _, attribute = self.imports.names.get(head, "").rpartition(".")
+            if f"{module}.".startswith("tensorflow.core."):
+                self.messages.add(f"from {module} import {attribute}" + ("" if attribute == head else f" as {head}"))
+                return updated
         text = spelling(name)
         if text is None:
             self.left.append((original, name))
@@ -85,6 +101,22 @@ def respelled_test(node: cst.FunctionDef, imports: ImportMap) -> tuple[cst.BaseS
     assert isinstance(new, cst.FunctionDef)
     message = f"the test `{node.name.value}` stays TensorFlow 1 code, which TensorFlow 2 does not run as it is"
     return new, [Blocked("TFM118", node.name, message)]
+
+
+def respelled_session(node: cst.FunctionDef, imports: ImportMap) -> tuple[cst.BaseStatement, list[Blocked]] | None:
+    """A function that runs a graph of its own, respelled, and what there is to say; None where a name is gone."""
+    messages: set[str] = set()
+    walk = Respelled(imports, messages)
+    new = node.visit(walk)
+    assert isinstance(new, cst.FunctionDef)
+    if walk.left or not isinstance(new.body, cst.IndentedBlock):
+        return None
+    lines = [cst.parse_statement(line) for line in sorted(messages)]
+    first = int(node.get_docstring() is not None)
+    body = new.body.with_changes(body=[*new.body.body[:first], *lines, *new.body.body[first:]])
+    new = new.with_changes(body=body)
+    message = f"`{node.name.value}` runs a graph of its own in a session: it stays TensorFlow 1 code"
+    return new, [Blocked("TFM187", node.name, message)]
 
 
 def respelled(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.emit.beside import respelled, respelled_test
+from migrator.emit.beside import respelled, respelled_session, respelled_test
 from migrator.emit.file import FileChanges, FileRewriter
 from migrator.emit.helper import emit_helper
 from migrator.emit.mesh import called, helper_on_mesh
@@ -17,6 +17,7 @@ from migrator.names.imports import dotted
 from migrator.program.beside import tests, unused
 from migrator.program.classes import find_class
 from migrator.program.helpers import Stays
+from migrator.program.own_graphs import runs_own_graph
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.relevant import importing
 from migrator.program.shared import runs_in_both
@@ -43,7 +44,8 @@ def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.F
         for unit in units
         if is_in_the_way(files[path], unit)
     }
-    left = _leave_tests(state)
+    left = [*_leave_tests(state), *_leave_own_graphs(state)]
+    blocking -= set(left)
     if not blocking:
         return left
     mentioning = state.everything.mentioning({unit.name.value for unit in blocking})
@@ -72,6 +74,22 @@ def _leave_tests(state: GroupState) -> list[cst.FunctionDef | cst.ClassDef]:
                 state.changes[path].statements[test] = [new]
                 state.remarks[path] += remarks
                 found.append(test)
+    return found
+
+
+def _leave_own_graphs(state: GroupState) -> list[cst.FunctionDef | cst.ClassDef]:
+    """Functions that run graphs of their own beside the programs stay what they are where they would be in the way."""
+    own = _own_nodes(state)
+    found: list[cst.FunctionDef | cst.ClassDef] = []
+    for path, file in state.group.files.items():
+        for unit in file.functions.values():
+            if any(path_to(unit, node) for node in own) or not runs_own_graph(state.project, file, unit):
+                continue
+            new = respelled_session(unit, file.imports) if is_in_the_way(file, unit) else None
+            if new is not None:
+                state.changes[path].statements[unit] = [new[0]]
+                state.remarks[path] += new[1]
+                found.append(unit)
     return found
 
 

@@ -68,4 +68,15 @@ inside TensorFlow. Nothing in the given files names the function, so that the pr
 under TensorFlow 2 gets an AttributeError. Remove it, or replace the symbol.
 """,
     ),
+    Rule(
+        "TFM187",
+        "a function that runs a graph of its own in a session",
+        Severity.REVIEW,
+        """
+The function has nothing to do with the training: it makes a `tf.Graph`, reads a frozen graph into it and runs that in a
+session (a benchmark, say). TensorFlow 2 runs such code as it is, under the names of `tf.compat.v1`, also where eager
+execution is on, because the graph is named. So it stays. It goes on with the frozen graphs of TensorFlow 1; the new
+program writes none.
+""",
+    ),
 )

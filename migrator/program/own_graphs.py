@@ -1,0 +1,143 @@
+"""Functions that run a graph of their own beside the training, such as benchmarks of a frozen graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from migrator.names.bindings import dotted
+from migrator.program.calls import calls_in
+from migrator.program.parsed import ParsedFile, Project
+from migrator.walking import walk
+
+_SESSION = "tf.Session"
+#: What does the same wherever it stands, with the default graph of TensorFlow 1 and without one.
+_ANYWHERE = (
+    *("tf.Graph", "tf.GraphDef", "tf.ConfigProto", "tf.GPUOptions", "tf.GraphOptions", "tf.OptimizerOptions"),
+    *("tf.RunOptions", "tf.RunMetadata", "tf.logging", "tf.gfile", "tf.io.gfile", "tf.core.framework"),
+    *("tf.core.protobuf", "tf.flags", "tf.app.flags"),
+)
+_TELLING = ("tf.logging", "tf.flags", "tf.app.flags")
+#: What puts operations into the default graph, which the function has to name.
+_INTO_GRAPH = ("tf.import_graph_def", "tf.graph_util.import_graph_def", "tf.placeholder")
+
+
+def runs_own_graph(project: Project, file: ParsedFile, function: cst.FunctionDef) -> bool:
+    """Whether a function does all that it does with TensorFlow in sessions of graphs that it makes itself.
+
+    Such code means the same in TensorFlow 2 when its symbols are spelled `tf.compat.v1.X`.
+    """
+    reader = _Reader(file, _graphs(file, function))
+    walk(function.body, reader)
+    return (
+        reader.sessions > 0
+        and not reader.other
+        and all(_only_tells(*known) for call in calls_in(function.body) if (known := project.function(file, call.func)))
+    )
+
+
+def _graphs(file: ParsedFile, function: cst.FunctionDef) -> set[str]:
+    """The names that a function gives nothing but new graphs."""
+    finder = _Assigned()
+    walk(function.body, finder)
+    made = {name for name, value in finder.found if _is_graph(file, value)}
+    return made - {name for name, value in finder.found if not _is_graph(file, value)}
+
+
+def _is_graph(file: ParsedFile, node: cst.BaseExpression | None) -> bool:
+    """Whether an expression is `tf.Graph()` or `tf.Graph().as_default()`."""
+    if not isinstance(node, cst.Call):
+        return False
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "as_default":
+        return _is_graph(file, node.func.value)
+    return file.imports.tensorflow(node.func) == "tf.Graph"
+
+
+def _only_tells(file: ParsedFile, function: cst.FunctionDef) -> bool:
+    """Whether a function has nothing to do with TensorFlow but logs and flags."""
+    reader = _Reader(file, ())
+    walk(function, reader)
+    return not reader.other and all(name.startswith(_TELLING) for name in reader.named)
+
+
+class _Assigned(cst.CSTVisitor):
+    """The names that statements give values to; None: a value that is not followed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, cst.BaseExpression | None]] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            plain = isinstance(target.target, cst.Name)
+            self.found.append((dotted(target.target) or "", node.value if plain else None))
+
+    def visit_For(self, node: cst.For) -> None:
+        self.found.append((dotted(node.target) or "", None))
+
+    def visit_WithItem(self, node: cst.WithItem) -> None:
+        if node.asname is not None:
+            self.found.append((dotted(node.asname.name) or "", node.item))
+
+
+@dataclass
+class _Reader(cst.CSTVisitor):
+    """The symbols of TensorFlow, and whether all that needs a graph names one of `graphs`."""
+
+    file: ParsedFile
+    graphs: Collection[str]
+    sessions: int = 0
+    other: list[cst.CSTNode] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
+    _inside: int = 0
+    _good: set[cst.CSTNode] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def visit_With(self, node: cst.With) -> bool:
+        for item in node.items:
+            walk(item, self)
+        own = any(self._is_default(item.item) or _is_graph(self.file, item.item) for item in node.items)
+        self._inside += own
+        walk(node.body, self)
+        self._inside -= own
+        return False
+
+    def _is_default(self, item: cst.BaseExpression) -> bool:
+        name = dotted(item.func) if isinstance(item, cst.Call) else None
+        return name is not None and name.removesuffix(".as_default") in self.graphs and name.endswith(".as_default")
+
+    def visit_Call(self, node: cst.Call) -> None:
+        name = self.file.imports.tensorflow(node.func)
+        if name == _SESSION and (self._inside or any(self._gives_graph(arg) for arg in node.args)):
+            self.sessions += 1
+            self._good.add(node.func)
+
+    def _gives_graph(self, arg: cst.Arg) -> bool:
+        given = arg.keyword is not None and arg.keyword.value == "graph"
+        return given and isinstance(arg.value, cst.Name) and arg.value.value in self.graphs
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        if self._read(node):
+            return False
+        walk(node.value, self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self._read(node)
+
+    def _read(self, node: cst.Attribute | cst.Name) -> bool:
+        name = self.file.imports.tensorflow(node)
+        if name is None:
+            return False
+        self.named.append(name)
+        allowed = node in self._good or (self._inside and name in _INTO_GRAPH)
+        if not allowed and not any(name == one or name.startswith(f"{one}.") for one in _ANYWHERE):
+            self.other.append(node)
+        return True
+
+
+__all__ = ["runs_own_graph"]
