@@ -32,7 +32,7 @@ from migrator.program.region import reach
 from migrator.program.shared import runs_in_both, spelled_for_both
 from migrator.program.training import TrainingProgram, path_to
 from migrator.program.variable_order import check_order
-from migrator.rules import flags, hparams, keras3
+from migrator.rules import flags, keras3
 from migrator.rules.early_stopping import STOP_AT_STEP
 from migrator.rules.executions import STEPS_OF_EXECUTION, steps_of_execution
 from migrator.rules.generation import KERAS_2
@@ -79,7 +79,7 @@ class NativeMigration(GroupState):
         hooks.write_hooks(self)
         for program in self.group.programs:
             self.guarded(program.file, partial(servings.write_servings, self, program, models))
-        for file, problem in hparams.check_uses(list(self.group.files.values())):
+        for file, problem in self.hparams.problems:
             self.problems[file.path].append(problem)
         self._regularizers()
         self._references()

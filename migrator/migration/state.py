@@ -16,6 +16,7 @@ from migrator.program.helpers import HelperPlan
 from migrator.program.inlining import Inlined
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.training import TrainingProgram, path_to
+from migrator.rules import hparams
 from migrator.rules.generation import Keras
 from migrator.rules.hooks import Hooks
 from migrator.rules.optimizers import may_be_sparse
@@ -135,14 +136,16 @@ class GroupState:
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
         self.layer_names: dict[cst.CSTNode, str] = {}  # of layers that share theirs, for all files
         self.served: dict[cst.CSTNode, list[Form]] = {}  # serving functions, see exports.joined
+        self.hparams = hparams.uses(list(group.files.values()))
         sparse = any(may_be_sparse(file.text) for file in group.files.values())
         self.training = {
             path: TrainingContext(
                 sparse=sparse,
-                taken=set(file.names),
+                taken={name for name in file.names if file.imports.names.get(name) != hparams.NAME},
                 keras=keras,
                 exports=any(program.servings for program in group.programs),
                 layer_names=self.layer_names,
+                hparams=self.hparams.methods,
                 divided=self.loop.own and any(divides_batches(program, self.asked) for program in group.programs),
             )
             for path, file in group.files.items()

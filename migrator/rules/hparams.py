@@ -1,8 +1,9 @@
-"""`tf.contrib.training.HParams`, which only carries values, to `types.SimpleNamespace`."""
+"""`tf.contrib.training.HParams` to `types.SimpleNamespace`, or to a class with the methods that are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -20,8 +21,10 @@ RULES = (
         Severity.MANUAL,
         """
 `tf.contrib.training.HParams(units=10)` becomes `types.SimpleNamespace(units=10)`: both answer `params.units`, and
-`params.units = 20` changes it. What only HParams can do (`parse`, `override_from_dict`, `add_hparam`, `set_hparam`,
-`values`, `get`, `to_json`, `in`) has no counterpart there: write `vars(params)`, or a dict, by hand first.
+`params.units = 20` changes it. Where the program asks for more (`parse`, `override_from_dict`, `add_hparam`,
+`set_hparam`, `values`, `get`, `to_json`, `in`), the file gets a small class `HParams` with these methods, which take
+the same texts and values and refuse the same ones as TensorFlow 1.15.5 (compared on both). What is made of a proto, or
+asks for a model structure, has no counterpart: write keywords by hand first.
 """,
         (
             Example("tf.contrib.training.HParams(units=10)", "types.SimpleNamespace(units=10)"),
@@ -30,53 +33,173 @@ RULES = (
     ),
 )
 
-_NAME = "tf.contrib.training.HParams"
-#: Methods that no other object in such a program has: they are refused wherever they are called.
-_METHODS = (
-    "add_hparam",
-    "del_hparam",
-    "override_from_dict",
-    "parse_json",
-    "set_hparam",
-    "set_model_structure",
-    "get_model_structure",
-    "to_proto",
-)
-#: Methods that other objects have too.
-_COMMON = ("get", "parse", "to_json", "values")
+#: What becomes a class of the same name; its import goes.
+NAME = "tf.contrib.training.HParams"
+#: Methods that are not carried over; no other object in such a program has them.
+_REFUSED = ("set_model_structure", "get_model_structure", "to_proto")
 #: What parameters are usually called where they come from elsewhere.
 _USUAL = frozenset(("params", "hparams", "hparam", "hps", "hp", "config"))
 
+_START = '''\
+class {name}:
+    """Hyperparameters: attributes, whose values keep the type that they were made with."""
 
-def _namespace(site: Site) -> cst.BaseExpression:
+    def __init__(self, **values):
+        self._types = {}
+        for key, value in values.items():
+            self.add_hparam(key, value)
+
+    def __str__(self):
+        return ",".join(f"{key}={getattr(self, key)}" for key in self._types)
+
+    def add_hparam(self, key, value):
+        if getattr(self, key, None) is not None:
+            raise ValueError(f"{key} is taken")
+        many = isinstance(value, (list, tuple))
+        if many and not value:
+            raise ValueError(f"{key} is an empty list")
+        self._types[key] = type(value[0] if many else value), many
+        setattr(self, key, value)
+'''
+_METHODS = {
+    "__contains__": """
+    def __contains__(self, key):
+        return key in self._types
+""",
+    "del_hparam": """
+    def del_hparam(self, key):
+        if hasattr(self, key):
+            delattr(self, key)
+            del self._types[key]
+""",
+    "get": """
+    def get(self, key, default=None):
+        if key not in self._types:
+            return default
+        if default is not None:
+            self._checked(key, default)
+        return getattr(self, key)
+""",
+    "override_from_dict": """
+    def override_from_dict(self, values):
+        for key, value in values.items():
+            self.set_hparam(key, value)
+        return self
+""",
+    "parse": '''
+    def parse(self, text):
+        """Takes values from a text like "rate=0.1,units=[64,32],name=x"."""
+        pair = re.compile(r"([a-zA-Z][\\w.]*)\\s*=\\s*(?:([^,\\[]*)|\\[([^\\]]*)\\])(?:$|,\\s*)")
+        values, place = {}, 0
+        while place < len(text):
+            found = pair.match(text, place)
+            if not found or found[1] not in self._types or found[1] in values:
+                raise ValueError(f"no value can be read from {text[place:]}")
+            place = found.end()
+            key, one, several = found.groups()
+            read = self._types[key][0]
+            if read is bool:
+                read = lambda word: word in ("true", "True") or (word not in ("false", "False") and bool(int(word)))
+            values[key] = read(one) if several is None else [read(word) for word in re.split("[ ,]", several) if word]
+        return self.override_from_dict(values)
+''',
+    "parse_json": """
+    def parse_json(self, text):
+        return self.override_from_dict(json.loads(text))
+""",
+    "set_hparam": """
+    def set_hparam(self, key, value):
+        setattr(self, key, self._checked(key, value))
+""",
+    "to_json": """
+    def to_json(self, indent=None, separators=None, sort_keys=False):
+        return json.dumps(self.values(), indent=indent, separators=separators, sort_keys=sort_keys)
+""",
+    "values": """
+    def values(self):
+        return {key: getattr(self, key) for key in self._types}
+""",
+    "_checked": """
+    def _checked(self, key, value):
+        kind, many = self._types[key]
+        if isinstance(value, list) != many:
+            raise ValueError(f"{key} is {'a list' if many else 'no list'}: {value}")
+        return [self._cast(key, kind, one) for one in value] if many else self._cast(key, kind, value)
+
+    def _cast(self, key, kind, value):
+        if kind is type(None) or type(value) is kind:
+            return value
+        alike = ((str, bytes), bool, numbers.Integral, numbers.Number)
+        strange = any(issubclass(kind, types) and not isinstance(value, types) for types in alike)
+        if strange or isinstance(value, bool) != issubclass(kind, bool):
+            raise ValueError(f"{key} is of type {kind.__name__}: {value!r}")
+        return kind(value)
+""",
+}
+#: What a method calls, and the modules that it reads.
+_CALLED = {
+    "get": ("_checked",),
+    "override_from_dict": ("set_hparam",),
+    "parse": ("override_from_dict",),
+    "parse_json": ("override_from_dict",),
+    "set_hparam": ("_checked",),
+    "to_json": ("values",),
+}
+_MODULES = {"_checked": "numbers", "parse": "re", "parse_json": "json", "to_json": "json"}
+
+
+def _made(site: Site) -> cst.BaseExpression:
     if any(arg.keyword is None and arg.star != "**" for arg in site.call.args):
         raise Blocked("TFM123", site.original, "HParams is made from something else than keywords")
     if any(
         arg.keyword is not None and arg.keyword.value in ("hparam_def", "model_structure") for arg in site.call.args
     ):
         raise Blocked("TFM123", site.original, "HParams is made from a proto")
-    return site.call.with_changes(func=cst.parse_expression("types.SimpleNamespace"))
+    name = "types.SimpleNamespace"
+    asked = site.training.hparams
+    if asked:
+        name = site.training.helper("HParams", _START + "".join(_METHODS[key] for key in _METHODS if key in asked))
+    site.training.needs.update({_MODULES[method] for method in asked & _MODULES.keys()} if asked else {"types"})
+    return site.call.with_changes(func=cst.parse_expression(name))
 
 
-CALLS: dict[str, CallRule] = {_NAME: _namespace}
+CALLS: dict[str, CallRule] = {NAME: _made}
 
 
-def check_uses(files: Sequence[ParsedFile]) -> list[tuple[ParsedFile, Blocked]]:
-    """Uses of HParams in a program that more than read and set attributes."""
-    uses = [(file, _Uses(file)) for file in files]
-    for file, finder in uses:
-        walk(file.module, finder)
-    if not any(finder.made for _, finder in uses):
-        return []
-    found: list[tuple[ParsedFile, Blocked]] = []
-    named = _USUAL | {name for _, finder in uses for name in finder.names}
-    for file, finder in uses:
-        for call, receiver, method in finder.calls:
-            if method in _METHODS or receiver is None or receiver in named:
-                found.append((file, Blocked("TFM123", call, f"`{method}` of HParams: a SimpleNamespace has none")))
-        if finder.made and "types" in file.names and file.imports.names.get("types") != "types":
-            found.append((file, Blocked("TFM123", finder.made[0], "`types` means something else in this file")))
-    return found
+@dataclass(frozen=True)
+class Uses:
+    """What a program does with its HParams: which methods it needs (none: attributes only), and what is refused."""
+
+    methods: frozenset[str]
+    problems: tuple[tuple[ParsedFile, Blocked], ...]
+
+
+def uses(files: Sequence[ParsedFile]) -> Uses:
+    """What the files of a program do with HParams, if one makes them."""
+    finders = [_Uses(file) for file in files]
+    for finder in finders:
+        walk(finder.file.module, finder)
+    if not any(finder.made for finder in finders):
+        return Uses(frozenset(), ())
+    problems: list[tuple[ParsedFile, Blocked]] = []
+    named = _USUAL | {name for finder in finders for name in finder.names}
+    methods: set[str] = set()
+    for finder in finders:
+        for node, receiver, method in finder.asked:
+            if method in _REFUSED:
+                problems.append((finder.file, Blocked("TFM123", node, f"`{method}` of HParams is not carried over")))
+            elif receiver is None or receiver in named:
+                methods |= _with_called(method)
+        if finder.made and not methods and "types" in finder.file.names:
+            if finder.file.imports.names.get("types") != "types":
+                message = "`types` means something else in this file"
+                problems.append((finder.file, Blocked("TFM123", finder.made[0], message)))
+    return Uses(frozenset(methods), tuple(problems))
+
+
+def _with_called(method: str) -> set[str]:
+    """A method, and those that it calls."""
+    return {method}.union(*(_with_called(called) for called in _CALLED.get(method, ())))
 
 
 class _Uses(cst.CSTVisitor):
@@ -87,7 +210,7 @@ class _Uses(cst.CSTVisitor):
         self.file = file
         self.made: list[cst.Call] = []
         self.names: set[str] = set()
-        self.calls: list[tuple[cst.Call, str | None, str]] = []  # with the receiver's name, None for HParams(...)
+        self.asked: list[tuple[cst.CSTNode, str | None, str]] = []  # with the receiver's name, None for HParams(...)
 
     def visit_Assign(self, node: cst.Assign) -> None:
         if self._makes(node.value):
@@ -95,15 +218,20 @@ class _Uses(cst.CSTVisitor):
                 self.names.add((dotted(target.target) or "").rpartition(".")[2])
 
     def _makes(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Call) and self.file.imports.resolve(node.func) == _NAME
+        return isinstance(node, cst.Call) and self.file.imports.resolve(node.func) == NAME
 
     def visit_Call(self, node: cst.Call) -> None:
         if self._makes(node):
             self.made.append(node)
-        if not isinstance(node.func, cst.Attribute) or node.func.attr.value not in (*_METHODS, *_COMMON):
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        if node.attr.value not in (*_METHODS, *_REFUSED):
             return
-        receiver = dotted(node.func.value)
-        if receiver is not None:
-            self.calls.append((node, receiver.rpartition(".")[2], node.func.attr.value))
-        elif self._makes(node.func.value):
-            self.calls.append((node, None, node.func.attr.value))
+        receiver = dotted(node.value)
+        if receiver is not None or self._makes(node.value):
+            self.asked.append((node, receiver and receiver.rpartition(".")[2], node.attr.value))
+
+    def visit_ComparisonTarget(self, node: cst.ComparisonTarget) -> None:
+        receiver = dotted(node.comparator)
+        if isinstance(node.operator, cst.In | cst.NotIn) and receiver is not None:
+            self.asked.append((node, receiver.rpartition(".")[2], "__contains__"))

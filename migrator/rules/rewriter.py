@@ -167,7 +167,7 @@ _HUB = (
 _LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
 _PHASES = phases()
 _READ_AS_WRITTEN = ("reuse", "normalizer_fn", "updates_collections")
-_NEEDS = {**dict.fromkeys(mnist.LOADERS, "types"), "tf.app.run": "absl.app", "tf.contrib.training.HParams": "types"}
+_NEEDS = {**dict.fromkeys(mnist.LOADERS, "types"), "tf.app.run": "absl.app"}
 _CALLS: dict[str, CallRule] = {
     "tf.app.run": _app_run,
     **call_rules(),

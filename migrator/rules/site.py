@@ -27,7 +27,8 @@ class TrainingContext:
     by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells how many
     steps `fit` makes in one go, `of_execution` is how many it always makes, `divided` says that replicas divide the
     batches of one device, `on_mesh` that the devices of a mesh compute each step as one. `layer_names` are those of
-    layers that share theirs with others of the model, by call.
+    layers that share theirs with others of the model, by call, and `hparams` the methods that the program calls of its
+    HParams.
     """
 
     step: str | None = None
@@ -51,6 +52,7 @@ class TrainingContext:
     divided: bool = False
     layer_names: Mapping[cst.CSTNode, str] = field(default_factory=dict)
     on_mesh: bool = False
+    hparams: frozenset[str] = frozenset()
     _names: dict[str, str] = field(default_factory=dict)
 
     def helper(self, wanted: str, text: str) -> str:

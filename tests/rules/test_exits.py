@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
+import numbers
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,13 +183,78 @@ def test_hparams_become_a_namespace() -> None:
     assert new.index("import types") < new.index("import tensorflow as tf")
 
 
-@pytest.mark.parametrize("use", ["hparams.parse('units=4')", "hparams.values()", "hparams.set_hparam('units', 4)"])
-def test_what_only_hparams_can_do_is_refused(use: str) -> None:
+def with_hparams(use: str, made: str = "units=3") -> str:
     text = text_of(BY_ATTRIBUTE, params="hparams")
-    text = text.replace("\n\nestimator =", f"\n\nhparams = tf.contrib.training.HParams(units=3)\n{use}\nestimator =")
+    return text.replace("\n\nestimator =", f"\n\nhparams = tf.contrib.training.HParams({made})\n{use}\nestimator =")
+
+
+@pytest.mark.parametrize("use", ["hparams.to_proto()", "hparams.set_model_structure(None)"])
+def test_what_only_hparams_can_do_is_refused(use: str) -> None:
+    text = with_hparams(use)
     new, findings = run(text)
     assert new == text
     assert [(f.code, text.splitlines()[f.line - 1]) for f in findings] == [("TFM123", use)]
+
+
+def test_the_class_has_the_methods_that_are_asked_for() -> None:
+    new, findings = run(with_hparams("print('units' in hparams, hparams.values())"))
+    assert not manual(findings), findings
+    assert "def __contains__" in new and "def values" in new and "def parse" not in new
+    assert "import re\n" not in new and "import types" not in new and "hparams = HParams(units=3)" in new
+    imported = f"from tensorflow.contrib.training import HParams\n{with_hparams('hparams.parse(str(3))')}"
+    parsed = run(imported.replace("tf.contrib.training.HParams", "HParams"))[0]
+    assert "class HParams:" in parsed and "hparams = HParams(units=3)" in parsed
+    assert all(f"import {module}\n" in parsed for module in ("numbers", "re"))
+
+
+HPARAMS = (
+    *("units=4", "rate=2", "rate=.5,units=-2", "names=[x, y],deep=true", "deep=0", "many=[1,2]", "title=a b", ""),
+    *("units=4.5", "units=1,units=2", "many=3", "many[0]=3", "other=1", "units", "deep=yes", "units=[1]", "many=[a]"),
+)
+SET = (
+    *(("units", 4), ("units", 4.0), ("units", True), ("rate", 3), ("rate", "x"), ("title", 3), ("deep", 1)),
+    *(("deep", False), ("many", [4]), ("many", 4), ("none", 3), ("other", 3)),
+)
+MADE = "units=3, rate=0.1, deep=False, many=[1.5], names=['a'], title='t', none=None"
+ASKED = f"""
+def tried(function, *values):
+    try:
+        answer = function(*values)
+        return str(answer) if answer is hparams else answer
+    except (KeyError, ValueError) as error:
+        return type(error).__name__
+
+
+def asked():
+    global hparams
+    for text in {HPARAMS!r}:
+        hparams = new()
+        yield text, tried(hparams.parse, text), sorted(hparams.values().items(), key=str)
+    for name, value in {SET!r}:
+        hparams = new()
+        yield name, value, tried(hparams.set_hparam, name, value), hparams.get(name), str(hparams)
+        yield tried(hparams.get, name, value), tried(hparams.add_hparam, name, value), name in hparams
+        yield tried(hparams.override_from_dict, {{name: value}}), hparams.del_hparam(name), str(hparams)
+    hparams = new()
+    yield tried(hparams.parse_json, '{{"units": 5}}'), hparams.to_json(sort_keys=True)
+    yield tried(hparams.add_hparam, "empty", [])
+"""
+
+
+def hparams_program() -> str:
+    new = f"def new():\n    return tf.contrib.training.HParams({MADE})\n"
+    return with_hparams(f"{new}\n{ASKED}\nhparams = new()\nfor one in asked():\n    print(one)")
+
+
+def test_hparams_answer_as_those_of_tensorflow1() -> None:
+    new, findings = run(hparams_program())
+    assert not manual(findings), findings
+    begin, end = new.index("class HParams"), new.index("\n\n\n", new.index("class HParams"))
+    scope: dict[str, Any] = {"json": json, "numbers": numbers, "re": re}
+    exec(new[begin:end] + f"\n\ndef new():\n    return HParams({MADE})\n{ASKED}", scope)
+    answers = "".join(f"{one}\n" for one in scope["asked"]())
+    # What 1.15.5 printed for the same lines.
+    assert answers == (Path(__file__).parent / "hparams_of_tensorflow1.txt").read_text()
 
 
 def test_params_that_may_be_missing() -> None:
