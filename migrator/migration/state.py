@@ -141,7 +141,7 @@ class GroupState:
         self.training = {
             path: TrainingContext(
                 sparse=sparse,
-                taken={name for name in file.names if file.imports.names.get(name) != hparams.NAME},
+                taken={name for name in file.names if file.imports.resolve(cst.Name(name)) != hparams.NAME},
                 keras=keras,
                 exports=any(program.servings for program in group.programs),
                 layer_names=self.layer_names,
