@@ -35,7 +35,7 @@ def emit_helper(
     rewriter = Rewriter(stays.file.imports, stays.file.code, settle.names, of_file.keep_regularizers, definition)
     rewriter.updates = of_file.updates
     rewriter.training = of_file.training
-    rewriter.dropped_arguments = settle.calls
+    rewriter.dropped_arguments, rewriter.untold = settle.calls, settle.untold
     new = rewriter.of_network(stays.node.with_changes(body=body).visit(rewriter), stays.node.name)  # type: ignore[arg-type]
     assert isinstance(new, cst.FunctionDef)
     left = names_in(new.body) & (stays.gone | settle.names.flags.keys())
@@ -61,6 +61,7 @@ class _Settle(cst.CSTTransformer):
         self.names = stays.names()
         self.plan = plan
         self.calls: dict[cst.CSTNode, frozenset[int]] = {}
+        self.untold: set[cst.CSTNode] = set()
 
     def on_leave(self, original_node, updated_node):  # type: ignore[no-untyped-def]
         new = super().on_leave(original_node, updated_node)
@@ -68,6 +69,8 @@ class _Settle(cst.CSTTransformer):
             self.file.origins.setdefault(new, original_node)
             if original_node in self.plan.calls:
                 self.calls[new] = self.plan.calls[original_node]
+            if original_node in self.plan.untold:
+                self.untold.add(new)
         return new
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:

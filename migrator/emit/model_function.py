@@ -17,6 +17,7 @@ from migrator.emit.steps import given_steps, with_steps
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.comments import comment_lines
+from migrator.program.helpers import HelperPlan
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
 from migrator.program.model_function import ModelFunction, names_given
 from migrator.program.modes import EVAL, PREDICT, TRAIN, ModalStatement, ModeNames
@@ -91,17 +92,17 @@ def emit_model_function(
     wants_predictor: bool,
     training: TrainingContext,
     replicas: bool,
-    dropped_arguments: Mapping[cst.CSTNode, frozenset[int]],
+    plan: HelperPlan,
 ) -> EmittedModel:
     """Builds the Keras function; `replicas` says that it may train on several devices at a time.
 
-    `dropped_arguments` are those that told helpers the mode, by call and index. Raises Blocked for what only shows now
+    `plan` has the calls of helpers and of Keras layers that told them the mode. Raises Blocked for what only shows now
     (labels in the network, mode left over).
     """
 
     def emit(form: ModelFunction) -> EmittedModel:
         emitter = _Emitter(form, wants_predictor, training, replicas)
-        emitter.rewriter.dropped_arguments = dropped_arguments
+        emitter.rewriter.dropped_arguments, emitter.rewriter.untold = plan.calls, plan.untold
         return emitter.emit()
 
     try:

@@ -98,7 +98,7 @@ class NativeMigration(GroupState):
             self._initializers(path, file)
         self._place_helpers()
         for rewriter in self.rewriters.values():
-            rewriter.network = self.plan.visited.keys()
+            rewriter.network, rewriter.untold = self.plan.visited.keys(), self.plan.untold
         for path, file in self.group.files.items():
             self._flags(path, file)
         texts = {path: self._finish(file) for path, file in self.group.files.items()}
@@ -207,7 +207,7 @@ class NativeMigration(GroupState):
             self.layer_names.update(name_layers(self.project, scope, calls, self.layer_names))
             replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
             self._check_replicas(sharing)
-            emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan.calls)
+            emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan)
             if self.training[file.path].divided:
                 self._check_examples(program, emitted)
         except Blocked:

@@ -156,6 +156,8 @@ class _Reader:
             if isinstance(statement, cst.SimpleStatementLine):
                 for small in statement.body:
                     self._alias(statement, small)
+            else:
+                self._local_aliases(statement)
         self._check()
         nodes = {b.name: b.node for b in self.bindings if b.origin is not None}
         return ImportMap(
@@ -231,9 +233,8 @@ class _Reader:
         target, origin = small.targets[0].target, self._resolve(small.value)
         if not isinstance(target, cst.Name) or origin is None or origin.startswith(_FLAGS):
             return
-        found = home(origin)
-        if found is not None and found.signature is None:
-            return  # a value that lives on, and may keep its name
+        if not self._has_no_value(origin):
+            return  # it lives on, and may keep its name
         others = [b for b in self._of(target.value) if b.node is not small]
         sure = all(self._same(b, origin) for b in others) and len(line.body) == 1
         if sure:
@@ -243,6 +244,23 @@ class _Reader:
         elif origin not in MODE_KEYS:
             self.explained.add(small)
             self.problems.append((small, f"`{target.value}` stands for `{origin}`, and for something else too"))
+
+    def _has_no_value(self, origin: str) -> bool:
+        """Whether a name of TensorFlow 1 is none of TensorFlow 2, or means something else there."""
+        found = home(origin)
+        return found is None or found.signature is not None
+
+    def _local_aliases(self, statement: cst.CSTNode) -> None:
+        """Follows `layers = tf.keras.layers` inside a function, where the file gives the name no other meaning."""
+        finder = _AliasLines()
+        walk(statement, finder)
+        for line, small, name in finder.found:
+            origin = self._resolve(small.value)
+            if origin is None or len(self._of(name)) != 1 or not self._has_no_value(origin):
+                continue
+            self.names[name] = origin
+            self.alias_lines.add(line)
+            self.explained.add(small)
 
     def _same(self, binding: Binding, origin: str) -> bool:
         """Whether a binding gives the name the meaning `origin` as well."""
@@ -293,6 +311,21 @@ class _Stars(cst.CSTVisitor):
     def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
         if isinstance(node.names, cst.ImportStar):
             self.found.append(node)
+
+
+class _AliasLines(cst.CSTVisitor):
+    """Lines that are `name = a.b`, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[cst.SimpleStatementLine, cst.Assign, str]] = []
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        small = node.body[0]
+        if len(node.body) == 1 and isinstance(small, cst.Assign) and len(small.targets) == 1:
+            target = small.targets[0].target
+            if isinstance(target, cst.Name) and isinstance(small.value, cst.Attribute):
+                self.found.append((node, small, target.value))
 
 
 class _Attributes(cst.CSTVisitor):

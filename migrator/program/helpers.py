@@ -6,11 +6,12 @@ since Keras tells its layers whether they train; so does the argument in every c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from migrator.program import keras_calls
 from migrator.program.calls import calls_in, is_false, is_none, is_true, number
 from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
@@ -176,17 +177,36 @@ class Stays:
 
 @dataclass
 class HelperPlan:
-    """The helpers that stay and lose parameters, and in every call of them the arguments that go, by index."""
+    """The helpers that stay and lose parameters, and in every call of them the arguments that go, by index.
+
+    `untold` are calls of Keras layers that are in no training, since nobody told them.
+    """
 
     helpers: dict[cst.FunctionDef, Stays] = field(default_factory=dict)
     calls: dict[cst.CSTNode, frozenset[int]] = field(default_factory=dict)
     visited: dict[cst.FunctionDef, Stays] = field(default_factory=dict)
+    untold: set[cst.CSTNode] = field(default_factory=set)
 
-    def add(self, project: Project, scope: Scope, names: ModeNames, nodes: Iterable[cst.CSTNode]) -> None:
-        """Plans the calls of helpers in some code. Raises Blocked (TFM122)."""
+    def add(
+        self,
+        project: Project,
+        scope: Scope,
+        names: ModeNames,
+        nodes: Sequence[cst.CSTNode],
+        functional: bool = False,
+    ) -> None:
+        """Plans the calls of helpers, and of Keras layers, in some code. Raises Blocked (TFM122, TFM404, TFM405).
+
+        `functional` says that the layers are called on inputs of a Keras model, which tells them whether they train.
+        """
+        functional = functional or keras_calls.is_functional(scope.file, nodes)
         for call in (call for node in nodes for call in calls_in(node)):
+            keras_calls.check_regularizers(scope.file, call)
             found = helper_of(project, scope, call.func)
             if found is None:
+                made = keras_object(project, scope, nodes, call.func)
+                if made is not None:
+                    self._add_keras(scope, names, call, made, functional, nodes)
                 continue
             told = _told(scope, names, call, found)
             if told is None:
@@ -205,7 +225,39 @@ class HelperPlan:
             if stays.gone:
                 self.helpers[stays.node] = stays
             inner = Scope.of(project, stays.file, stays.node)
-            self.add(project, inner, _local_flags(stays), [stays.node.body])
+            self.add(project, inner, _local_flags(stays), [stays.node.body], functional)
+
+    def _add_keras(
+        self, scope: Scope, names: ModeNames, call: cst.Call, made: Made, functional: bool, nodes: Sequence[cst.CSTNode]
+    ) -> None:
+        """Plans the call of a Keras layer or model. Raises Blocked (TFM404)."""
+        index = keras_calls.training_of(call)
+        file, code = made
+        if index is not None and names.when(call.args[index].value) == frozenset((TRAIN,)):
+            self.calls[call] = frozenset((index,))
+        elif index is None and not functional:
+            added = nodes if file is scope.file and keras_calls.makes_model(file, code) else ()
+            if keras_calls.has_phase(file, [code, *added]):
+                self.untold.add(call)
+
+
+Made = tuple[ParsedFile, cst.CSTNode]
+
+
+def keras_object(
+    project: Project, scope: Scope, nodes: Sequence[cst.CSTNode], called: cst.BaseExpression
+) -> Made | None:
+    """The code that makes the Keras layer or model which is called, and its file; None where something else is.
+
+    That is the call of a class of Keras, or a function that returns what such a call makes.
+    """
+    value = keras_calls.one_value(nodes, called)
+    if not isinstance(value, cst.Call):
+        return None
+    if keras_calls.makes_object(scope.file, value):
+        return scope.file, value
+    helper = helper_of(project, scope, value.func)
+    return helper if helper is not None and keras_calls.returns_object(*helper) else None
 
 
 def _told(scope: Scope, names: ModeNames, call: cst.Call, helper: Helper) -> tuple[Stays, list[int]] | None:
@@ -315,7 +367,10 @@ def can_stay(
         found = helper_of(project, inner, inner_call.func)
         return found is not None and can_stay(project, inner, flags, inner_call, *found, seen | {helper})
 
-    uses = _Uses(file, flags, passes_on)
+    def is_keras(inner_call: cst.Call) -> bool:
+        return keras_object(project, inner, [helper.body], inner_call.func) is not None
+
+    uses = _Uses(file, flags, passes_on, is_keras)
     walk(helper.body, uses)
     return not uses.others
 
@@ -323,8 +378,15 @@ def can_stay(
 class _Uses(cst.CSTVisitor):
     """Uses of the mode in a helper that are more than telling layers, or other helpers, whether they train."""
 
-    def __init__(self, file: ParsedFile, names: ModeNames, passes_on) -> None:  # type: ignore[no-untyped-def]
+    def __init__(
+        self,
+        file: ParsedFile,
+        names: ModeNames,
+        passes_on: Callable[[cst.Call], bool],
+        is_keras: Callable[[cst.Call], bool],
+    ) -> None:
         super().__init__()
+        self.is_keras = is_keras
         self.file = file
         self.names = names
         self.passes_on = passes_on
@@ -352,7 +414,8 @@ class _Uses(cst.CSTVisitor):
         return False
 
     def _is_layer(self, node: cst.Call) -> bool:
-        return (self.file.imports.tensorflow(node.func) or "").startswith(("tf.layers.", "tf.contrib.layers."))
+        name = self.file.imports.tensorflow(node.func) or ""
+        return name.startswith(("tf.layers.", "tf.contrib.layers.")) or self.is_keras(node)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         walk(node.value, self)

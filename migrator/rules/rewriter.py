@@ -6,7 +6,7 @@ renamed, and what has no home is a problem, to be reported at its line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import libcst as cst
 
@@ -16,7 +16,7 @@ from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program.calls import is_none
 from migrator.program.modes import TRAIN, ModeNames
 from migrator.program.parsed import Blocked
-from migrator.rules import datasets, embeddings, initializers, keras3, layers, logs, mnist, partitioners
+from migrator.rules import datasets, embeddings, initializers, keras3, keras_layers, layers, logs, mnist, partitioners
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
@@ -261,6 +261,7 @@ class Rewriter(cst.CSTTransformer):
         self.training = TrainingContext()
         self.replaced: dict[cst.CSTNode, cst.BaseExpression] = {}
         self.dropped_arguments: Mapping[cst.CSTNode, frozenset[int]] = {}  # of calls of helpers, by index
+        self.untold: Collection[cst.CSTNode] = ()  # calls of Keras layers that nobody told to train
         self._consumed: set[cst.CSTNode] = set()
         self._known_objects: set[cst.CSTNode] = set()
         self._object_classes: dict[str, str | None] = {}
@@ -477,6 +478,8 @@ class Rewriter(cst.CSTTransformer):
         object_class = self._object_class(original_node.func) if name is None else None
         if original_node in self.dropped_arguments:
             return self._without_dropped(original_node, updated_node)
+        if original_node in self.untold:
+            return keras_layers.told_not_to_train(original_node, updated_node, self.remarks)
         if original_node in self.tables.variables:
             return self._table(updated_node)
         if original_node in self.tables.lookups:
