@@ -25,6 +25,7 @@ from migrator.program.modes import PREDICT, not_run_in
 from migrator.program.own_training import counted_in_any_order
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import Region, reach
+from migrator.program.tpu import without_host_call
 from migrator.program.training import TrainingProgram
 from migrator.targets.registry import AUTO, ONE_DEVICE
 from migrator.targets.target import Target
@@ -153,7 +154,7 @@ class MappedMigration(NativeMigration):
                 raise
             raise Blocked(problem.code, problem.node, f"{problem.message}: {unread[0].message}") from problem
         for written in function.host_calls:
-            self.remarks[file.path].append(Blocked("TFM423", written, "the host_call is left out: it wrote summaries"))
+            self.remarks[file.path].append(without_host_call(written))
         if function.trains_itself:
             message = "the train_op stays as it is: it trains on one device"
             self.remarks[file.path].append(Blocked("TFM421", function.train_op, message))

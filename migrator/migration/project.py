@@ -17,6 +17,7 @@ from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
 from migrator.program.canned import write_out
 from migrator.program.local_names import with_symbols_in_place
+from migrator.program.named_estimators import with_named_estimators
 from migrator.program.one_tower import with_one_tower
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import around_programs
@@ -57,7 +58,7 @@ def migrate_project(
     for path, remarks in without.items():
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files))
-    files = [with_one_tower(with_symbols_in_place(file)) for file in files]
+    files = [with_one_tower(with_symbols_in_place(with_named_estimators(file))) for file in files]
     for finding in refused:
         findings.setdefault(Path(finding.path), []).append(finding)
     project = Project.of(files)

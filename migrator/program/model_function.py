@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -113,6 +113,7 @@ class _Reader:
         self.judged: frozenset[int] = frozenset()  # statements of metrics, which are not the training's
         self.unclear = assigned_in_blocks(self.statements)
         self.inlined: list[cst.FunctionDef] = []
+        self.host_calls: list[cst.BaseExpression] = []
         self.specs = [(spec, self._bound(spec.call)) for spec in self.body.specs]
         self.read_body = Body(
             file,
@@ -132,6 +133,9 @@ class _Reader:
         bound = tpu.bind_spec(call, name)
         if "scaffold_fn" in bound:
             bound["scaffold"] = bound.pop("scaffold_fn")
+        host_call = bound.pop("host_call", None)
+        if host_call is not None and not is_none(host_call):
+            self.host_calls.append(host_call)
         metrics = bound.pop("eval_metrics", None)
         if metrics is not None and not is_none(metrics):
             found, gone, function = tpu.metric_ops(self.file, self.statements, self.definitions, metrics)
@@ -142,6 +146,7 @@ class _Reader:
 
     def read(self) -> ModelFunction:
         hooks = self._hooks()
+        self._leave_out_host_calls()
         loss_expression = self._piece("loss", TRAIN)
         if loss_expression is None:
             raise Blocked("TFM105", self.node.name, "no EstimatorSpec of the TRAIN mode has a loss")
@@ -165,7 +170,7 @@ class _Reader:
             regularized=False,
             metrics=metrics.metrics,
             metrics_title=metrics.title,
-            remarks=metrics.remarks,
+            remarks=(*metrics.remarks, *(tpu.without_host_call(node) for node in self.host_calls)),
             train=train,
             predictions=self._piece("predictions", PREDICT),
             summaries=tuple(summaries),
@@ -237,11 +242,21 @@ class _Reader:
         found = read_spec_hooks(self.project, self.file, self.node, [bound for _, bound in self.specs])
         nodes = found.nodes
         lines = leftovers(self.file, self.node, nodes, may_go=lambda s: s.endswith("Hook") or scaffolds.may_go(s))
-        gone = {id(line) for line in lines}
-        for index, statement in enumerate(self.statements):
-            if id(statement.node) in gone or self._only_names(statement.node):
-                self.consumed.add(index)
+        self._consume(lines)
+        self.consumed |= {i for i, s in enumerate(self.statements) if self._only_names(s.node)}
         return found
+
+    def _leave_out_host_calls(self) -> None:
+        """Leaves out the functions that a TPU's host was given, and the lines that only served them."""
+        functions: list[cst.FunctionDef] = []
+        for node in self.host_calls:
+            functions += tpu.host_functions(self.file, self.statements, self.definitions, node)
+        self.inlined += functions
+        self._consume([*functions, *leftovers(self.file, self.node, [*self.host_calls, *functions])])
+
+    def _consume(self, lines: Iterable[cst.CSTNode]) -> None:
+        gone = {id(line) for line in lines}
+        self.consumed |= {index for index, statement in enumerate(self.statements) if id(statement.node) in gone}
 
     def _only_names(self, node: cst.BaseStatement) -> bool:
         """Whether a statement is `tf.identity(x, name="x")` alone, which gave a tensor a name for hooks to find."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.program.calls import bind, calls_in, functions_in, is_none, parameters_of, string
+from migrator.program.devices import SETTER, check_setter
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in, with_values
 from migrator.rules.run_config import COLLECTIVE, DISTRIBUTE, LEARN, NO_EFFECT, OF_TPU, RUN_CONFIG, SESSION, TPU
@@ -73,9 +74,12 @@ def read_run_config(
     for key, value in _settings(cases):
         if is_none(value):
             continue
-        if key in COLLECTIVE:
+        if key == "device_fn" and _sets_devices_of_replicas(file, value):
+            message = "RunConfig's `device_fn` is left out: a strategy places the variables by itself"
+            remarks.append(Blocked("TFM140", value, message))
+        elif key in COLLECTIVE:
             raise Blocked("TFM108", value, f"RunConfig's `{key}` is not carried over yet")
-        if key in OF_TPU and reader.kind is TPU:
+        elif key in OF_TPU and reader.kind is TPU:
             on_tpu.setdefault(key, value)
         elif key in SESSION:
             message = f"RunConfig's `{key}` is left out: set devices and threads with `tf.config` where you need to"
@@ -112,6 +116,15 @@ def read_run_config(
 
 def _settings(cases: Sequence[Arguments]) -> Iterable[tuple[str, cst.BaseExpression]]:
     return [item for case in cases for item in case.items()]
+
+
+def _sets_devices_of_replicas(file: ParsedFile, node: cst.BaseExpression) -> bool:
+    """Whether a `device_fn` is a replica_device_setter. Raises Blocked (TFM108) for one that chooses otherwise."""
+    value = file.constants.get(node.value, node) if isinstance(node, cst.Name) else node
+    if not isinstance(value, cst.Call) or file.imports.resolve(value.func) != SETTER:
+        return False
+    check_setter(value, "TFM108")
+    return True
 
 
 def _agreed(

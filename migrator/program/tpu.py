@@ -354,11 +354,30 @@ def on_tpu(program: TrainingProgram, wanted: bool, keras: Keras, files: Iterable
 
 
 def bind_spec(call: cst.Call, name: str | None) -> dict[str, cst.BaseExpression]:
-    """The arguments of a TPUEstimatorSpec, `eval_metrics` among them. Raises Blocked for what changes the training."""
-    bound = bind(call, SPEC, name or "TPUEstimatorSpec", "TFM105")
-    if not is_none(bound.get("host_call")):
-        raise Blocked("TFM110", bound["host_call"], "`host_call` is not carried over: write summaries from a callback")
-    return bound
+    """The arguments of a TPUEstimatorSpec, `eval_metrics` and `host_call` among them. Raises Blocked (TFM105)."""
+    return bind(call, SPEC, name or "TPUEstimatorSpec", "TFM105")
+
+
+def host_functions(
+    file: ParsedFile,
+    statements: Sequence[ModalStatement],
+    definitions: Sequence[Definition],
+    node: cst.BaseExpression,
+) -> list[cst.FunctionDef]:
+    """The functions that the `host_call` of a TPUEstimatorSpec names, of the model_fn or of its file."""
+    pairs = [d.value for d in definitions if isinstance(node, cst.Name) and d.name == node.value] or [node]
+    heads = {p.elements[0].value.value for p in pairs if _is_pair_of_a_name(p)}  # type: ignore[attr-defined]
+    nested = [s.node for s in statements if isinstance(s.node, cst.FunctionDef)]
+    return [one for one in (*nested, *file.functions.values()) if one.name.value in heads]
+
+
+def without_host_call(node: cst.BaseExpression) -> Blocked:
+    """The remark on a `host_call` that the new program does not have."""
+    return Blocked("TFM423", node, "the host_call is left out: it wrote summaries")
+
+
+def _is_pair_of_a_name(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Tuple) and len(node.elements) == 2 and isinstance(node.elements[0].value, cst.Name)
 
 
 def metric_ops(
@@ -442,10 +461,12 @@ __all__ = [
     "bind_spec",
     "check_input",
     "check_optimizers",
+    "host_functions",
     "metric_ops",
     "on_tpu",
     "read_tpu",
     "read_use",
     "with_own_resolver",
+    "without_host_call",
     "without_tpu",
 ]

@@ -180,6 +180,8 @@ REFUSED_CONFIGS = {
     "config = f(1)",
     "of a function that is called twice": "def f():\n    return tf.estimator.RunConfig()\n\nconfig = f()\nprint(f())",
     "device_fn": "config = tf.estimator.RunConfig(device_fn=lambda op: '/cpu:0')",
+    "device_fn that balances": "config = tf.estimator.RunConfig(\n    device_fn=tf.train.replica_device_setter(2, "
+    "ps_strategy=tf.contrib.training.GreedyLoadBalancingStrategy(2, tf.contrib.training.byte_size_load_fn)))",
     "two": "config = tf.estimator.RunConfig()\nconfig = tf.estimator.RunConfig(model_dir='m')",
 }
 
@@ -189,6 +191,15 @@ def test_run_configs_that_are_refused(name: str) -> None:
     text = configured(REFUSED_CONFIGS[name])
     new, findings = run(text)
     assert new == text and "TFM108" in manual(findings)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_plain_replica_device_setter_is_left_out(named: bool) -> None:
+    setter = "tf.train.replica_device_setter(ps_tasks=2, worker_device='/job:worker')"
+    line = f"setter = {setter}\n" if named else ""
+    new, findings = run(configured(f"{line}config = tf.estimator.RunConfig(device_fn={'setter' if named else setter})"))
+    assert "TFM140" in [f.code for f in findings] and not manual(findings), findings
+    assert "device" not in new and "setter" not in new
 
 
 HOOKS = {

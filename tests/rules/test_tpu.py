@@ -104,7 +104,6 @@ REFUSED = {
         tpu("True").replace("resolver = tf.contrib.cluster_resolver.TPUClusterResolver(", "resolver = find("),
         "TFM446",
     ),
-    "host call": (tpu(spec=", host_call=(f, [loss])"), "TFM110"),
     "scaffold": (tpu(spec=", scaffold_fn=f"), "TFM855"),
     "tensors that do not fit": (tpu(tensors="[labels]"), "TFM501"),
 }
@@ -115,6 +114,38 @@ def test_refused(name: str) -> None:
     text, code = REFUSED[name]
     new, findings = run(text)
     assert new == text and code in manual(findings)
+
+
+HOST_CALL = """\
+    host_call = None
+    if mode == tf.estimator.ModeKeys.TRAIN:
+        step = tf.train.get_global_step()
+        rate = tf.train.exponential_decay(0.1, step, 10, 0.9)
+
+        def host_call_fn(step_t, loss_t):
+            with tf.contrib.summary.create_file_writer("m").as_default():
+                with tf.contrib.summary.always_record_summaries():
+                    tf.contrib.summary.scalar("loss", loss_t[0], step=step_t[0])
+            return tf.contrib.summary.all_summary_ops()
+
+        step_t = tf.reshape(step, [1])
+        loss_t = tf.reshape(loss, [1])
+        rate_t = tf.reshape(rate, [1])
+        host_call = (host_call_fn, [step_t, loss_t, rate_t])
+    optimizer = tf.train.GradientDescentOptimizer(rate)
+"""
+
+
+def test_a_host_call_is_left_out_with_what_only_served_it() -> None:
+    plain = tpu(spec=", host_call=host_call")
+    new, findings = run(plain.replace("    optimizer = tf.train.GradientDescentOptimizer(0.1)\n", HOST_CALL))
+    assert "TFM423" in review(findings) and not manual(findings), findings
+    assert "tf.keras.layers.Dense(1)" in new and "ExponentialDecay(0.1, 10, 0.9)" in new
+    for word in ("host_call", "step_t", "loss_t", "rate_t", "contrib", "compat.v1"):
+        assert word not in new
+    beside = "def log(loss):\n    tf.contrib.summary.scalar('loss', loss[0])\n\n\ndef model_fn"
+    new, findings = run(tpu(spec=", host_call=(log, [loss])").replace("def model_fn", beside))
+    assert "TFM423" in review(findings) and "def log" not in new and "Dense(1)" in new
 
 
 def test_a_metric_fn_beside_the_model_fn_goes_where_nothing_else_uses_it() -> None:

@@ -8,7 +8,8 @@ import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.by_hand.training import Line, Training, value_of
-from migrator.program.calls import calls_in, is_none, string
+from migrator.program.calls import calls_in, string
+from migrator.program.devices import SETTER, check_setter
 from migrator.program.parsed import Blocked, names_in
 from migrator.program.scopes import bindings, free_names, path_to
 from migrator.rules import sessions
@@ -118,7 +119,7 @@ def _block(training: Training, statement: cst.BaseStatement, holds: bool) -> Seq
         training.joins = statement
         joined = [call for call in calls_in(statement.body) if (dotted(call.func) or "").endswith(".join")]
         inside = statement.body.body if isinstance(statement.body, cst.IndentedBlock) else ()
-        if len(joined) != 1 or len(inside) != 1:
+        if len(joined) != 1 or len([one for one in inside if not _only_returns(one)]) != 1:
             raise Blocked("TFM762", statement, "the branch of servers does more than `server.join()`")
         other = statement.orelse
         if isinstance(other, cst.If):
@@ -129,6 +130,12 @@ def _block(training: Training, statement: cst.BaseStatement, holds: bool) -> Seq
             return other.body.body
         return []
     return None
+
+
+def _only_returns(node: cst.BaseStatement) -> bool:
+    """Whether a statement is a bare `return`, which a server that waits for ever never comes to."""
+    only = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
+    return isinstance(only, cst.Return) and only.value is None
 
 
 def _places_only(training: Training, node: cst.BaseExpression) -> bool:
@@ -143,12 +150,8 @@ def _places_only(training: Training, node: cst.BaseExpression) -> bool:
     given = node.args[0].value
     if isinstance(given, cst.Name):
         given = training.value_of(given.value) or given
-    if isinstance(given, cst.Call) and training.tf(given) == "tf.train.replica_device_setter":
-        for arg in given.args:
-            name = arg.keyword.value if arg.keyword is not None else ""
-            if name in ("ps_strategy", "ps_ops", "merge_devices") and not is_none(arg.value):
-                message = f"`{name}` chooses where variables live, which the strategy does by itself: leave it out"
-                raise Blocked("TFM762", arg, message)
+    if isinstance(given, cst.Call) and training.tf(given) == SETTER:
+        check_setter(given, "TFM762")
         training.setter = True
         return True
     text = string(given)
