@@ -374,9 +374,10 @@ class _Reader:
                 raise Blocked("TFM142", value, "alternative receivers are not carried over")
             receivers = bound["receiver_tensors"]
             if isinstance(receivers, cst.Name):
-                several = _comprehension(file, statements, bound["features"], receivers.value)
+                several = _comprehension(file, statements, receivers.value)
                 if several is not None:
-                    return Serving(file, function, self._of_comprehension(file, function, statements, several))
+                    made = self._of_comprehension(file, function, several, bound["features"])
+                    return Serving(file, function, made)
             entries, statements = self._receivers(file, function, statements, bound)
             features = self._text(file, bound["features"])
         else:
@@ -386,7 +387,7 @@ class _Reader:
         return Serving(file, function, made)
 
     def _of_comprehension(
-        self, file: ParsedFile, function: cst.FunctionDef, statements: list[cst.BaseStatement], several: cst.DictComp
+        self, file: ParsedFile, function: cst.FunctionDef, several: _Placed, features: cst.BaseExpression
     ) -> cst.FunctionDef:
         """The function to serve of `{key: tf.placeholder(...) for key in ...}`: it takes a dict of the same keys."""
         outputs = self._servable(False, function)
@@ -395,26 +396,33 @@ class _Reader:
             raise Blocked("TFM142", function.name, message)
         dtype, shape = self._placeholder(file, several.value)
         key = file.code(several.key)
-        loop = self._text(file, several.for_in)  # type: ignore[arg-type]
-        name = free("signature", names_in(function))
-        inputs = free("inputs", names_in(several) | {"predictor", "serve"})
+        loop = self._text(file, several.loop)  # type: ignore[arg-type]
+        taken = names_in(function)
+        name, serve = free("signature", taken), free("serve", taken)
+        as_they_are = isinstance(features, cst.Name) and features.value == several.name
+        inputs = several.name
+        if not several.after and as_they_are:
+            inputs = free("inputs", names_in(several.key) | names_in(several.loop) | {"predictor", "serve"})
         spec = f"{key}: tf.TensorSpec({shape}, {dtype}, name={key})"
         indent = file.module.default_indent
         output = outputs[0][1]
-        before, answer = self._answer(output, f"predictor({inputs})", free("predictions", {inputs, *_TAKEN}))
-        last = _listed([(title, "serve") for title, _ in outputs]) if self.signatures.several else "serve"
+        given = inputs if as_they_are else self._text(file, features)
+        before, answer = self._answer(output, f"predictor({given})", free("predictions", {inputs, *taken, *_TAKEN}))
+        last = _listed([(title, serve) for title, _ in outputs]) if self.signatures.several else serve
         source = (
             f"def {function.name.value}(predictor):\n"
             f"{indent}{name} = {{\n{indent * 2}{spec}\n{indent * 2}{loop.strip()}\n{indent}}}\n\n"
             f"{indent}@tf.function(input_signature=[{name}])\n"
-            f"{indent}def serve({inputs}):\n"
+            f"{indent}def {serve}({inputs}):\n"
             f"{''.join(indent * 2 + line for line in before)}{indent * 2}return {answer}\n\n"
             f"{indent}return {last}\n"
         )
         made = cst.parse_module(source, config=file.module.config_for_parsing).body[0]
         assert isinstance(made, cst.FunctionDef) and isinstance(made.body, cst.IndentedBlock)
-        doc = [] if len(statements) < 2 else [statements[0]]
-        return made.with_changes(body=made.body.with_changes(body=[*doc, *made.body.body]))
+        block = cst.IndentedBlock(several.after).visit(self.rewriting(file)[0])
+        assert isinstance(block, cst.IndentedBlock)
+        body = [_with_first(node, block.body) if isinstance(node, cst.FunctionDef) else node for node in made.body.body]
+        return made.with_changes(body=made.body.with_changes(body=[*several.doc, *body]))
 
     def _receivers(
         self,
@@ -624,22 +632,65 @@ def serving_maker(
     return (where, maker, inner[0]) if len(inner) == 1 and len(bound) == 1 and not inner[0].decorators else None
 
 
-def _comprehension(
-    file: ParsedFile, statements: list[cst.BaseStatement], features: cst.BaseExpression, name: str
-) -> cst.DictComp | None:
-    """`{key: tf.placeholder(...) for key in ...}` where that is all a serving function makes, by one line."""
-    if not isinstance(features, cst.Name) or features.value != name or not 1 <= len(statements) <= 2:
+@dataclass(frozen=True)
+class _Placed:
+    """A dict of placeholders that a loop makes: its name, a key and a placeholder of it, and `for key in ...`.
+
+    `doc` are the statements before it, which say something only, and `after` those that come then.
+    """
+
+    name: str
+    key: cst.BaseExpression
+    value: cst.BaseExpression
+    loop: cst.CSTNode
+    doc: tuple[cst.BaseStatement, ...]
+    after: tuple[cst.BaseStatement, ...]
+
+
+def _comprehension(file: ParsedFile, statements: Sequence[cst.BaseStatement], name: str) -> _Placed | None:
+    """`name = {key: tf.placeholder(...) for key in ...}`, the first thing that a serving function makes.
+
+    Also `name = {}` and `for key in ...: name[key] = tf.placeholder(...)` on the lines behind.
+    """
+    first = statements[0] if statements else None
+    doc = 1 if isinstance(first, cst.SimpleStatementLine) and _is_text(first.body[0]) else 0
+    if len(statements) == doc:
         return None
-    *doc, line = statements
-    if any(not isinstance(s, cst.SimpleStatementLine) or not _is_text(s.body[0]) for s in doc):
+    found = _values(statements[doc], name)
+    value = found[0][1] if len(found) == 1 and found[0][0] is statements[doc] else None
+    placed = None
+    if isinstance(value, cst.DictComp) and value.for_in.inner_for_in is None:
+        placed = _Placed(name, value.key, value.value, value.for_in, (), tuple(statements[doc + 1 :]))
+    elif isinstance(value, cst.Dict) and not value.elements and len(statements) > doc + 1:
+        placed = _placed_by_loop(statements[doc + 1], name, tuple(statements[doc + 2 :]))
+    made = placed.value if placed is not None else None
+    if not isinstance(made, cst.Call) or file.imports.tensorflow(made.func) != "tf.placeholder":
         return None
-    found = _values(line, name)
-    value = found[0][1] if len(found) == 1 and found[0][0] is line else None
-    if not isinstance(value, cst.DictComp) or not isinstance(value.key, cst.Name):
+    assert placed is not None
+    return None if any(_values(node, name) for node in placed.after) else replace(placed, doc=tuple(statements[:doc]))
+
+
+def _placed_by_loop(node: cst.BaseStatement, name: str, after: tuple[cst.BaseStatement, ...]) -> _Placed | None:
+    """`for key in ...: name[key] = ...`, and nothing else in the loop."""
+    if not isinstance(node, cst.For) or node.orelse is not None or not isinstance(node.body, cst.IndentedBlock):
         return None
-    made = value.value
-    placeholder = isinstance(made, cst.Call) and file.imports.tensorflow(made.func) == "tf.placeholder"
-    return value if placeholder and value.for_in.inner_for_in is None else None
+    line = node.body.body[0] if len(node.body.body) == 1 else None
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+    if not isinstance(target, cst.Subscript) or len(target.slice) != 1:
+        return None
+    index = target.slice[0].slice
+    if not isinstance(index, cst.Index) or not isinstance(target.value, cst.Name) or target.value.value != name:
+        return None
+    assert isinstance(small, cst.Assign)
+    return _Placed(name, index.value, small.value, cst.CompFor(target=node.target, iter=node.iter), (), after)
+
+
+def _with_first(function: cst.FunctionDef, statements: Sequence[cst.CSTNode]) -> cst.FunctionDef:
+    """A function with statements before its own."""
+    body = function.body
+    assert isinstance(body, cst.IndentedBlock)
+    return function.with_changes(body=body.with_changes(body=[*statements, *body.body]))
 
 
 def _is_text(small: cst.BaseSmallStatement) -> bool:

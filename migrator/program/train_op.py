@@ -436,7 +436,17 @@ class _Reader:
             return self._call(node)
         if isinstance(node, cst.Attribute):
             return self._attribute(node)
+        if isinstance(node, cst.IfExp):
+            return self._either(node)
         return None
+
+    def _either(self, node: cst.IfExp) -> _Value | None:
+        """`A(...) if ... else B(...)`, of which each makes an optimizer."""
+        both = [self._value(node.body), self._value(node.orelse)]
+        made = [value for value in both if isinstance(value, _Optimizer) and value.index is None]
+        if len(made) != len(both) or any(value.clipping is not None or value.kept for value in made):
+            return None
+        return _Optimizer(node, None, tuple(call for value in made for call in value.made))
 
     def _attribute(self, node: cst.Attribute) -> _Value | None:
         """`self.optimizer` of the class around the model_fn, an object of a checkpoint, or the variables of a model."""

@@ -71,6 +71,28 @@ FORMS = {
         "    return tf.estimator.export.TensorServingInputReceiver(image, image)\n\n\n",
         ['name="input"', "def serve(image):", "return predictor(image)"],
     ),
+    "placeholders of a comprehension, and features made of them": (
+        "NAMES = ['x']\n\n\ndef serving_fn():\n"
+        "    received = {name: tf.placeholder(tf.float32, [None]) for name in NAMES}\n"
+        "    features = {name: tf.expand_dims(tensor, -1) for name, tensor in received.items()}\n"
+        "    return tf.estimator.export.ServingInputReceiver(features, received)\n\n\n",
+        [
+            "        name: tf.TensorSpec([None], tf.float32, name=name)\n        for name in NAMES\n",
+            "def serve(received):\n        features = {name: tf.expand_dims(tensor, -1) for",
+            "return predictor(features)",
+        ],
+    ),
+    "placeholders of a loop": (
+        "COLUMNS = [tf.feature_column.numeric_column('x')]\n\n\ndef serving_fn():\n    'For JSON.'\n    inputs = {}\n"
+        "    for column in COLUMNS:\n        inputs[column.key] = tf.placeholder(shape=[None, 1], dtype=column.dtype)\n"
+        "    return tf.estimator.export.ServingInputReceiver(dict(inputs), inputs)\n\n\n",
+        [
+            "    'For JSON.'\n    signature = {\n",
+            "        column.key: tf.TensorSpec([None, 1], column.dtype, name=column.key)\n",
+            "        for column in COLUMNS\n",
+            "def serve(inputs):\n        return predictor(dict(inputs))",
+        ],
+    ),
     "parsing behind a name": (
         'spec = {"x": tf.FixedLenFeature([1], tf.float32)}\n'
         "serving_fn = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)\n\n\n",

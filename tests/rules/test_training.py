@@ -211,6 +211,17 @@ def get_optimizer(name, rate):
 def model_fn"""
 
 
+def test_one_of_two_optimizers_by_a_condition() -> None:
+    new = migrated(
+        """
+        optimizer = tf.train.AdamOptimizer(0.1) if params["rate"] > 1 else tf.train.GradientDescentOptimizer(0.2)
+        train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+        """
+    )
+    assert 'if params["rate"] > 1 else tf.keras.optimizers.SGD(learning_rate=0.2)' in new
+    assert "optimizer = tf.keras.optimizers.Adam(learning_rate=0.1" in new
+
+
 def test_an_optimizer_that_a_function_makes() -> None:
     training = """
         step = tf.train.get_or_create_global_step()
