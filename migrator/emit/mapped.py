@@ -44,7 +44,7 @@ from migrator.program.variables_in_code import is_variable
 from migrator.rules import catalogue, mapped
 from migrator.rules.layers import runs_updates
 from migrator.rules.metrics import is_metric
-from migrator.rules.partitioners import set_in_scope
+from migrator.rules.partitioners import told_to_a_scope
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.rules.site import CallRule, TrainingContext
@@ -277,10 +277,10 @@ class MappedRewriter(FileRewriter):
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.BaseStatement | cst.RemovalSentinel:
-        given = set_in_scope(original_node, self.imports)
-        if given is None or not self._inside:
+        told = told_to_a_scope(original_node)
+        if told is None or not self._inside:
             return updated_node
-        self.dropped_partitioners.append(given)
+        self.dropped_partitioners.append(told.args[0].value)
         return cst.RemoveFromParent()
 
     def visit_Arg(self, node: cst.Arg) -> bool:

@@ -1,4 +1,7 @@
-"""Names that a function gives to TensorFlow symbols: `conv = tf.layers.conv2d`, and then `conv(...)`."""
+"""Names that a function gives to TensorFlow symbols: `conv = tf.layers.conv2d`, and then `conv(...)`.
+
+The scope that a function is in is one of them: `scope = tf.get_variable_scope()`, then `scope.set_partitioner(...)`.
+"""
 
 from __future__ import annotations
 
@@ -59,14 +62,43 @@ class _Finder(cst.CSTVisitor):
             if not isinstance(small, cst.Assign) or len(small.targets) != 1:
                 continue
             target, value = small.targets[0].target, small.value
+            if isinstance(target, cst.Name) and isinstance(value, cst.Call) and self._is_scope(value):
+                self._take(node, line, target, value, _told(node.body))
+                continue
             symbol = self.file.imports.tensorflow(value) if isinstance(value, cst.Attribute) else None
             if not isinstance(target, cst.Name) or not (symbol or "").startswith(_REWRITTEN):
                 continue
-            reads = [n for n in name_nodes(node) if n.value == target.value and n is not target]
-            bound = [binding for binding in read_bindings(node) if binding.name == target.value]
-            if reads and len(bound) == 1 and all(n in calls.found for n in reads):
-                self.lines.add(line)
-                self.values.update(dict.fromkeys(reads, value))
+            self._take(node, line, target, value, calls.found)
+
+    def _is_scope(self, call: cst.Call) -> bool:
+        return not call.args and self.file.imports.resolve(call.func) == "tf.get_variable_scope"
+
+    def _take(
+        self,
+        function: cst.FunctionDef,
+        line: cst.BaseStatement,
+        target: cst.Name,
+        value: cst.BaseExpression,
+        known: set[cst.CSTNode],
+    ) -> None:
+        """Notes a name whose every mention is one of those that can be written out."""
+        reads = [n for n in name_nodes(function) if n.value == target.value and n is not target]
+        bound = [binding for binding in read_bindings(function) if binding.name == target.value]
+        if reads and len(bound) == 1 and all(n in known for n in reads):
+            self.lines.add(line)
+            self.values.update(dict.fromkeys(reads, value))
+
+
+def _told(body: cst.IndentedBlock) -> set[cst.CSTNode]:
+    """The names that a line of a body itself, in no scope inside it, tells a partitioner."""
+    found: set[cst.CSTNode] = set()
+    for line in body.body:
+        small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+        call = small.value if isinstance(small, cst.Expr) else None
+        method = call.func if isinstance(call, cst.Call) else None
+        if isinstance(method, cst.Attribute) and method.attr.value == "set_partitioner":
+            found.add(method.value)
+    return found
 
 
 class _Called(cst.CSTVisitor):

@@ -314,16 +314,22 @@ def divides_rows(node: cst.BaseExpression, imports: ImportMap) -> bool:
     return True
 
 
-def set_in_scope(statement: cst.CSTNode, imports: ImportMap) -> cst.BaseExpression | None:
-    """The partitioner of a statement `tf.get_variable_scope().set_partitioner(...)`."""
+def told_to_a_scope(statement: cst.CSTNode) -> cst.Call | None:
+    """The call that a statement `scope.set_partitioner(...)` consists of, whatever scope that is."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return None
     small = statement.body[0]
     call = small.value if isinstance(small, cst.Expr) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
         return None
-    scope = call.func.value
-    if call.func.attr.value != "set_partitioner" or not isinstance(scope, cst.Call):
+    return call if call.func.attr.value == "set_partitioner" else None
+
+
+def set_in_scope(statement: cst.CSTNode, imports: ImportMap) -> cst.BaseExpression | None:
+    """The partitioner of a statement `tf.get_variable_scope().set_partitioner(...)`."""
+    call = told_to_a_scope(statement)
+    scope = call.func.value if call is not None and isinstance(call.func, cst.Attribute) else None
+    if call is None or not isinstance(scope, cst.Call):
         return None
     return call.args[0].value if imports.resolve(scope.func) == "tf.get_variable_scope" else None
 

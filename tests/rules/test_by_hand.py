@@ -101,11 +101,12 @@ def test_a_cluster_becomes_parameter_servers_whose_first_worker_coordinates() ->
     assert "replica_device_setter" not in text and "is_chief" not in text and "server = " not in text
 
 
-def test_servers_that_return_after_they_have_waited() -> None:
+def test_servers_that_end_after_they_have_waited() -> None:
     joins = "        server.join()\n"
     assert joins in CLUSTER
-    assert run(CLUSTER.replace(joins, f"{joins}        return\n"))[0] == run(CLUSTER)[0]
-    assert "TFM762" in {f.code for f in run(CLUSTER.replace(joins, f"{joins}        return 1\n"))[1]}
+    for behind in ("return", "raise SystemExit(0)"):
+        assert run(CLUSTER.replace(joins, f"{joins}        {behind}\n"))[0] == run(CLUSTER)[0]
+    assert "TFM762" in {f.code for f in run(CLUSTER.replace(joins, f"        prepare()\n{joins}"))[1]}
 
 
 def test_synchronous_replicas_become_mirrored_workers() -> None:

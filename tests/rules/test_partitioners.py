@@ -83,6 +83,16 @@ def test_set_in_the_scope_of_the_model() -> None:
     assert "set_partitioner" not in new and "TFM890" not in [f.code for f in findings]
 
 
+def test_the_scope_of_the_model_by_a_name() -> None:
+    given = "set_partitioner(tf.fixed_size_partitioner(2))"
+    named = program(network=f"scope = tf.get_variable_scope()\nscope.{given}", driver=DRIVER)
+    direct = program(network=f"tf.get_variable_scope().{given}", driver=DRIVER)
+    assert run(named)[0] == run(direct)[0]
+    inside = "scope = tf.get_variable_scope()\nif params:\n    scope.set_partitioner(tf.fixed_size_partitioner(2))"
+    new, findings = run(program(network=inside, driver=DRIVER), style="mapped")
+    assert "set_partitioner" not in new and "TFM154" in [f.code for f in findings]
+
+
 def test_layers_outside_of_the_scope_are_told_of() -> None:
     _, findings = run(scoped("partitioner = tf.fixed_size_partitioner(2)"))
     found = [f for f in findings if f.code == "TFM890"]

@@ -119,7 +119,8 @@ def _block(training: Training, statement: cst.BaseStatement, holds: bool) -> Seq
         training.joins = statement
         joined = [call for call in calls_in(statement.body) if (dotted(call.func) or "").endswith(".join")]
         inside = statement.body.body if isinstance(statement.body, cst.IndentedBlock) else ()
-        if len(joined) != 1 or len([one for one in inside if not _only_returns(one)]) != 1:
+        # What stands behind the call is never run: a server waits for ever.
+        if len(joined) != 1 or not inside or joined[0] not in calls_in(inside[0]):
             raise Blocked("TFM762", statement, "the branch of servers does more than `server.join()`")
         other = statement.orelse
         if isinstance(other, cst.If):
@@ -130,12 +131,6 @@ def _block(training: Training, statement: cst.BaseStatement, holds: bool) -> Seq
             return other.body.body
         return []
     return None
-
-
-def _only_returns(node: cst.BaseStatement) -> bool:
-    """Whether a statement is a bare `return`, which a server that waits for ever never comes to."""
-    only = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
-    return isinstance(only, cst.Return) and only.value is None
 
 
 def _places_only(training: Training, node: cst.BaseExpression) -> bool:
