@@ -117,6 +117,13 @@ def counts_steps(file: ParsedFile, node: cst.ClassDef) -> bool:
     return len(returned) == 1 and "SessionRunArgs(" in code and f"self.{next(iter(added))})" in code
 
 
+def _name_in_graph(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The name that `graph.get_tensor_by_name(name)` is given, whichever graph; other fetches as they are."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and len(node.args) == 1:
+        return node.args[0].value if node.func.attr.value == "get_tensor_by_name" else node
+    return node
+
+
 def _adds_one(file: ParsedFile, node: cst.BaseExpression, steps: set[str]) -> bool:
     if not isinstance(node, cst.Call) or len(node.args) < 2:
         return False
@@ -272,7 +279,7 @@ class _Translator:
     def _meaning(self, node: cst.BaseExpression) -> str:
         """The code that has a fetched value after a batch."""
         kind: str | None = None
-        text = string(node)
+        text = string(_name_in_graph(node))
         if text is not None:
             name = text.rpartition(":")[0] or text
             kind = "step" if name == "global_step" else self.tensors(name)  # the name that TensorFlow gives it

@@ -354,6 +354,8 @@ def test_tensors_by_name() -> None:
     assert "identity" not in new and codes == ["TFM161"]
     new, _ = migrated(text.replace("head/step:0", "global_step:0"))
     assert "self.model.optimizer.iterations.numpy()," in new
+    new, _ = migrated(text.replace('"rate:0"', 'run_context.session.graph.get_tensor_by_name("rate:0")'))
+    assert "".join(LOSS_NEW.split()).replace(",]", "]") in "".join(new.split()).replace(",]", "]")
     assert refused(text.replace("tf.identity(loss,", "tf.identity(logits,"))[0].code == "TFM162"
     assert refused(text.replace('name="step"', 'name="total_loss"'))[0].code == "TFM162"
 
