@@ -314,18 +314,24 @@ class _Stars(cst.CSTVisitor):
 
 
 class _AliasLines(cst.CSTVisitor):
-    """Lines that are `name = a.b`, and nothing else."""
+    """Lines that are `name = a.b`, and nothing else, directly in the body of a function that has others."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[tuple[cst.SimpleStatementLine, cst.Assign, str]] = []
 
-    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
-        small = node.body[0]
-        if len(node.body) == 1 and isinstance(small, cst.Assign) and len(small.targets) == 1:
-            target = small.targets[0].target
-            if isinstance(target, cst.Name) and isinstance(small.value, cst.Attribute):
-                self.found.append((node, small, target.value))
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        lines = node.body.body if isinstance(node.body, cst.IndentedBlock) else ()
+        for line in lines if len(lines) > 1 else ():
+            small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+            target = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
+            if (
+                isinstance(target, cst.Name)
+                and isinstance(small, cst.Assign)
+                and isinstance(small.value, cst.Attribute)
+            ):
+                assert isinstance(line, cst.SimpleStatementLine)
+                self.found.append((line, small, target.value))
 
 
 class _Attributes(cst.CSTVisitor):

@@ -141,3 +141,17 @@ def test_a_local_name_of_a_class_is_followed() -> None:
     assert not manual(findings), findings
     assert "EstimatorSpec" not in new
     assert "spec = " not in new
+
+
+@pytest.mark.parametrize(
+    "helpers",
+    [
+        "\nclass Shared:\n    flatten = tf.contrib.layers.flatten\n\n    def run(self, x):\n        return x\n",
+        "\ndef other(x):\n    if x is None:\n        flatten = tf.contrib.layers.flatten\n    return flatten(x)\n",
+    ],
+    ids=["of a class", "in a branch"],
+)
+def test_names_elsewhere_are_not_taken_away(helpers: str) -> None:
+    text = text_of("logits = tf.keras.layers.Dense(1)(features)", helpers)
+    new, _ = run(text)
+    assert "flatten = tf.contrib.layers.flatten" in new
