@@ -35,6 +35,7 @@ import libcst as cst
 
 from migrator.findings import Finding, Severity
 from migrator.migrate import Options, Result, migrate
+from migrator.program.handed import estimator_subclasses
 from migrator.program.parsed import ParsedFile, Project
 from migrator.source.discovery import discover
 from migrator.source.newlines import unified
@@ -163,7 +164,9 @@ class _Constructions(cst.CSTVisitor):
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         if any(_kind(self.file.imports.tensorflow(base.value)) is not None for base in node.bases):
-            self.found.append((node, "subclass"))
+            calls = [call for made, _, call in estimator_subclasses(self.file) if made is node]
+            # What came of it is told where the Estimator is made, at the call of its `__init__`.
+            self.found.append(((calls[0] if calls else None) or node, "subclass"))
 
 
 def _kind(name: str | None) -> str | None:

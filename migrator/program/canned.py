@@ -16,10 +16,12 @@ import libcst as cst
 from migrator.findings import Finding, Severity
 from migrator.names.imports import dotted
 from migrator.names.symbols import is_new
+from migrator.program.added_metrics import adds_metrics, with_added_metrics
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
+from migrator.program.made_by_functions import Folded, fold, without_folded
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.plain import says_nothing, without_what_says_nothing
-from migrator.program.scopes import bindings, path_to
+from migrator.program.scopes import bindings, free_names, path_to
 from migrator.program.spread import Edit, Kept, Written, spread
 from migrator.program.tapes import may_hold_tapes, without_tapes
 from migrator.rules import heads
@@ -43,9 +45,17 @@ def write_out(files: Sequence[ParsedFile]) -> list[ParsedFile]:
 
 
 def _may_hold(file: ParsedFile) -> bool:
-    words = ("Classifier", "Regressor", "create_estimator_spec", "logits_dimension", "LinearEst", "DNNEst")
+    words = (
+        "Classifier",
+        "Regressor",
+        "create_estimator_spec",
+        "logits_dimension",
+        "LinearEst",
+        "DNNEst",
+        "CombinedEst",
+    )
     concerned = any(word in file.text for word in words) or says_nothing(file.text) or may_hold_tapes(file.text)
-    return concerned and file.module.code == file.text
+    return (concerned or adds_metrics(file.text)) and file.module.code == file.text
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,7 @@ class _Writer:
     said: list[Finding] = field(default_factory=list)
     refused: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
+    folded: list[Folded] = field(default_factory=list)
 
     def write(self) -> ParsedFile:
         self.taken = set(self.file.names)
@@ -118,6 +129,9 @@ class _Writer:
         walk(self.file.module, finder)
         self.edits, self.said = without_what_says_nothing(self.file)
         self.edits += without_tapes(self.file, self._tensorflow)
+        added, said = with_added_metrics(self.file)
+        self.edits += added
+        self.said += said
         first = len(self.edits)
         for call, name in finder.canned:
             self._try(call, lambda call=call, name=name: self._canned(call, name))  # type: ignore[misc]
@@ -127,6 +141,7 @@ class _Writer:
             self._try(call, lambda c=call, s=line, f=function: self._spec(c, s, f), line)  # type: ignore[misc]
         for title, maker, function in finder.heads:
             self._only_a_size(title, maker, function)
+        self.edits += without_folded(self.file, self.folded)
         if not self.edits:
             return replace(self.file, refused=self.refused)
         made = spread(self.file.text, self.edits)
@@ -165,12 +180,13 @@ class _Writer:
         return any(edit.start <= start < edit.end for edit in self.edits)
 
     def _try(self, call: cst.Call, step: Callable[[], None], line: cst.SimpleStatementLine | None = None) -> None:
-        known = len(self.edits), dict(self.functions)
+        known = len(self.edits), dict(self.functions), len(self.folded)
         try:
             step()
         except Blocked as problem:
             del self.edits[known[0] :]
             self.functions = known[1]
+            del self.folded[known[2] :]
             for node in (call, line):
                 if node is not None:
                     self.refused[self.file.position(node)] = problem.code, problem.message
@@ -452,11 +468,18 @@ class _Writer:
                 "TFM190", node, "`optimizer=None` takes a rate from the number of columns: give the optimizer"
             )
         if isinstance(node, cst.Name):
-            value = define(node.value)
+            value = self._made_before(node, call)
+            if value is None:
+                value = define(node.value)
+                if value is not None:
+                    self._remove(node, call)
             if value is None:
                 raise Blocked("TFM190", node, f"`{node.value}` is no optimizer that can be followed to its call")
-            self._remove(node, call)
             node = value
+        folded = fold(self.file, node) if isinstance(node, cst.Call) else None
+        if folded is not None:
+            self.folded += [] if any(one.call is node for one in self.folded) else [folded]
+            node = folded.value
         if isinstance(node, cst.Lambda) and not node.params.params:
             node = node.body
         name = self.file.imports.resolve(node.func) if isinstance(node, cst.Call) else None
@@ -464,7 +487,41 @@ class _Writer:
             raise Blocked("TFM190", node, "the optimizer of a canned Estimator must be made by a call in this place")
         if any(isinstance(n, cst.Name) and n.value == "lambda" for n in name_nodes(node)):
             raise Blocked("TFM190", node, "this optimizer is not understood")
-        return inline(node)
+        return inline(node if folded is None else _on_one_line(node))
+
+    def _made_before(self, name: cst.Name, call: cst.Call) -> cst.BaseExpression | None:
+        """What a name of a script stands for that gets other values later; its line goes, if only this call reads it.
+
+        Only a call that gives a lambda, which makes an optimizer for each part of the Estimator: the two parts of one
+        that share an optimizer would count its steps twice.
+        """
+        module, (begin, _) = self.file.module, self.file.range(call)
+        lines: list[tuple[cst.BaseStatement, cst.BaseExpression | None]] = []
+        for statement in module.body:
+            if isinstance(statement, cst.FunctionDef):
+                if statement.name.value == name.value or name.value in free_names(statement):
+                    return None
+                continue
+            if isinstance(statement, cst.ClassDef) and name.value in names_in(statement):
+                return None
+            bound = [node for known, node in bindings(statement) if known == name.value]
+            if bound and isinstance(statement, cst.BaseStatement):
+                lines.append((statement, _assigned(statement, bound[0]) if len(bound) == 1 else None))
+        before = [line for line in lines if self.file.range(line[0])[0] < begin]
+        line, value = before[-1] if before else (None, None)
+        folded = fold(self.file, value) if isinstance(value, cst.Call) else None
+        if not isinstance(line, cst.SimpleStatementLine) or folded is None or not isinstance(folded.value, cst.Lambda):
+            return None
+        start = self.file.range(line)[1]
+        end = min([len(self.file.text), *(at for at, _ in (self.file.range(one) for one, _ in lines) if at > begin)])
+        reads = [n for n in name_nodes(module) if n.value == name.value and start < self.file.range(n)[0] < end]
+        inside = name_nodes(call)
+        if len(line.body) != 1 or not all(any(n is own for own in inside) for n in reads):
+            return None
+        if all(edit.start != self.file.range(line)[0] for edit in self.edits):
+            self._remove_statement(line)
+        self.folded.append(folded)
+        return value
 
     def _remove(self, name: cst.Name, call: cst.Call) -> None:
         """The line that gives a name its value, which only the canned Estimator reads."""
@@ -698,6 +755,26 @@ class _Renamed(cst.CSTTransformer):
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
         return cst.Name(self.new) if original_node.value == self.old else updated_node
+
+
+def _on_one_line(node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression of another place without its line breaks, which are indented for that place."""
+    new = node.visit(_OneLine())
+    assert isinstance(new, cst.BaseExpression)
+    return new
+
+
+class _OneLine(cst.CSTTransformer):
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        comma = updated_node.comma
+        if isinstance(comma, cst.Comma) and isinstance(comma.whitespace_after, cst.ParenthesizedWhitespace):
+            comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        return updated_node.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace(""))
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        args = list(updated_node.args)
+        args[-1:] = [arg.with_changes(comma=cst.MaybeSentinel.DEFAULT) for arg in args[-1:]]
+        return updated_node.with_changes(args=args, whitespace_before_args=cst.SimpleWhitespace(""))
 
 
 def _inner(function: cst.FunctionDef, node: cst.BaseExpression) -> tuple[cst.FunctionDef, cst.BaseExpression] | None:

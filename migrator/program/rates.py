@@ -12,6 +12,7 @@ from migrator.program.assignments import assignments, branches
 from migrator.program.calls import calls_in
 from migrator.program.modes import TRAIN
 from migrator.program.parsed import Blocked, name_nodes, names_in
+from migrator.rules.canned import TWO
 from migrator.rules.optimizers import parameters_of
 from migrator.rules.schedules import GLOBAL_STEPS, is_schedule, step_argument
 
@@ -42,7 +43,9 @@ class Rate:
 
 def read_rate(body: TrainBody, made: Sequence[cst.Call], consumed: frozenset[int], steps: frozenset[str]) -> Rate:
     """Reads the rate of the optimizers that `made` makes. Raises Blocked (TFM402)."""
-    return _Reader(body, consumed, steps).read(made)
+    parts = [part.value for call in made if body.imports.resolve(call.func) == f"tf.{TWO}" for part in call.args]
+    own = [call for call in made if body.imports.resolve(call.func) != f"tf.{TWO}"]
+    return _Reader(body, consumed, steps).read([*own, *(part for part in parts if isinstance(part, cst.Call))])
 
 
 def read_rate_of_helper(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.program.parsed import Blocked
 from migrator.rules.rule import Rule
 from migrator.rules.site import CallRule, Site, expression
 
@@ -37,8 +38,25 @@ are written out, those of the class that the program uses:
 The documented rate of linear models, `min(0.2, 1/sqrt(number of columns))`, is that of an explicit `optimizer=None`
 only (measured with 30 columns). Losses and weights agree with the Estimators of TensorFlow 1.15.5 and 2.15.1 to 1e-6.
 
+An optimizer that a function of the file makes is folded where the function only chooses, by comparing its parameters
+with literals, what it returns: `create_optimizer("tf1")` takes that branch with it when nothing else comes there.
+Optimizers of `tf.keras.optimizers.legacy` stay, but for the parts of a combined model: SGD, Adadelta, Ftrl, Adagrad and
+Adamax become the new classes (within 5e-7 over 30 steps), others are refused.
+
 Refused are label vocabularies, `warm_start_from`, an optimizer that is shared with something else, and
 `n_classes` that cannot be known from the file (two classes are one logit).
+""",
+    ),
+    Rule(
+        "TFM147",
+        "metrics of add_metrics are the model's own",
+        Severity.REVIEW,
+        """
+`estimator = tf.estimator.add_metrics(estimator, metric_fn)` makes an Estimator in the same `model_dir` whose
+evaluations have the metrics of `metric_fn`, too. A Keras model is compiled with its metrics, so they are there from the
+beginning: evaluations before that line give them as well, all other numbers are the same. Understood are one such line
+for an Estimator that the file makes of its own model_fn, whose EstimatorSpec has its metrics in a dict that is written
+out, and a function of `features`, `labels` and `predictions` that returns one.
 """,
     ),
     Rule(
@@ -242,11 +260,32 @@ class {name}(tf.keras.optimizers.Optimizer):
 TWO = "train.WideAndDeepOptimizer"
 
 
+# Optimizers of `legacy` have no `update_step`. The new classes compute the same (measured over 30 steps, with and
+# without a schedule: SGD and Adadelta equal, Ftrl, Adagrad and Adamax to 5e-7, Adam and RMSprop to 8e-5 where weights
+# move by 1.5); Nadam does not (0.16).
+_LEGACY = "tf.keras.optimizers.legacy."
+_SAME = frozenset(("Adadelta", "Adagrad", "Adamax", "Ftrl", "SGD"))
+_SPARSE = frozenset(("Adagrad",))  # for the rows of an embedding; Ftrl only where all weights start at zero
+
+
 def _two(site: Site) -> cst.BaseExpression:
-    deep, linear = (site.code(arg.value) for arg in site.call.args)
+    parts = zip(site.original.args, site.call.args, (_SPARSE, _SPARSE | {"Ftrl"}), strict=True)
+    deep, linear = (_part(site, old.value, new.value, sparse) for old, new, sparse in parts)
     name = site.training.helper("WideAndDeepOptimizer", _TWO)
     variables = "tf.keras.Model(features, linear_logits).trainable_variables"
     return expression(f"{name}(\n    deep={deep},\n    linear={linear},\n    linear_variables={variables},\n)")
+
+
+def _part(site: Site, old: cst.BaseExpression, new: cst.BaseExpression, sparse: frozenset[str]) -> str:
+    """The optimizer of one part, as source text. Raises Blocked (TFM190) for a legacy one that has no equal."""
+    name = site.tensorflow(old.func) if isinstance(old, cst.Call) else None
+    if name is None or not name.startswith(_LEGACY) or not isinstance(new, cst.Call):
+        return site.code(new)
+    kind = name.removeprefix(_LEGACY)
+    if kind not in (sparse if site.training.sparse else _SAME):
+        raise Blocked("TFM190", old, f"a linear and a deep part with `{name}` have no exact counterpart: take another")
+    func = cst.parse_expression(f"tf.keras.optimizers.{kind}")
+    return site.code(new.with_changes(func=func))
 
 
 CALLS: dict[str, CallRule] = {f"tf.{TWO}": _two}

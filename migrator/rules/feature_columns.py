@@ -87,8 +87,7 @@ def _linear_model(site: Site) -> cst.BaseExpression:
         raise Blocked("TFM243", site.original, "`trainable` of `tf.feature_column.linear_model` is not carried over")
     if "features" not in new or "feature_columns" not in new:
         raise Blocked("TFM243", site.original, "`tf.feature_column.linear_model` takes features and columns")
-    site.helper("Bias", _BIAS)
-    model = _LINEAR_MODEL
+    model = _LINEAR_MODEL.replace("Bias()", f"{site.helper('Bias', _BIAS)}()")
     if site.training.exports:
         read = "{key: features[key] for key in tf.feature_column.make_parse_example_spec([column])}"
         model = model.replace("DenseFeatures(column)(features)", "DenseFeatures(column)(read)")

@@ -6,6 +6,7 @@ All figures: 100 steps against TensorFlow 1.15.5, largest relative difference of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -704,4 +705,5 @@ def parameters_of(name: str) -> tuple[str, ...]:
 
 def may_be_sparse(text: str) -> bool:
     """Whether the variables of a program may get sparse gradients: those that rows are taken from."""
-    return any(word in text for word in ("mbedding", "gather", "categorical_column", "linear_model", "embed_sequence"))
+    words = ("mbedding", "gather", "categorical_column", "linear_model(", "embed_sequence")
+    return any(word in text for word in words) or re.search(r"\bimport\b.*\blinear_model\b", text) is not None

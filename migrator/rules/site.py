@@ -96,8 +96,11 @@ class Site:
 
     def helper(self, wanted: str, text: str) -> str:
         """The name of a function or class that the file gets; `text` has `{name}` where its name goes."""
-        self.classes[wanted] = text.replace("{name}", wanted)
-        return wanted
+        name, number = wanted, 2
+        while name in self.training.taken:
+            name, number = f"{wanted}_{number}", number + 1
+        self.classes[name] = text.replace("{name}", name)
+        return name
 
     def tensorflow(self, node: cst.BaseExpression) -> str | None:
         """The TensorFlow 1 name of an expression."""

@@ -101,6 +101,73 @@ def test_a_wide_and_deep_classifier() -> None:
     assert "class WideAndDeepOptimizer(tf.keras.optimizers.Optimizer):" in new
 
 
+MADE = """\
+def make(kind):
+    if kind == "one":
+        optimizer = lambda: tf.keras.optimizers.legacy.Ftrl(
+            l1_regularization_strength=0.01,
+            learning_rate=tf1.train.exponential_decay(0.5, tf1.train.get_global_step(), 2, 0.5),
+        )
+    elif kind == "other":
+        optimizer = tf.keras.optimizers.Adam(0.1)
+    return optimizer
+
+
+"""
+SCRIPT = """\
+columns = [tf.feature_column.numeric_column("x")]
+optimizer = make("one")
+estimator = tf.estimator.DNNLinearCombinedEstimator(
+    head=tf.estimator.BinaryClassHead(), linear_feature_columns=columns, dnn_feature_columns=columns,
+    dnn_hidden_units=[2], linear_optimizer=optimizer, dnn_optimizer=optimizer)
+estimator.train(input_fn)
+optimizer = make("other")
+print(optimizer)
+"""
+
+
+def made_by(script: str = SCRIPT, function: str = MADE) -> str:
+    return TOP[: TOP.index("def main")] + function + script
+
+
+def test_an_optimizer_that_a_function_makes_for_a_constant() -> None:
+    new = migrated(made_by())
+    assert 'def make(kind):\n    if kind == "other":\n        optimizer = tf.keras.optimizers.Adam(0.1)\n' in new
+    assert new.count("tf.keras.optimizers.Ftrl(l1_regularization_strength=0.01, learning_rate=tf.keras.") == 2
+    assert "ExponentialDecay(0.5, 2, 0.5)" in new and "legacy" not in new
+    assert new.endswith('optimizer = make("other")\nprint(optimizer)\n') and new.count("make(") == 2
+    alone = migrated(made_by(SCRIPT[: SCRIPT.index('optimizer = make("other")')]))
+    assert "def make(" not in alone and '"one"' not in alone
+
+
+def test_a_linear_model_beside_a_name_of_its_function() -> None:
+    new = migrated(canned("tf1.estimator.LinearRegressor(columns)", "    linear_model = 1\n    print(linear_model)\n"))
+    assert "def linear_model_2(features, columns" in new and "logits = linear_model_2(features" in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("        optimizer = lambda: tf.", "        optimizer = tf.", "TFM190"),  # one object in both parts
+        ("Ftrl(\n            l1_regularization_strength=0.01,", "Adam(\n            beta_1=0.8,", "TFM190"),
+        ('kind == "one"', "kind in NAMES", "TFM190"),
+        ("    return optimizer", "    print(optimizer)\n    return optimizer", "TFM190"),
+        ("make(kind)", "make(kind, *more)", ""),
+        ('make("one")', "make(*kinds)", "TFM190"),
+        ("estimator.train(input_fn)", "estimator.train(input_fn)\nprint(optimizer)", "TFM190"),
+        ("estimator.train(input_fn)", "estimator.train(input_fn)\n\ndef f():\n    print(optimizer)\n", "TFM190"),
+    ],
+)
+def test_made_by_functions_that_are_refused(old: str, new: str, code: str) -> None:
+    text = made_by().replace(old, new)
+    assert text != made_by()
+    result, findings = run(text)
+    if not code:
+        assert "def make(kind, *more):" in migrated(text)
+        return
+    assert result == text and code in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
 @pytest.mark.parametrize(
     ("made", "code", "word"),
     [

@@ -1,0 +1,201 @@
+"""`tf.estimator.add_metrics`, written into the model_fn before anything else looks at the file.
+
+The Estimator that it returns is the old one, in the same `model_dir`, whose evaluations have more metrics: those of a
+function of the features, labels and predictions. That function is called in the EstimatorSpec instead.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrator.emit.names import free
+from migrator.findings import Finding, Severity
+from migrator.program.calls import bind, calls_in, functions_in, parameters_of, string
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
+from migrator.program.scopes import bindings, returns_in
+from migrator.program.spread import Edit, Kept, Written
+
+_ADD = "tf.estimator.add_metrics"
+_ESTIMATOR = "tf.estimator.Estimator"
+_SPEC = "tf.estimator.EstimatorSpec"
+_MODEL = ("model_fn", "model_dir", "config", "params", "warm_start_from")
+_TAKES = ("features", "labels", "predictions")
+_MESSAGE = "the metrics of `add_metrics` are those of the model now: evaluations before it have them, too"
+
+
+def adds_metrics(text: str) -> bool:
+    """Whether a text may hold such a call."""
+    return "add_metrics" in text
+
+
+def with_added_metrics(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
+    """The edits that write such metrics into their model_fns, and what is to be said about them.
+
+    Only `estimator = add_metrics(estimator, function)`, where everything about it is in this file and plain; anything
+    else stays, and is refused as an Estimator that is handed to something unknown.
+    """
+    edits: list[Edit] = []
+    said: list[Finding] = []
+    if not adds_metrics(file.text):
+        return edits, said
+    found = [c for c in calls_in(file.module) if file.imports.resolve(c.func) == _ADD]
+    if len(found) != 1:
+        return edits, said
+    made = _Adding(file, found[0]).edits()
+    return made, [file.finding("TFM147", Severity.REVIEW, found[0], _MESSAGE)] if made else []
+
+
+class _Adding:
+    def __init__(self, file: ParsedFile, call: cst.Call) -> None:
+        self.file = file
+        self.call = call
+
+    def edits(self) -> list[Edit]:
+        line, name, metrics = self._line()
+        function = self.file.functions.get(metrics) if metrics is not None else None
+        model = self._model(name) if name is not None else None
+        if line is None or function is None or model is None or not self._is_alone(function, 2):
+            return []
+        takes = [param.name.value for param in parameters_of(function)]
+        own = self._own_metrics(model)
+        if own is None or not set(takes) <= set(_TAKES) or function.decorators:
+            return []
+        place, spec, given = own
+        values = self._values(model, spec, takes)
+        added = self._keys(function)
+        entries = [
+            (string(e.key) if isinstance(e, cst.DictElement) else None, e)
+            for e in (given.elements if given is not None else ())
+        ]
+        if values is None or added is None or any(key is None or key in added for key, _ in entries):
+            return []
+        begin, end = self.file.range(line)
+        text = self.file.text
+        removed = Edit(text.rfind("\n", 0, begin) + 1, text.find("\n", end) + 1 or len(text), ())
+        moved = self._moved(function, model)
+        return [removed, *moved, *self._written(place, spec, given, function, values, model)]
+
+    def _moved(self, function: cst.FunctionDef, model: cst.FunctionDef) -> list[Edit]:
+        """The function goes before the model_fn that calls it now, where it stood behind."""
+        begin, end = self.file.range(function)
+        first = self.file.range(model)[0]
+        if begin < first or model.decorators:
+            return []
+        after = self.file.text.find("\n", end) + 1 or len(self.file.text)
+        while self.file.text.startswith("\n", after):
+            after += 1
+        # As written there: whoever asks which of two lines comes first must see it before the model_fn.
+        text = f"{self.file.text[begin:end].rstrip()}\n\n\n"
+        return [Edit(first, first, (Written(text, first),)), Edit(begin, after, ())]
+
+    def _written(
+        self,
+        place: cst.SimpleStatementLine,
+        spec: cst.Call,
+        given: cst.Dict | None,
+        function: cst.FunctionDef,
+        values: list[str],
+        model: cst.FunctionDef,
+    ) -> list[Edit]:
+        """The lines before the EstimatorSpec that make the dict, and the dict's name in its place."""
+        start, _ = self.file.range(place)
+        indent = self.file.text[self.file.text.rfind("\n", 0, start) + 1 : start]
+        metrics = free("metrics", names_in(model))
+        pieces: list[Kept | Written] = [
+            Written(f"{metrics} = {function.name.value}({', '.join(values)})\n{indent}", start)
+        ]
+        for element in given.elements if given is not None else ():
+            assert isinstance(element, cst.DictElement)
+            pieces += [Written(f"{metrics}[", start), Kept(*self.file.range(element.key)), Written("] = ", start)]
+            pieces += [Kept(*self.file.range(element.value)), Written(f"\n{indent}", start)]
+        if given is not None:
+            begin, end = self.file.range(given)
+            return [Edit(start, start, tuple(pieces)), Edit(begin, end, (Written(metrics, begin),))]
+        _, end = self.file.range(spec.args[-1])
+        return [
+            Edit(start, start, tuple(pieces)),
+            Edit(end, end, (Written(f", eval_metric_ops={metrics}", end),)),
+        ]
+
+    def _line(self) -> tuple[cst.SimpleStatementLine | None, str | None, str | None]:
+        """`estimator = add_metrics(estimator, function)`: the line, the Estimator's name and the function's."""
+        assign = self.file.parents.get(self.call)
+        line = self.file.parents.get(assign) if assign is not None else None
+        if not isinstance(assign, cst.Assign) or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+            return None, None, None
+        target = assign.targets[0].target
+        try:
+            bound = bind(self.call, ("estimator", "metric_fn"), _ADD, "TFM103")
+        except Blocked:
+            return None, None, None
+        old, new = bound.get("estimator"), bound.get("metric_fn")
+        if not (isinstance(target, cst.Name) and isinstance(old, cst.Name) and isinstance(new, cst.Name)):
+            return None, None, None
+        alike = len(assign.targets) == 1 and target.value == old.value
+        return (line, old.value, new.value) if alike else (None, None, None)
+
+    def _scope(self) -> cst.CSTNode:
+        node: cst.CSTNode = self.call
+        while not isinstance(node, cst.FunctionDef | cst.Module):
+            node = self.file.parents[node]
+        return node
+
+    def _model(self, name: str) -> cst.FunctionDef | None:
+        """The model_fn of the only Estimator that a name stands for, which serves no other one."""
+        scope = self._scope()
+        bound = [node for known, node in bindings(scope) if known == name and isinstance(node, cst.Name)]
+        values = [getattr(self.file.parents[self.file.parents[node]], "value", None) for node in bound]
+        made = [v for v in values if isinstance(v, cst.Call) and self.file.imports.resolve(v.func) == _ESTIMATOR]
+        if len(bound) != 2 or len(made) != 1 or self.file.range(made[0]) > self.file.range(self.call):
+            return None
+        try:
+            given = bind(made[0], _MODEL, _ESTIMATOR, "TFM103").get("model_fn")
+        except Blocked:
+            return None
+        function = self.file.functions.get(given.value) if isinstance(given, cst.Name) else None
+        return function if function is not None and self._is_alone(function, 2) else None
+
+    def _is_alone(self, function: cst.FunctionDef, mentions: int) -> bool:
+        """Whether a function has its name for itself, and is mentioned in one place only."""
+        names = [node for node in name_nodes(self.file.module) if node.value == function.name.value]
+        same = [one for one in functions_in(self.file.module) if one.name.value == function.name.value]
+        return len(names) == mentions and len(same) == 1
+
+    def _own_metrics(self, model: cst.FunctionDef) -> tuple[cst.SimpleStatementLine, cst.Call, cst.Dict | None] | None:
+        """The `return` of the EstimatorSpec that is evaluated, its call and its metrics (None: it has none)."""
+        specs = [c for c in calls_in(model) if self.file.imports.resolve(c.func) == _SPEC]
+        with_metrics = [c for c in specs if any(a.keyword and a.keyword.value == "eval_metric_ops" for a in c.args)]
+        chosen = with_metrics if with_metrics else specs
+        if len(chosen) != 1 or any(arg.star or arg.keyword is None for arg in chosen[0].args[1:]):
+            return None
+        statement = self.file.parents[chosen[0]]
+        line = self.file.parents[statement]
+        if not isinstance(statement, cst.Return) or not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
+            return None
+        if not with_metrics:
+            return line, chosen[0], None
+        (value,) = (a.value for a in chosen[0].args if a.keyword and a.keyword.value == "eval_metric_ops")
+        return (line, chosen[0], value) if isinstance(value, cst.Dict) else None
+
+    def _values(self, model: cst.FunctionDef, spec: cst.Call, takes: list[str]) -> list[str] | None:
+        """What stands for the parameters of the function in the model_fn."""
+        given = {arg.keyword.value: arg.value for arg in spec.args if arg.keyword is not None}
+        predictions = given.get("predictions")
+        own = [param.name.value for param in parameters_of(model)]
+        names = {"features": own[:1], "labels": own[1:2]}
+        names["predictions"] = [predictions.value] if isinstance(predictions, cst.Name) else []
+        changed = {name for name, node in bindings(model) if not isinstance(node, cst.Param)}
+        found = [name for one in takes for name in names[one] if one == "predictions" or name not in changed]
+        return found if len(found) == len(takes) else None
+
+    def _keys(self, function: cst.FunctionDef) -> set[str] | None:
+        """The keys of the dict that a function returns; None where it is not written out."""
+        returns = returns_in(function.body)
+        value = returns[0].value if len(returns) == 1 else None
+        if not isinstance(value, cst.Dict):
+            return None
+        keys = [string(e.key) if isinstance(e, cst.DictElement) else None for e in value.elements]
+        return None if None in keys else {str(key) for key in keys}
+
+
+__all__ = ["adds_metrics", "with_added_metrics"]

@@ -1,0 +1,82 @@
+"""`add_metrics`: its function is called in the model_fn, where everything about it is plain."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import run
+
+PROGRAM = """\
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0, 2.0], [3.0, 5.0]], [0, 1])).batch(2)
+
+
+def model_fn(features, labels, mode):
+    logits = tf1.layers.dense(features, 2)
+    predictions = tf.argmax(logits, axis=1)
+    loss = tf1.losses.sparse_softmax_cross_entropy(labels, logits)
+    train_op = tf1.train.GradientDescentOptimizer(0.1).minimize(loss, tf1.train.get_global_step())
+    accuracy = tf1.metrics.accuracy(labels, predictions)
+    return tf1.estimator.EstimatorSpec(
+        mode, predictions=predictions, loss=loss, train_op=train_op, eval_metric_ops={"accuracy": accuracy})
+
+
+estimator = tf1.estimator.Estimator(model_fn)
+estimator.train(input_fn)
+
+
+def more(labels, predictions):
+    labels = tf.cast(labels, predictions.dtype)
+    return {"mse": tf1.metrics.mean_squared_error(labels, predictions)}
+
+
+estimator = tf1.estimator.add_metrics(estimator, more)
+print(estimator.evaluate(input_fn))
+"""
+
+
+def migrated(text: str) -> str:
+    new, findings = run(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "TFM147" in [f.code for f in findings]
+    compile(new, "new", "exec")
+    return new
+
+
+def test_metrics_go_into_the_model() -> None:
+    new = migrated(PROGRAM)
+    assert '"mse": tf.keras.metrics.MeanMetricWrapper(tf.math.squared_difference, name="mse"),' in new
+    assert '"accuracy": tf.keras.metrics.Accuracy(name="accuracy"),' in new
+    assert "add_metrics" not in new and "def more" not in new
+    assert new.endswith("print(model.evaluate(input_fn(), return_dict=True))\n") and "Trainer" not in new
+
+
+def test_a_model_without_metrics_of_its_own() -> None:
+    bare = PROGRAM.replace("    accuracy = tf1.metrics.accuracy(labels, predictions)\n", "")
+    new = migrated(bare.replace(', eval_metric_ops={"accuracy": accuracy}', ""))
+    assert "mse" in new and "ccuracy(" not in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('{"mse":', '{"accuracy":'),  # overrides the model's own
+        ('{"mse": tf1', "{name: tf1"),
+        ("def more(labels, predictions)", "def more(labels, predictions, config)"),
+        ("add_metrics(estimator, more)", "add_metrics(estimator, lambda labels: {})"),
+        ("estimator = tf1.estimator.add_metrics", "other = tf1.estimator.add_metrics"),
+        ("    logits = tf1", "    labels = labels + 1\n    logits = tf1"),
+        ("estimator.train(input_fn)", "estimator.train(input_fn)\ntf1.estimator.Estimator(model_fn).train(input_fn)"),
+        ("print(estimator.ev", "estimator = tf1.estimator.add_metrics(estimator, more)\nprint(estimator.ev"),
+    ],
+)
+def test_what_is_not_plain_stays(old: str, new: str) -> None:
+    text = PROGRAM.replace(old, new)
+    assert text != PROGRAM
+    result, findings = run(text)
+    assert result == text and [f for f in findings if f.severity is Severity.MANUAL]
