@@ -31,7 +31,7 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
-from migrator.rules.executions import STEPS_OF_EXECUTION, trains_to_an_unknown_end
+from migrator.rules.executions import STEPS_OF_EXECUTION, steps_on_servers, trains_to_an_unknown_end
 from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
@@ -1055,10 +1055,11 @@ class _Emitter:
         return [f"{MESH}={self.names['mesh']}"] if self.target.mesh else self._steps_per_execution()
 
     def _steps_per_execution(self) -> list[str]:
-        """The argument that says how many steps a TPU makes in one go, or a process without parameter servers."""
+        """The argument that says how many steps a TPU makes in one go, or `fit` where servers make a difference."""
         if self.target is AUTO and self.takes_steps:
             jobs = f"{self.names['resolver']}.cluster_spec().jobs"
-            return [f'{STEPS}=1 if "ps" in {jobs} else {STEPS_OF_EXECUTION}']
+            several = steps_on_servers(self.project, self.program)
+            return [f'{STEPS}={several} if "ps" in {jobs} else {STEPS_OF_EXECUTION}']
         tpu = self.program.tpu
         if tpu is None or self.target is not TPU or not self.takes_steps or tpu.iterations is None:
             return []

@@ -34,7 +34,7 @@ from migrator.program.training import TrainingProgram, path_to
 from migrator.program.variable_order import check_order
 from migrator.rules import flags, keras3
 from migrator.rules.early_stopping import STOP_AT_STEP
-from migrator.rules.executions import STEPS_OF_EXECUTION, steps_of_execution
+from migrator.rules.executions import STEPS_OF_EXECUTION, steps_of_execution, steps_on_servers
 from migrator.rules.generation import KERAS_2
 from migrator.rules.initializers import shared_initializers
 from migrator.rules.layers import runs_updates
@@ -310,21 +310,27 @@ class NativeMigration(GroupState):
         return self._strategy(program) is TPU and not (self.mapped and program.servings)
 
     def _executes_apart(self, program: TrainingProgram) -> bool:
-        """Whether several steps are one execution where the program, when it starts, finds no parameter servers."""
-        if self._strategy(program) is not AUTO or self.loop.own or self.keras is not KERAS_2:
+        """Whether the steps of an execution depend on the parameter servers that the program finds when it starts."""
+        if self._strategy(program) is not AUTO or program.model.lambdas or program.train_and_evaluate is None:
             return False
-        if program.model.lambdas or self.mapped:
-            return False
-        both = program.train_and_evaluate
-        if both is None or "repeat(" not in program.file.text:  # data that end early were not looked at
-            return False
-        return steps_of_execution(self.project, program) > 1
+        return 0 < self._on_servers(program) < STEPS_OF_EXECUTION == steps_of_execution(self.project, program)
+
+    def _on_servers(self, program: TrainingProgram) -> int:
+        """How many steps a worker of parameter servers makes in one execution; 0 where it was not looked at."""
+        if self.loop.own or self.keras is not KERAS_2 or self.mapped:
+            return 0
+        if "repeat(" not in program.file.text:  # data that end early
+            return 0
+        return steps_on_servers(self.project, program)
 
     def _of_execution(self, program: TrainingProgram) -> int:
         """How many steps `fit` makes in one execution, whatever the driver says."""
         strategy = self._strategy(program)
         if self.loop.own or self.keras is not KERAS_2:
             return 1
+        if strategy.parameter_servers:
+            apart = strategy is AUTO and self._on_servers(program) < STEPS_OF_EXECUTION
+            return 1 if apart else self._on_servers(program) or 1
         if not strategy.alone and (self.mapped or strategy.word not in _SAME_STEPS):
             return 1
         if self.mapped and (program.servings or is_late(program, strategy)):
@@ -484,7 +490,10 @@ class NativeMigration(GroupState):
         self.remarks[file.path] += driver.remarks
         steps = emitted.of_execution
         if self._executes_apart(program):
+            fewer = self._on_servers(program)
             message = f"without servers `fit` makes {STEPS_OF_EXECUTION} steps in one execution, which callbacks see"
+            if fewer > 1:
+                message += f"; with servers it makes {fewer}"
             self.remarks[file.path].append(Blocked("TFM725", program.place.call, message))
         if steps > 1:
             message = f"`fit` makes {steps} steps in one execution: callbacks that you add see every {steps}th step"

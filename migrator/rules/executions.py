@@ -31,10 +31,13 @@ the last bit. Callbacks that you give to `fit` are called after every 20th step 
 It is written where all of this holds:
 
 - the program trains by `fit` of Keras 2, on one device, on mirrored replicas or on mirrored workers (with two of them 1
-  and 20 gave the same bits), and no hook of it has become a callback. One that looks for a cluster when it starts does
-  so where that has no parameter servers: `steps_per_execution=1 if "ps" in resolver.cluster_spec().jobs else 20`. With
-  servers, an execution is what the coordinator gives to one worker: the others wait for it at the end of an epoch, and
-  it is made again after a failure. There it is your choice (see *How fast the new program is*).
+  and 20 gave the same bits), and no hook of it has become a callback.
+- on parameter servers an execution is what the coordinator gives to one worker, which reads and writes the variables
+  in each of its steps as before (with one worker 1 and 20 gave the same bits); the others wait for the last one at
+  the end of an epoch, and it is made again after a failure. There are 50 executions in an epoch at least, as far as
+  there are 20 steps in them: `steps_per_execution=10 if "ps" in resolver.cluster_spec().jobs else 20` where
+  checkpoints come after 500 steps. Where the steps of an epoch are not written down it is one step, and yours to choose
+  (see *How fast the new program is*).
 - it makes 100 steps or more, or their number is not known before it runs
 - a checkpoint comes between two executions: where `train` is called, `save_checkpoints_steps` is a multiple of 20
 - every batch counts as a step
@@ -51,6 +54,8 @@ It is written where all of this holds:
 #: The period in which an Estimator logs (`log_step_count_steps`, 100) is a multiple of it; 100 gains nothing more
 #: (measured: 0.18 to 0.29 milliseconds of CPU for a step with 20, 0.16 to 0.23 with 100).
 STEPS_OF_EXECUTION = 20
+#: On parameter servers the workers wait for the last execution of an epoch: for a fiftieth of it at most.
+_EXECUTIONS_OF_EPOCH = 50
 #: A training of fewer steps is over too soon to gain anything.
 _WORTH = 100
 
@@ -84,6 +89,21 @@ def steps_of_execution(project: Project, program: TrainingProgram) -> int:
     if all(count is not None and count < _WORTH for count in known):
         return 1
     return STEPS_OF_EXECUTION if _know_sizes(project, program, calls) else 1
+
+
+def steps_on_servers(project: Project, program: TrainingProgram) -> int:
+    """How many steps `fit` may give a worker of parameter servers at a time."""
+    several = steps_of_execution(project, program)
+    epochs = [_epoch(program, arguments) for arguments in program.trainings]
+    return max(1, min([several, *(steps // _EXECUTIONS_OF_EPOCH for steps in epochs)]))
+
+
+def _epoch(program: TrainingProgram, arguments: Arguments) -> int:
+    """The steps of an epoch, which ends where a checkpoint comes; 0 where they are not written down."""
+    steps = _steps(program.file, arguments) or 0
+    period = program.config.get("save_checkpoints_steps")
+    every = program.file.integer(period) if program.train_and_evaluate is not None else None
+    return steps if not every or steps % every else every
 
 
 def trains_to_an_unknown_end(project: Project, program: TrainingProgram) -> bool:

@@ -134,6 +134,8 @@ def main():
 main()
 """
 _REPLICAS = Path(__file__).resolve().parents[2] / "fixtures" / "mirrored_replicas" / "original.py"
+_SERVERS = _REPLICAS.parents[1] / "in_process_cluster" / "original.py"
+SERVERS = _SERVERS.read_text(encoding="utf-8").replace("MAX_STEPS = 24", "MAX_STEPS = 210")  # 20 does not divide them
 REPLICAS = _REPLICAS.read_text(encoding="utf-8").replace(".repeat(2)", ".repeat(3)")  # 25 steps
 
 WATCH = """\
@@ -185,14 +187,16 @@ json.dump(found, open(sys.argv[2], "w"))
         ("mapped", MAPPED, [105], 1),
         ("native", LINES, [165], 3),
         ("native", REPLICAS, [25], 1),
+        ("native", SERVERS, [210], 0),
     ],
-    ids=["native", "mapped", "lines-without-a-cluster", "replicas"],
+    ids=["native", "mapped", "lines-without-a-cluster", "replicas", "parameter-servers"],
 )
 def test_an_execution_of_many_steps_is_those_steps(
     style: str, text: str, counts: list[int], evaluations: int, tmp_path: Path
 ) -> None:
     new, findings = run(text, style=style)
-    assert "steps_per_execution=20" in new or 'steps_per_execution=1 if "ps" in resolver' in new
+    several_steps = 4 if text is SERVERS else 20
+    assert f"steps_per_execution={several_steps}" in new or 'steps_per_execution=1 if "ps" in resolver' in new
     assert "TFM725" in [finding.code for finding in findings]
     script, watch, found = tmp_path / "train.py", tmp_path / "watch.py", tmp_path / "found.json"
     script.write_text(new)
@@ -202,7 +206,7 @@ def test_an_execution_of_many_steps_is_those_steps(
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     single, several = json.loads(found.read_text())
-    assert single[0] == several[0] == 20
+    assert single[0] == several[0] == several_steps
     assert [one[3] for one in several[1:] if isinstance(one, list) and isinstance(one[0], dict)] == counts
     assert len(single) == 2 + len(counts) + evaluations and several == single
     assert (single[-1].count("out") == 21) == (style == "mapped")
