@@ -36,9 +36,16 @@ from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import dtensor, setup
-from migrator.targets.choosing import arguments_of, divides_batches, draws_batches, own_strategy, replicas_of
+from migrator.targets.choosing import (
+    OwnStrategy,
+    arguments_of,
+    divides_batches,
+    draws_batches,
+    own_strategy,
+    replicas_of,
+)
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
-from migrator.targets.registry import AUTO, LOOPS, TPU
+from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TPU
 from migrator.targets.target import Loop, LoopShape, Target
 from migrator.walking import walk
 
@@ -350,6 +357,21 @@ class _Emitter:
         self.names[wanted] = self.file_names.helpers[key]
         self.helpers.append(build(self.names[wanted]))
 
+    def _left_out(self) -> OwnStrategy | None:
+        """The program's own strategy, where one device is asked for instead. Raises Blocked (TFM704)."""
+        wanted = self.program.config.get("train_distribute") is not None and self.target is ONE_DEVICE
+        own = own_strategy(self.program) if wanted else None
+        if own is None:
+            return None
+        if own.elsewhere:
+            message = (
+                f"`{own.name}` is read for more than the RunConfig, which one device has not got: take it out there"
+            )
+            raise Blocked("TFM704", own.call, message)
+        message = "the strategy is left out: one device takes one batch in a step, where every replica took one"
+        self.remarks.append(Blocked("TFM406", own.call, message))
+        return own
+
     def _model_name(self) -> str:
         """The user's own name for the Estimator, unless that name says Estimator, or that of a model that is ready."""
         if self.program.model.ready:
@@ -373,7 +395,7 @@ class _Emitter:
         else:
             replaced[program.place.statement] = []
             before[later] = lines
-        own = own_strategy(program) if self.target.mesh else self.own
+        own = own_strategy(program) if self.target.mesh else self.own or self._left_out()
         if own is not None and own.line is not None and not plan.made:
             replaced[own.line] = []
         expressions: dict[cst.CSTNode, cst.BaseExpression] = dict(self.changed)

@@ -50,6 +50,16 @@ out because the new program reads TF_CONFIG with one of its own.
 """,
     ),
     Rule(
+        "TFM406",
+        "a strategy of the program's own is left out for one device",
+        Severity.REVIEW,
+        """
+With `--strategy one-device` the strategy of `train_distribute` goes. Where it had one replica, the training is the
+same. Where it had several, each of them took a batch of the input function in every step: one device takes one, so that
+a step is a smaller one. Give the input function the batch of all replicas for steps of the same size.
+""",
+    ),
+    Rule(
         "TFM709",
         "an evaluation is divided between replicas",
         Severity.REVIEW,

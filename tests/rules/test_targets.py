@@ -74,6 +74,18 @@ def test_one_device_that_is_asked_for_counts_more_than_the_run_config() -> None:
     assert manual(findings) == [] and "Strategy" not in new and "model.fit(input_fn().take(3))" in new
 
 
+def test_a_strategy_with_a_name_is_left_out_for_one_device() -> None:
+    text = configured("strategy").replace(
+        "estimator = ", "strategy = tf.distribute.MirroredStrategy()\nestimator = ", 1
+    )
+    new, findings = run(text, "one-device")
+    assert manual(findings) == [] and "trategy" not in new and "model.fit(input_fn().take(3))" in new
+    assert "TFM406" in [f.code for f in findings]
+    text += "print(strategy.num_replicas_in_sync)\n"
+    new, findings = run(text, "one-device")
+    assert new == text and "TFM704" in manual(findings)
+
+
 @pytest.mark.parametrize("word", ["central-storage", "multi-worker-mirrored", "parameter-server"])
 def test_no_strategy_is_claimed_on_keras_3_untried(word: str) -> None:
     text = program()
