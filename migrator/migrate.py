@@ -68,6 +68,8 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     everything = {**everything, **texts}
     # New code for Keras 3, or for a mesh of devices, is not to be judged by what other programs do wrong there.
     left = estimators if options.keras == "3" or options.strategy == "dtensor" else estimators - texts.keys()
+    if options.strategy == "dtensor":  # but the loops that `--loop custom` wrote
+        left = {path for path in left if _of_estimators(everything[path])}
     if any(may_be_modern(everything[source.path]) for source in relevant if source.path not in left):
         from migrator.modern import modernize
 
@@ -85,6 +87,13 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
         Result(source, texts.get(source.path, source.text), tuple(sorted(findings.get(source.path, ()))))
         for source in sources
     ]
+
+
+def _of_estimators(text: str) -> bool:
+    """Whether a file that speaks of Estimators is not a program of TensorFlow 2 on replicas."""
+    from migrator.program.relevant import only_mentions_estimators
+
+    return "MirroredStrategy" not in text or not only_mentions_estimators(text)
 
 
 def _layouts(options: Options) -> Layouts | None:

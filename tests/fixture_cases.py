@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from migrator.migrate import Options
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -16,13 +18,14 @@ FOLDER = Path(__file__).resolve().parents[1] / "fixtures"
 
 @dataclass(frozen=True)
 class FixtureCase:
-    """A TensorFlow 1 program, the expected migrated program, and how the two are compared.
+    """A program, mostly of TensorFlow 1, the expected migrated program, and how the two are compared.
 
     `cluster` is what `--cluster` gets (empty: one process without TF_CONFIG), `style` and `keras` what these options
     got; `args` are those of both scripts, and `tpu_cores` virtual CPUs stand in for a TPU. `script` is the file that is
     run, of the same name on both sides, where a side has several files. What `--keras 3` makes of a program is beside
     what Keras 2 gets, in keras3.py or keras3/. `loop` is what `--loop` got, and `devices` what `--devices` of verify
-    gets. `in_step`: the trainers of the original wait for each other although it has parameter servers.
+    gets. `in_step`: the trainers of the original wait for each other although it has parameter servers. `mesh` and
+    `layouts` are what these options got. `tensorflow2`: the original is a TensorFlow 2 program, on `original_devices`.
     """
 
     name: str
@@ -38,6 +41,15 @@ class FixtureCase:
     loop: str = "fit"
     devices: int | None = None
     in_step: bool = False
+    mesh: str = ""
+    layouts: tuple[str, ...] = ()
+    tensorflow2: bool = False
+    original_devices: int = 1
+
+    @property
+    def options(self) -> Options:
+        """What the codemod is asked for."""
+        return Options(self.strategy, self.style, self.keras, self.loop, self.mesh, self.layouts)
 
     @property
     def original(self) -> Path:
@@ -62,7 +74,7 @@ class FixtureCase:
 
 
 def load_cases(*, dtensor: bool = False) -> list[FixtureCase]:
-    """All fixtures of TensorFlow 1 programs, by name; or those of DTensor programs, TensorFlow 2 on both sides."""
+    """All fixtures of programs for the codemod to bring to a strategy, by name; or those of DTensor programs."""
     cases = []
     for path in sorted(FOLDER.glob("*/case.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -81,6 +93,10 @@ def load_cases(*, dtensor: bool = False) -> list[FixtureCase]:
             loop=data.get("loop", "fit"),
             devices=data.get("devices"),
             in_step=data.get("in_step", False),
+            mesh=data.get("mesh", ""),
+            layouts=tuple(data.get("layouts", ())),
+            tensorflow2=data.get("tensorflow2", False),
+            original_devices=data.get("original_devices", 1),
         )
         cases.append(case)
         if data.get("keras3", False):

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from migrator.migrate import Options, migrate  # noqa: E402
+from migrator.migrate import migrate  # noqa: E402
 from migrator.source.reading import Source, encode, read  # noqa: E402
 from tests.fixture_cases import FixtureCase, load_cases  # noqa: E402
 
@@ -19,7 +19,7 @@ from tests.fixture_cases import FixtureCase, load_cases  # noqa: E402
 def update(case: FixtureCase) -> None:
     """Writes migrated.py (or the files of migrated/) of one case."""
     sources = [source for path in case.original_files if isinstance(source := read(path), Source)]
-    for result in migrate(sources, Options(case.strategy, case.style, case.keras, case.loop)):
+    for result in migrate(sources, case.options):
         target = case.migrated_file(result.source.path)
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(encode(result.source, result.text))

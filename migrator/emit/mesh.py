@@ -41,7 +41,7 @@ _MATRICES = {"Dense": "kernel", "Embedding": "embeddings"}
 
 
 @dataclass(frozen=True)
-class _Layer:
+class Substitute:
     """A layer that a file gets in place of Keras' own: its class, and the arguments of Keras' that it takes."""
 
     text: str
@@ -50,10 +50,10 @@ class _Layer:
 
 _NORMALIZES = ("momentum", "epsilon", "center", "scale", "name")
 _INITIALIZERS = tuple(f"{name}_initializer" for name in ("beta", "gamma", "moving_mean", "moving_variance"))
-_LAYERS = {
+SUBSTITUTES = {
     # Measured on TensorFlow 2.21: a table that is divided by rows cannot be looked up in (ResourceGather), and the
     # sparse gradient of a whole one is lost without an error. As a product all is exact, with every layout of it.
-    "Embedding": _Layer(
+    "Embedding": Substitute(
         '''\
 class Embedding(tf.keras.layers.Embedding):
     """Looks rows up by a matrix product, which a mesh can divide, and whose gradient is dense."""
@@ -64,7 +64,7 @@ class Embedding(tf.keras.layers.Embedding):
         ("input_dim", "output_dim", "embeddings_initializer", "name"),
     ),
     # That of images is fused elsewhere, which has no layouts; its moving variance is that of n - 1 values.
-    "BatchNormalization": _Layer(
+    "BatchNormalization": Substitute(
         '''\
 class BatchNormalization(tf.keras.layers.BatchNormalization):
     """Normalizes by operations that a mesh can divide, over the whole batch, as one device does."""
@@ -83,7 +83,7 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
 ''',
         (*_NORMALIZES, *_INITIALIZERS),
     ),
-    "AveragePooling2D": _Layer(
+    "AveragePooling2D": Substitute(
         '''\
 class AveragePooling2D(tf.keras.layers.AveragePooling2D):
     """Means of blocks that do not overlap, by operations whose gradients a mesh can divide."""
@@ -168,7 +168,7 @@ def on_mesh(
     if not given.optimizers:
         raise Blocked("TFM792", place, "the optimizer is not made in the model_fn: make it there")
     classes = {**emitted.classes, **given.needs}
-    new = new.with_changes(params=_with_mesh(new.params))
+    new = new.with_changes(params=with_parameter(new.params, MESH))
     # Behind a convolution a kernel that is divided by rows raises: its gradient divides what has batches only.
     found = _split(layers, emitted.made)
     matrices = tuple(matrix for matrix in found if matrix.table or not layers.images)
@@ -299,8 +299,9 @@ class _Layers(cst.CSTVisitor):
         return self.file.integer(node)
 
 
-def _with_mesh(params: cst.Parameters) -> cst.Parameters:
-    more = cst.Param(cst.Name(MESH))
+def with_parameter(params: cst.Parameters, name: str) -> cst.Parameters:
+    """The parameters of a function, and one more of such a name."""
+    more = cst.Param(cst.Name(name))
     if params.kwonly_params or isinstance(params.star_arg, cst.Param | cst.ParamStar):
         return params.with_changes(kwonly_params=[*params.kwonly_params, more])
     if any(p.default is not None for p in params.params):
@@ -406,7 +407,7 @@ class _Given(cst.CSTTransformer):
             self.metrics += 1
             return _with_argument(updated_node)
         layer = name.removeprefix(f"{_KERAS}layers.")
-        if layer != name and layer in _LAYERS:
+        if layer != name and layer in SUBSTITUTES:
             self._check_layer(layer, original_node)
             return updated_node.with_changes(func=cst.Name(layer))
         self._check_form(name, layer, original_node)
@@ -434,26 +435,8 @@ class _Given(cst.CSTTransformer):
 
     def _check_layer(self, layer: str, node: cst.Call) -> None:
         """Looks at a layer that the file gets a class for."""
-        own = _LAYERS[layer]
-        try:
-            bound = bind(node, own.parameters, layer, "TFM791")
-        except Blocked as problem:
-            raise Blocked("TFM791", self.place, problem.message) from None
-        if layer == "BatchNormalization" and any(argument.keyword is None for argument in node.args):
-            raise Blocked(
-                "TFM791", self.place, "a batch normalization along an axis that is said has no form for a mesh"
-            )
-        if layer in self.taken:
-            raise Blocked(
-                "TFM791", self.place, f"the program has a `{layer}` of its own beside that of Keras: rename it"
-            )
-        size, strides = bound.get("pool_size"), bound.get("strides")
-        if layer == "AveragePooling2D" and (
-            (strides is not None and not (size is not None and strides.deep_equals(size)))
-            or string(bound.get("padding", cst.SimpleString("'valid'"))) != "valid"
-        ):
-            message = "`AveragePooling2D` of blocks that overlap, or are filled up, has no form for a mesh"
-            raise Blocked("TFM791", self.place, f"{message}: take `MaxPooling2D`, or another `--strategy`")
+        own = SUBSTITUTES[layer]
+        bound = check_substitute(own, layer, node, self.place, self.taken)
         epsilon = number(bound.get("epsilon"))
         if "epsilon" in bound and (epsilon is None or epsilon < _LEAST_EPSILON):
             message = "this `epsilon` of a batch normalization is raised for images, or not known: write one of 1e-4"
@@ -500,8 +483,41 @@ class _Given(cst.CSTTransformer):
                 raise Blocked("TFM792", self.place, f"{text} of `{name}` was not tried on a mesh")
 
 
+def check_substitute(
+    own: Substitute, layer: str, node: cst.Call, place: cst.CSTNode, taken: Collection[str]
+) -> dict[str, cst.BaseExpression]:
+    """The arguments of a layer that a file gets a class for; `taken` are the names of the file.
+
+    Raises Blocked (TFM791) at `place` for forms that the class does not have.
+    """
+    try:
+        bound = bind(node, own.parameters, layer, "TFM791")
+    except Blocked as problem:
+        raise Blocked("TFM791", place, problem.message) from None
+    if layer == "BatchNormalization" and any(argument.keyword is None for argument in node.args):
+        raise Blocked("TFM791", place, "a batch normalization along an axis that is said has no form for a mesh")
+    if layer in taken:
+        raise Blocked("TFM791", place, f"the program has a `{layer}` of its own beside that of Keras: rename it")
+    size, strides = bound.get("pool_size"), bound.get("strides")
+    if layer == "AveragePooling2D" and (
+        (strides is not None and not (size is not None and strides.deep_equals(size)))
+        or string(bound.get("padding", cst.SimpleString("'valid'"))) != "valid"
+    ):
+        message = "`AveragePooling2D` of blocks that overlap, or are filled up, has no form for a mesh"
+        raise Blocked("TFM791", place, f"{message}: take `MaxPooling2D`, or another `--strategy`")
+    return bound
+
+
 def _named(text: str, name: str) -> str:
     return text.replace("{name}", name)
+
+
+def own_class(name: str, text: str) -> str | None:
+    """What a class of a file is on a mesh where the codemod wrote it: the optimizer or the schedule of Keras that it
+    stands for, or "" for others that were tried there.
+    """
+    kinds = {**CLASSES, **dict.fromkeys((*FUNCTIONS, *(one.text for one in SUBSTITUTES.values())), "")}
+    return next((kind for tried, kind in kinds.items() if _named(tried, name).strip() == text.strip()), None)
 
 
 def is_known(name: str) -> bool:

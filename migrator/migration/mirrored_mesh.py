@@ -17,8 +17,10 @@ import libcst as cst
 
 from migrator.emit.file import add_import, insert_classes
 from migrator.emit.layout import statements
-from migrator.emit.mesh import is_known
+from migrator.emit.mesh import own_class, with_parameter
 from migrator.findings import Severity
+from migrator.migration import mesh_models
+from migrator.migration.mesh_own_loops import METHODS, shape_of
 from migrator.names.free import free
 from migrator.names.imports import dotted
 from migrator.program.assignments import assignments
@@ -27,7 +29,7 @@ from migrator.program.modern import RUN, STRATEGIES, Change, Check, Edit, Modern
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.scopes import returns_in
 from migrator.rules.layers import add_argument
-from migrator.rules.mesh import ACTIVATIONS, CLIPPING, DRAWING, IMAGE_LAYERS, LAYERS, METRICS, OPTIMIZERS, SCHEDULES
+from migrator.rules.mesh import CLIPPING, METRICS, OPTIMIZERS, SCHEDULES
 from migrator.rules.site import keyword as argument
 from migrator.targets import dtensor
 from migrator.targets.dtensor import Layouts
@@ -42,7 +44,6 @@ _METRIC_WORDS = frozenset(
         *("binary_accuracy", "categorical_accuracy", "sparse_categorical_accuracy"),
     )
 )
-_INPUTS = ("Input", "InputLayer")
 #: What a model of the program may be asked for, beside what is written anew.
 _OF_MODEL = frozenset(
     (
@@ -50,18 +51,6 @@ _OF_MODEL = frozenset(
         *("name", "non_trainable_variables", "optimizer", "summary", "trainable_variables", "trainable_weights"),
         *("variables", "weights"),
     )
-)
-_IN_STEPS = frozenset(
-    (
-        *("tf.GradientTape", "tf.function", "tf.print", "tf.name_scope", "tf.nn.compute_average_loss"),
-        "tf.nn.scale_regularization_loss",
-    )
-)
-_MADE_OUTSIDE = (
-    f"{_KERAS}applications.",
-    f"{_KERAS}models.load_model",
-    f"{_KERAS}models.clone_model",
-    "tf.saved_model.",
 )
 _OUTSIDE = (
     "# Not in a tf.function, which on a mesh may read the optimizer's slots before it assigns them (TensorFlow 2.21)."
@@ -128,13 +117,28 @@ class _Program:
             _refuse(self.call, message)
         if not any(_imports_tf(statement) for statement in self.module.body):
             _refuse(self.call, "the mesh is written with `tf`: `import tensorflow as tf` on a line of its own")
+        self.around = self.above(self.call, cst.FunctionDef)
+        self.own = self.own_loops()
+        self.calls = [call for call in file.calls if self.above(call, cst.ClassDef) not in self.own]
+        self.attributes = [one for one in file.attributes if self.above(one, cst.ClassDef) not in self.own]
+        classes = [node for node in classes_in(self.module) if node not in self.own]
+        self.models = mesh_models.read(file, self.calls, self.attributes, classes, self.call)
+        self.kinds = {
+            node.name.value: kind
+            for node in classes
+            if (kind := own_class(node.name.value, mesh_models.text_of(file, node))) is not None
+        }
         self.edits: list[tuple[cst.CSTNode, Edit]] = []
+        self.handed: set[tuple[cst.FunctionDef, str]] = set()  # functions with a parameter for the mesh or the layouts
         self.helpers: dict[str, str] = {}
         self.imports: list[str] = []
         self.taken = set(file.parsed.names)
         self.mesh, self.scope = self.new("mesh"), self.new("layouts")
         self.done: set[cst.CSTNode] = set()  # names of the strategy that are accounted for
         self.stepped: str | None = None  # the model of a loop of the program's own
+        self.loops_of_fit = False
+        self.making: str | None = None  # the function that makes variables of models
+        self.checking: str | None = None  # the function that checks the layouts
         self.placing: str | None = None  # the class that puts batches on the mesh, where there are any
 
     def new(self, wanted: str) -> str:
@@ -163,24 +167,26 @@ class _Program:
     def read(self) -> list[Change]:
         line, name = self.line_of_strategy()
         self.uses = [node for node in name_nodes(self.module) if node.value == name.value and node is not name]
-        self.check_layers()
+        self.replace_layers()
         self.give_mesh()
         self.rewrite_fits()
         self.rewrite_loops()
+        self.rewrite_own_loops()
         self.rewrite_results()
         self.build_model()
+        self.finish_model()
         for use in self.uses:
             if use not in self.done:
                 self.rewrite_use(use)
         make = self.new("make_mesh")
         made = dtensor.set_up(self.layouts.variables, self.mesh, self.scope, make, self.indent)
-        if self.draws:
+        if self.models.draws:
             made = ["tf.keras.backend.experimental.enable_tf_random_generator()  # for dropout on a mesh", *made]
         lines = statements("\n".join(made) + "\n", self.module)
         self.helpers = {make: dtensor.make_mesh(self.layouts.dimensions, make, "    "), **self.helpers}
         message = "`MirroredStrategy` becomes a mesh of all devices, on which a step computes the whole batch once"
         found = [Change(CODE, self.call, message, severity=Severity.REVIEW, keras_2=True)]
-        if self.draws:
+        if self.models.draws:
             message = "other masks are drawn than those of the replicas"
             found.append(Change("TFM797", self.call, message, severity=Severity.REVIEW))
         self.edit(line, lambda node: _in_place_of(is_edit_of(node, cst.SimpleStatementLine), lines))
@@ -218,88 +224,113 @@ class _Program:
         )
 
     # -- models, optimizers, metrics --
-    def check_layers(self) -> None:
-        """Refuses models that were not tried on a mesh."""
-        self.draws = False
-        layers = 0
-        for call in self.file.calls:
-            name = self.file.name(call.func) or ""
-            if name.startswith(_MADE_OUTSIDE):
-                _refuse(call, f"`{name}` makes a model without the layouts of the mesh: make it of layers here")
-            if not name.startswith(f"{_KERAS}layers."):
-                continue
-            layers += 1
-            layer = name.removeprefix(f"{_KERAS}layers.")
-            if layer not in LAYERS | IMAGE_LAYERS | DRAWING | set(_INPUTS) or layer == "Embedding":
-                message = (
-                    f"`{layer}` was not tried on a mesh, or computes something else there: keep the MirroredStrategy"
-                )
-                _refuse(call, message, "TFM791")
-            given = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-            if given & {"dilation_rate", "noise_shape", "groups"}:
-                _refuse(call, f"this form of `{layer}` was not tried on a mesh: keep the MirroredStrategy", "TFM791")
-            for given_activation in (
-                keyword(call, "activation"),
-                call.args[0] if layer == "Activation" and call.args else None,
-            ):
-                word = None if given_activation is None else string(given_activation.value)
-                if word is not None and word not in (*ACTIVATIONS, "linear"):
-                    _refuse(
-                        call, f"the activation `{word}` was not tried on a mesh: keep the MirroredStrategy", "TFM791"
-                    )
-            self.draws = self.draws or layer in DRAWING
-        if not layers:
-            _refuse(
-                self.call,
-                "the layers of the model are made in another file, which the mesh does not reach: make them here",
-            )
-        for attribute in self.file.attributes:
-            name = self.file.name(attribute) or ""
-            if name.startswith("tf.nn.") and name.count(".") == 2 and not is_known(name) and name not in _IN_STEPS:
-                _refuse(attribute, f"`{name}` was not tried on a mesh: keep the MirroredStrategy", "TFM791")
-        for one in classes_in(self.module):
-            bases = [self.file.name(base.value) or "" for base in one.bases]
-            if any(base.startswith(_KERAS) for base in bases):
-                message = (
-                    f"`{one.name.value}` is a class of Keras of the program's own, which is not made anew for a mesh: "
-                    "make the model of layers (Sequential, or a functional model)"
-                )
-                _refuse(one, message)
+    def replace_layers(self) -> None:
+        """Layers that have no form on a mesh become those of classes of the file."""
+        self.helpers.update(self.models.classes)
+        for call in self.models.replaced:
+            self.edit(call.func, _with(cst.Name(self.models.replaced[call])))
 
     def build_model(self) -> None:
         """A Sequential model gets its input's shape where it is made. Without one its first call on a mesh makes it
         anew for inputs of one axis more: dense layers take them, and convolutions raise (TensorFlow 2.21).
         """
-        deferred = next((call for call in self.file.calls if self.is_deferred(call)), None)
-        if deferred is None or any(_method(call) == "build" for call in self.file.calls):
+        deferred = self.deferred
+        if deferred is None or self.loops_of_fit:
             return
-        around = self.above(self.call, cst.FunctionDef) or self.module
-        given = list(around.body.body if isinstance(around, cst.FunctionDef) else around.body)
-        made = [value for one in given for name, value in assignments(one) if name == self.stepped]
-        line = self.above(made[0], cst.SimpleStatementLine) if len(made) == 1 else None
-        for call in self.file.calls:
-            data = call.args[0].value if _method(call) == "experimental_distribute_dataset" and call.args else None
-            if not isinstance(data, cst.Name) or line is None or self.above(line, cst.With) is None:
-                continue
-            together = self.above(call, cst.FunctionDef) is self.above(line, cst.FunctionDef)
-            if together and self.file.parsed.position(call) < self.file.parsed.position(line):
-                text = f"{self.stepped}.build({data.value}.element_spec[0].shape)\n"
+        line, data = self.line_of_model(), self.data_of_loop()
+        if line is not None and data is not None and self.above(line, cst.With) is not None:
+            given = data.args[0].value
+            if isinstance(given, cst.Name) and self.file.parsed.position(data) < self.file.parsed.position(line):
+                text = f"{self.stepped}.build({given.value}.element_spec[0].shape)\n"
                 new = statements(text, self.module)
                 self.edit(line, _with_more(new))
                 return
         message = "a Sequential model of no known input, which a mesh cannot make: give its first layer `input_shape=`"
         _refuse(deferred, message)
 
+    @property
+    def deferred(self) -> cst.Call | None:
+        """What makes a Sequential model of no known input, which nothing builds."""
+        if any(_method(call) == "build" for call in self.calls):
+            return None
+        return next((call for call in self.calls if self.is_deferred(call)), None)
+
+    def line_of_model(self) -> cst.SimpleStatementLine | None:
+        """The line that makes the model of a loop of the program's own, where the strategy is made."""
+        around = (self.around or self.module).body
+        given = around.body if isinstance(around, cst.BaseSuite) else around
+        made = [value for one in given for name, value in assignments(one) if name == self.stepped]
+        return self.above(made[0], cst.SimpleStatementLine) if len(made) == 1 else None
+
+    def data_of_loop(self) -> cst.Call | None:
+        """What divides the first data of such a loop, in the same function."""
+        line = self.line_of_model()
+        return next(
+            (
+                call
+                for call in self.calls
+                if line is not None
+                and _method(call) == "experimental_distribute_dataset"
+                and call.args
+                and self.above(call, cst.FunctionDef) is self.above(line, cst.FunctionDef)
+            ),
+            None,
+        )
+
+    def finish_model(self) -> None:
+        """A model of a loop of the program's own gets its variables, and its layouts are checked."""
+        if self.stepped is None or not (self.models.own or self.layouts.variables):
+            return
+        line = self.line_of_model()
+        if line is None:
+            message = f"`{self.stepped}` is not made by one line beside the strategy, as a mesh needs it: make it there"
+            _refuse(self.call, message)
+        new: list[cst.BaseStatement] = []
+        places: list[cst.CSTNode] = [line]
+        if self.models.own:
+            built = next((call for call in self.calls if _method(call) == "build"), None)
+            if built is not None:
+                _refuse(
+                    built, "a model of its own class gets its variables from its data, on a mesh: leave `build` out"
+                )
+            data = self.data_of_loop()
+            target = self.parents[data] if data is not None else None
+            if data is None or not isinstance(target, cst.Assign) or len(target.targets) > 1:
+                message = (
+                    "a model of its own class gets its variables from the shapes of its data, on a mesh: divide them "
+                    "by `data = strategy.experimental_distribute_dataset(...)` where the model is made"
+                )
+                _refuse(line, message)
+            new += self.made_variables(self.stepped, f"{self.text(target.targets[0].target)}.dataset")
+            places.append(data)
+        new += self.checked(line, self.stepped)
+        last = max((self.whole_statement(one) for one in places), key=self.file.parsed.position)
+        self.edit(last, lambda node: _after(node, new))
+
+    def whole_statement(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The statement around a node of the block in which the strategy is made."""
+        block = self.module if self.around is None else self.around.body
+        while self.parents[node] is not block:
+            node = self.parents[node]
+        return node
+
+    def made_variables(self, model: str, dataset: str) -> list[cst.BaseStatement]:
+        """A line that makes the variables of a model of the program's own class."""
+        if self.making is None:
+            self.making = self.new("make_variables")
+            self.helpers[self.making] = dtensor.make_variables(self.making, "    ")
+        return list(statements(f"{self.making}({model}, {dataset}, {self.mesh})\n", self.module))
+
     def is_deferred(self, call: cst.Call) -> bool:
         """Whether a call makes a Sequential model whose first layer does not say what its input is."""
         if (self.file.name(call.func) or "").rpartition(".")[2] != "Sequential":
             return False
         layers = call.args[0].value if call.args else None
-        inner: Sequence[cst.BaseExpression] = [one for one in self.file.calls if _method(one) == "add"]
+        inner: Sequence[cst.BaseExpression] = [one for one in self.calls if _method(one) == "add"]
         if isinstance(layers, cst.List | cst.Tuple) and layers.elements:
             inner = [layers.elements[0].value]
         text = " ".join(self.text(one) for one in inner)
-        return not any(word in text for word in ("input_shape", "input_dim", "Input(", "InputLayer("))
+        return not any(word in text for word in ("input_shape", "input_dim", "Input(", "InputLayer(", "Embedding("))
 
     def give_mesh(self) -> None:
         """Optimizers and metrics are given the mesh."""
@@ -309,8 +340,7 @@ class _Program:
             call = is_edit_of(node, cst.Call)
             return call.with_changes(args=add_argument(list(call.args), mesh))
 
-        around = self.above(self.call, cst.FunctionDef)
-        for call in self.file.calls:
+        for call in self.calls:
             name = self.file.name(call.func) or ""
             kind = name.rpartition(".")[2]
             if name.startswith((f"{_KERAS}optimizers.schedules.", "tf.optimizers.schedules.")):
@@ -320,19 +350,25 @@ class _Program:
                 if name.startswith("tf.train."):
                     continue  # saving one is the same on a mesh
                 self.check_optimizer(call, name, kind)
-                self.check_place(call, around)
+                self.reach(call, self.mesh)
                 self.edit(call, with_mesh)
             elif name.startswith((f"{_KERAS}metrics.", "tf.metrics.")) and kind[:1].isupper():
                 if kind not in METRICS:
                     _refuse(call, f"`{kind}` was not tried on a mesh: leave the metric out", "TFM793")
-                self.check_place(call, around)
+                self.reach(call, self.mesh)
+                self.edit(call, with_mesh)
+            elif self.kinds.get(dotted(call.func) or "", "") in OPTIMIZERS:
+                if self.models.embeds:
+                    message = "treats rows of an embedding that a batch does not use otherwise with dense gradients"
+                    _refuse(call, f"`{dotted(call.func)}` {message}: keep the MirroredStrategy", "TFM792")
+                self.reach(call, self.mesh)
                 self.edit(call, with_mesh)
             elif _method(call) in ("restore", "restore_or_initialize", "load_weights"):
                 _refuse(call, "weights that are read from a checkpoint: restore them by hand, after `optimizer.build`")
 
     def rewrite_results(self) -> None:
         """What a metric has counted leaves the mesh: text is not formatted of a tensor there (TensorFlow 2.21)."""
-        for call in self.file.calls:
+        for call in self.calls:
             if _method(call) != "result" or call.args or self.file.runs_on_replicas(call):
                 continue
             kind = self.file.made_by(call.func.value) or ""  # type: ignore[attr-defined]
@@ -353,21 +389,64 @@ class _Program:
             word = arg.keyword.value if arg.keyword is not None else None
             if arg.star or (word is None and place > 0):
                 _refuse(call, f"arguments of `{kind}` without a name: write them as keywords", "TFM792")
+            if self.models.embeds and (kind == "Ftrl" or word in CLIPPING):
+                what = "`Ftrl`" if kind == "Ftrl" else f"`{word}`"
+                message = "with an embedding computes something else of dense gradients: leave it out"
+                _refuse(call, f"{what} {message}", "TFM792")
             if word is not None and word not in known | CLIPPING | {"name"}:
                 _refuse(call, f"`{word}` of `{kind}` was not tried on a mesh: leave it out", "TFM792")
 
-    def check_place(self, call: cst.Call, around: cst.FunctionDef | None) -> None:
-        """The mesh has to be known where an optimizer or a metric is made."""
-        inner: cst.CSTNode | None = call
-        while inner is not None and inner is not around:
-            inner = self.parents.get(inner)
-        if around is not None and inner is None:
-            message = "made outside of the function that makes the strategy, where there is no mesh: make it there"
-            _refuse(call, f"`{self.text(call.func)}` is {message}")
+    # -- where the mesh is known --
+    def reach(self, node: cst.CSTNode, name: str) -> None:
+        """Hands the mesh (or the layouts), which a place reads, to the function that the place is in."""
+        if self.around is None:
+            return
+        one: cst.CSTNode | None = node
+        function: cst.CSTNode | None = None
+        while one is not None and one is not self.around:
+            function = one if isinstance(one, cst.FunctionDef | cst.ClassDef) else function
+            one = self.parents.get(one)
+        if one is not None:
+            return
+        if not isinstance(function, cst.FunctionDef):
+            what = self.text(node.func if isinstance(node, cst.Call) else node)
+            where = (
+                "in a class"
+                if isinstance(function, cst.ClassDef)
+                else "outside of the function that makes the strategy"
+            )
+            _refuse(
+                node, f"`{what}` needs the mesh {where}, where there is none: take it to where the strategy is made"
+            )
+        if (function, name) not in self.handed:
+            self.handed.add((function, name))
+            self.edit(function, lambda old: _with_parameter(is_edit_of(old, cst.FunctionDef), name))
+            self.hand(function, name)
+
+    def hand(self, function: cst.FunctionDef, name: str) -> None:
+        """Gives all calls of a function the mesh."""
+        given = argument(name, cst.Name(name))
+
+        def with_it(node: cst.CSTNode) -> cst.CSTNode:
+            call = is_edit_of(node, cst.Call)
+            return call.with_changes(args=add_argument(list(call.args), given))
+
+        for use in name_nodes(self.module):
+            if use.value != function.name.value or use is function.name:
+                continue
+            call = self.parents[use]
+            if not isinstance(call, cst.Call) or call.func is not use or any(arg.star for arg in call.args):
+                message = f"needs the mesh, and is not called by its name here: call `{use.value}(...)`"
+                _refuse(use, f"`{use.value}` {message}")
+            self.reach(call, name)
+            self.edit(call, with_it)
 
     # -- uses of the strategy --
     def rewrite_use(self, use: cst.Name) -> None:
         attribute = self.parents[use]
+        if self.is_handed(use, attribute):
+            self.edit(use, _with(cst.Name(self.scope)))
+            return
         if not isinstance(attribute, cst.Attribute) or attribute.value is not use:
             message = "the strategy is handed around, and a mesh is none: use it where it is made"
             _refuse(attribute, message)
@@ -383,6 +462,26 @@ class _Program:
         else:
             message = f"`{self.text(attribute)}` has no counterpart on a mesh, or not here: keep the MirroredStrategy"
             _refuse(attribute, message)
+
+    def is_handed(self, use: cst.Name, above: cst.CSTNode) -> bool:
+        """Whether the strategy is the parameter of a function of the same name, or is given to one."""
+        if isinstance(above, cst.Param):
+            parameters = self.parents[above]
+            function = self.parents.get(parameters)
+            if above.default is None and isinstance(function, cst.FunctionDef):
+                self.handed.add((function, self.scope))
+                return True
+        call = self.parents.get(above)
+        if not isinstance(above, cst.Arg) or not isinstance(call, cst.Call) or above.star:
+            return False
+        given = [function for function in self.file.functions if function.name.value == dotted(call.func)]
+        if len(given) != 1 or not isinstance(self.parents[given[0]], cst.Module):
+            return False
+        if above.keyword is not None:
+            return False
+        place = call.args.index(above)
+        names = [parameter.name.value for parameter in given[0].params.params]
+        return names[place : place + 1] == [use.value]
 
     def rewrite_count(self, attribute: cst.Attribute) -> None:
         """In a step there is one replica, the mesh: a product with their number, or a quotient, is the value itself."""
@@ -404,24 +503,33 @@ class _Program:
 
     # -- fit --
     def rewrite_fits(self) -> None:
-        compiled = [call for call in self.file.calls if _method(call) == "compile"]
+        compiled = [call for call in self.calls if _method(call) == "compile"]
         models = {dotted(call.func.value) for call in compiled if isinstance(call.func, cst.Attribute)}
-        for attribute in self.file.attributes:
+        for attribute in self.attributes:
             if dotted(attribute.value) in models and attribute.attr.value not in _OF_MODEL:
                 message = (
                     f"`{self.text(attribute)}` is not written for a mesh, whose model Keras' own loops do not run: do "
                     "it in a program of its own"
                 )
                 _refuse(attribute, message)
-        fits = [call for call in self.file.calls if _method(call) == "fit" and _receiver(call) in models]
-        tests = [call for call in self.file.calls if _method(call) == "evaluate" and _receiver(call) in models]
+        for call in compiled:  # in a function that gives the model to others
+            builder = self.above(call, cst.FunctionDef)
+            models |= self.given_by(builder) if builder is not None else set()
+        fits, tests = ([call for call in self.calls if _method(call) == word] for word in ("fit", "evaluate"))
+        if compiled and not self.own:
+            for call in (*fits, *tests):
+                if _receiver(call) not in models:
+                    message = "is not known to be the model that is compiled here: compile it where it is trained"
+                    _refuse(call, f"`{self.text(call.func)}` {message}")
+        fits, tests = ([call for call in several if _receiver(call) in models] for several in (fits, tests))
         if not fits and not tests:
             return
-        if len(models) != 1 or len(compiled) != 1:
+        if len(compiled) != 1:
             _refuse(compiled[-1], "several models are compiled: a mesh is written for one in a file")
         measures = self.rewrite_compile(compiled[0])
-        model = models.pop() or ""
         first = min([*fits, *tests], key=self.file.parsed.position)
+        model = _receiver(first) or ""
+        self.reach(first, self.mesh)
         line = self.statement_of(first)
         block = self.parents[line]
         for call in (*fits, *tests):
@@ -437,12 +545,88 @@ class _Program:
         for call in fits:
             self.rewrite_fit(call, loop)
         made = statements(f"{loop} = {kind}({model}, {self.mesh})\n", self.module)
-        if self.layouts.variables:
-            check = self.new("check_layouts")
-            self.helpers[check] = dtensor.check_layouts(check, "    ")
-            self.imports.append("re")
-            made = [*statements(f"{check}({model}, {self.scope})\n", self.module), *made]
+        data = next((arg.value for arg in first.args if arg.keyword is None or arg.keyword.value == "x"), None)
+        before: list[cst.BaseStatement] = []
+        if self.deferred is not None and data is not None:
+            self.reach(first, self.scope)
+            text = f"with {self.scope}.scope():\n{self.indent}{model}.build({self.text(data)}.element_spec[0].shape)\n"
+            before += statements(text, self.module)
+        if self.models.own and data is not None:
+            before += self.made_variables(model, self.text(data))
+        made = [*before, *self.checked(first, model), *made]
+        self.loops_of_fit = True
         self.edit(line, lambda node: _before(node, made))
+
+    def given_by(self, function: cst.FunctionDef) -> set[str | None]:
+        """The names that are given what a function returns."""
+        returns = {name.value for one in returns_in(function.body) if one.value is not None for name in name_nodes(one)}
+        if not returns:
+            return set()
+        return {
+            name
+            for block in (self.module, *(one.body for one in self.file.functions))
+            for name, value in assignments(block)
+            if isinstance(value, cst.Call) and dotted(value.func) == function.name.value
+        }
+
+    def checked(self, place: cst.CSTNode, model: str) -> list[cst.BaseStatement]:
+        """Lines that check that all layouts are those of a variable."""
+        if not self.layouts.variables:
+            return []
+        self.reach(place, self.scope)
+        if self.checking is None:
+            self.checking = self.new("check_layouts")
+            self.helpers[self.checking] = dtensor.check_layouts(self.checking, "    ", bool(self.models.own))
+            self.imports.append("re")
+        return list(statements(f"{self.checking}({model}, {self.scope})\n", self.module))
+
+    # -- loops that the codemod wrote --
+    def own_loops(self) -> dict[cst.CSTNode | None, LoopShape]:
+        """The classes of steps of the file, and what they do."""
+        found: dict[cst.CSTNode | None, LoopShape] = {}
+        for node in classes_in(self.module):
+            text = self.text(node.with_changes(leading_lines=[]))
+            shape = None if node.bases else shape_of(text, node.name.value, self.indent)
+            if shape is not None:
+                found[node] = shape
+        return found
+
+    def rewrite_own_loops(self) -> None:
+        """A class of steps that `--loop custom` wrote becomes that of a mesh, which is made with it."""
+        for node, shape in self.own.items():
+            assert isinstance(node, cst.ClassDef)
+            name = node.name.value
+            [new] = statements(dtensor.training_loop(name, "    ", shape), self.module)
+            self.edit(node, _with(new.with_changes(leading_lines=node.leading_lines)))
+            for use in name_nodes(self.module):
+                if use.value == name and use is not node.name:
+                    self.rewrite_own_loop(use)
+
+    def rewrite_own_loop(self, use: cst.Name) -> None:
+        call = self.parents[use]
+        if not isinstance(call, cst.Call) or call.func is not use or not call.args:
+            _refuse(use, f"`{use.value}` is handed around: make the loop by `loop = {use.value}(model)`")
+        line = self.statement_of(call)
+        model, *rest = call.args
+        kept = [arg for arg in rest if arg.keyword is None or arg.keyword.value != "steps_per_call"]
+        given = ", ".join([self.text(model.value), self.mesh, *(self.text(arg.value) for arg in kept)])
+        self.reach(call, self.mesh)
+        self.edit(call, _with_text(f"{use.value}({given})"))
+        checks = self.checked(call, self.text(model.value))
+        if checks:
+            self.edit(line, lambda node: _before(node, checks))
+        loops = {name for name, value in assignments(line) if value is call}
+        for attribute in self.attributes:
+            word = attribute.attr.value
+            if dotted(attribute.value) not in loops or word in METHODS:
+                continue
+            draw = self.parents[attribute]
+            drawn = draw.args[0].value if isinstance(draw, cst.Call) and len(draw.args) == 1 else None
+            if word != "own_batches" or not isinstance(drawn, cst.Lambda):
+                _refuse(attribute, f"`{self.text(attribute)}` is not there on a mesh: leave it out")
+            self.reach(attribute, self.mesh)
+            text = f"{self.text(attribute.value)}.rounds({self.text(drawn.body)}, {self.mesh}.size)"
+            self.edit(draw, _with_text(text))
 
     def inside(self, node: cst.CSTNode, block: cst.CSTNode) -> bool:
         one: cst.CSTNode | None = node
@@ -471,6 +655,7 @@ class _Program:
                 kind = _WORDS.get(named.lower())
                 if kind is None:
                     _refuse(arg, f"the optimizer `{named}` was not tried on a mesh: take Adam, say", "TFM792")
+                self.reach(arg.value, self.mesh)
                 self.edit(arg.value, _with_text(f"tf.keras.optimizers.{kind}(mesh={self.mesh})"))
             elif word == "metrics":
                 measures = self.check_metrics(arg.value)
@@ -558,7 +743,7 @@ class _Program:
     def rewrite_loops(self) -> None:
         runs = [
             call
-            for call in self.file.calls
+            for call in self.calls
             if _method(call) in RUN and isinstance(call.func, cst.Attribute) and call.func.value in self.uses
         ]
         if not runs:
@@ -577,10 +762,7 @@ class _Program:
             self.rewrite_step(run, step, around)
 
     def rewrite_step(self, run: cst.Call, step: cst.FunctionDef, around: cst.FunctionDef) -> None:
-        for call in calls_in(step.body):
-            name = self.file.name(call.func)
-            if name is not None and name not in _IN_STEPS and not is_known(name):
-                _refuse(call, f"`{name}` was not tried on a mesh: keep the MirroredStrategy", "TFM791")
+        mesh_models.check_step(self.file, step)
         applies = [call for call in calls_in(step.body) if _method(call) == "apply_gradients"]
         place = _decorator(self.file, around)
         if place is None:
@@ -594,6 +776,8 @@ class _Program:
             _refuse(applies[1], "several optimizers in one step are not written for a mesh: keep the MirroredStrategy")
         found = self.gradients(step, applies[0])
         self.stepped = found.variables.rpartition(".")[0]
+        if self.models.own or self.deferred is not None:
+            self.check_features(step, self.stepped)
         self.check_scaling(step, found)
         returned = self.returned(step)
         loss, gradients = free("loss", names_in(around.params)), free("gradients", names_in(around.params))
@@ -696,14 +880,27 @@ class _Program:
         values = [value for one, value in assignments(step.body) if one == name.value]
         return values[0] if len(values) == 1 else None
 
+    def check_features(self, step: cst.FunctionDef, model: str) -> None:
+        """Refuses steps whose model does not take the first part of a batch, of which its variables are made."""
+        names = [parameter.name.value for parameter in step.params.params]
+        if len(names) == 1:
+            parts = [one for one, value in assignments(step.body) if dotted(value) == names[0]]
+            names = parts if len(parts) > 1 else names
+        for call in calls_in(step.body):
+            if dotted(call.func) == model and (not call.args or dotted(call.args[0].value) != names[0]):
+                message = (
+                    f"`{model}` gets its variables from the shapes of its data, on a mesh: give it the first part of a "
+                    "batch as it is, `features, labels = inputs`"
+                )
+                _refuse(call, message)
+
     def check_scaling(self, step: cst.FunctionDef, found: _Gradients) -> None:
         """Refuses losses whose sum over the replicas is not that of the whole batch."""
         by_name = {function.name.value: function for function in self.file.functions}
         reached = [step]
-        for call in calls_in(step.body):
-            function = by_name.get(dotted(call.func) or "")
-            if function is not None and function not in reached:
-                reached.append(function)
+        for one in reached:  # and what they call
+            called = (by_name.get(dotted(call.func) or "") for call in calls_in(one.body))
+            reached += [function for function in dict.fromkeys(called) if function and function not in reached]
         names = [self.file.name(call.func) for function in reached for call in calls_in(function.body)]
         counted = any(
             "num_replicas_in_sync" in self.text(division.right) and self.above(division, cst.FunctionDef) in reached
@@ -830,6 +1027,15 @@ def _with_text(text: str) -> Edit:
     return lambda node: cst.parse_expression(text)
 
 
+def _with(new: cst.CSTNode) -> Edit:
+    """A node in place of another one."""
+    return lambda node: new
+
+
+def _with_parameter(node: cst.FunctionDef, name: str) -> cst.FunctionDef:
+    return node.with_changes(params=with_parameter(node.params, name))
+
+
 def _each(edits: Sequence[Edit]) -> Edit:
     def edit(node: cst.CSTNode) -> cst.CSTNode:
         for one in edits:
@@ -857,6 +1063,12 @@ def _before(node: cst.CSTNode, new: Sequence[cst.BaseStatement]) -> cst.CSTNode:
 def _with_more(new: Sequence[cst.BaseStatement]) -> Edit:
     """New statements after one."""
     return lambda node: cst.FlattenSentinel([node, *new])  # type: ignore[return-value]
+
+
+def _after(node: cst.CSTNode, new: Sequence[cst.BaseStatement]) -> cst.CSTNode:
+    """New statements after one, or after the several that it has become."""
+    several = list(node) if isinstance(node, cst.FlattenSentinel) else [node]
+    return cst.FlattenSentinel([*several, *new])  # type: ignore[return-value]
 
 
 def _replaced(node: cst.CSTNode, old: cst.SimpleStatementLine, new: Sequence[cst.BaseStatement]) -> cst.CSTNode:

@@ -33,6 +33,20 @@ def may_be_modern(text: str) -> bool:
     )
 
 
+def only_mentions_estimators(text: str) -> bool:
+    """Whether a file speaks of Estimators in comments and texts alone, as the loops of `--loop custom` do."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError):
+        return False
+    named = (
+        getattr(node, field, None) for node in nodes for field in ("id", "attr", "name", "module", "asname", "arg")
+    )
+    return not any("stimator" in name for name in named if isinstance(name, str))
+
+
 def is_concerned(text: str) -> bool:
     """Whether a file may have to do with a program: `import *` may bring TensorFlow without saying so."""
     return "tensorflow" in text or "stimator" in text or "import *" in text

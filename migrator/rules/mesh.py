@@ -121,12 +121,22 @@ clipped gradients, values over all examples.
         "a MirroredStrategy of a TensorFlow 2 program, which becomes a mesh",
         Severity.REVIEW,
         """
-`--strategy dtensor` writes two shapes of programs anew, on tf_keras: a model that is compiled and trained by
-`fit(dataset, epochs=..., validation_data=..., steps_per_epoch=...)`, and the loop of the guides, in which a
-`tf.function` gives a step to `strategy.run` and returns `strategy.reduce("SUM", losses, axis=None)`. The model is made
-in the scope of a `LayoutMap`, optimizer and metrics get the mesh, batches are divided over it, and gradients applied
-after the `tf.function` that computes them. `strategy.num_replicas_in_sync` becomes `mesh.size`, so that the global
-batch stays what it was; in a step, where it makes a replica's share of a value, it is left out.
+`--strategy dtensor` writes three shapes of programs anew, on tf_keras: a model that is compiled and trained by
+`fit(dataset, epochs=..., validation_data=..., steps_per_epoch=...)`, the loop of the guides, in which a
+`tf.function` gives a step to `strategy.run` and returns `strategy.reduce("SUM", losses, axis=None)`, and the loops that
+`--loop custom` writes. The model is made in the scope of a `LayoutMap`, optimizer and metrics get the mesh, batches are
+divided over it, and gradients applied after the `tf.function` that computes them. Functions in which they are made get
+a parameter for the mesh, and one that the strategy was given gets the layouts. `strategy.num_replicas_in_sync` becomes
+`mesh.size`, so that the global batch stays what it was; in a step, where it makes a replica's share of a value, it is
+left out.
+
+Models may be Sequential, functional, or classes of their own (`__init__` and `call`), whose variables are made from the
+shapes of the data before the first step: `--layout` names them by their attributes there (`hidden.kernel`,
+`blocks.0.kernel`), and by the names of layers elsewhere. An embedding becomes a product of one-hot rows with its table
+(an id that the table does not have gives zeros, where it raised), and `BatchNormalization(synchronized=True)` a small
+class of plain operations.
+
+Checkpoints that the program on replicas wrote were not tried on a mesh: give the new one a folder of its own.
 
 A step computes the whole batch once. That is what the replicas computed together where the loss is divided by the
 global batch (`tf.nn.compute_average_loss`), and in `fit` where the replicas divide a batch evenly; of a last batch that
@@ -140,8 +150,8 @@ and returns no history: a loop over the epochs prints the loss of its last step 
         Severity.MANUAL,
         """
 `--strategy dtensor` writes Estimator programs, and programs of TensorFlow 2 that train on a MirroredStrategy in one of
-two shapes (TFM780). The message says what stands in the way at this line; the file stays as it is. What to do by hand,
-on tf_keras:
+three shapes (TFM780). The message says what stands in the way at this line; the file stays as it is. What to do by
+hand, on tf_keras:
 
 1. make a mesh (`tf.experimental.dtensor.create_mesh`) in place of the strategy, and make the model in the scope of a
    `tf.keras.dtensor.experimental.LayoutMap(mesh=mesh)` in place of `strategy.scope()`;

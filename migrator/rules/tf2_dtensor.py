@@ -419,7 +419,7 @@ def _shapes(file: ModernFile) -> Iterable[Change]:
         index = _index(around) if isinstance(around, cst.Subscript) and around.value is node else None
         if index is not None:
             axis = file.parsed.code(index)
-            message = f"`shape` of a layout is that of its mesh: the shards along axis {axis} are `num_shards({axis})`"
+            message = f"`shape` of a layout is that of its mesh: the shards are `num_shards({axis})`"
             yield Change("TFM772", around, message, _num_shards, severity=Severity.REVIEW)
         else:
             message = (
@@ -499,7 +499,7 @@ def _decorates(file: ModernFile, call: cst.Call) -> bool:
 
 
 def _applied_outside(file: ModernFile) -> bool:
-    """Whether a file applies its gradients, by `apply_gradients`, in functions alone that no `tf.function` calls."""
+    """Whether a file applies its gradients, by `apply_gradients`, in no `tf.function`, and in none that one calls."""
     called: dict[cst.FunctionDef, set[str]] = {}
     for function in file.functions:
         called[function] = _last_names(calls_in(function.body))
@@ -508,7 +508,7 @@ def _applied_outside(file: ModernFile) -> bool:
     if any(file.name(call.func) == "tf.function" for call in file.calls if not _decorates(file, call)):
         return False  # what it is given may be one that applies
     traced = [names for function, names in called.items() if _is_traced(file, function)]
-    return bool(applying) and not any(names & forbidden for names in traced)
+    return "apply_gradients" in _last_names(file.calls) and not any(names & forbidden for names in traced)
 
 
 def _updates(function: cst.FunctionDef) -> bool:

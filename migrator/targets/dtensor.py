@@ -112,22 +112,54 @@ def set_up(
     return lines
 
 
-def check_layouts(name: str, indent: str) -> str:
-    """A function beside the program that refuses layouts of nothing, as source text."""
-    return _CHECK_LAYOUTS.format(name=name).replace("    ", indent)
+def check_layouts(name: str, indent: str, of_class: bool = False) -> str:
+    """A function beside the program that refuses layouts of nothing, as source text.
+
+    A model of a class of its own (`of_class`) has its variables' names from its attributes, others from its layers.
+    """
+    names = _NAMES_OF_ATTRIBUTES if of_class else _NAMES_OF_LAYERS
+    return _CHECK_LAYOUTS.format(name=name, names=names).replace("    ", indent)
 
 
-_CHECK_LAYOUTS = '''\
-def {name}(model, layouts):
-    """Raises ValueError where a pattern of the layouts is that of no variable of the model."""
+_NAMES_OF_LAYERS = """\
     names = [
         layer.name + "." + weight.name.rpartition("/")[2].partition(":")[0]
         for layer in model.layers
         for weight in layer.weights
-    ]
+    ]"""
+_NAMES_OF_ATTRIBUTES = """\
+    variables = model._flatten(predicate=lambda one: isinstance(one, tf.Variable), with_path=True)
+    names = [".".join(map(str, path)) for path, _ in variables if not any(str(part)[0] == "_" for part in path)]"""
+_CHECK_LAYOUTS = '''\
+def {name}(model, layouts):
+    """Raises ValueError where a pattern of the layouts is that of no variable of the model."""
+{names}
     for pattern in layouts:
         if not any(re.match(pattern, name) for name in names):
             raise ValueError("no variable has the layout of %r: there are %s" % (pattern, ", ".join(names)))
+'''
+
+
+def make_variables(name: str, indent: str) -> str:
+    """A function beside the program that makes the variables of a model of a class of its own, as source text."""
+    return _MAKE_VARIABLES.format(name=name).replace("    ", indent)
+
+
+_MAKE_VARIABLES = '''\
+def {name}(model, dataset, mesh):
+    """Makes the variables of a model on the mesh, for the features of a dataset."""
+    dtensor = tf.experimental.dtensor
+
+    def example(spec):
+        layout = dtensor.Layout.replicated(mesh, rank=spec.shape.rank - 1)
+        return dtensor.copy_to_mesh(tf.zeros(spec.shape[1:], spec.dtype), layout)
+
+    try:
+        model(tf.nest.map_structure(example, dataset.element_spec[0]))
+    except (ValueError, tf.errors.InvalidArgumentError):
+        # Keras made the variables for batches of what it was given (tf_keras 2.21), and then found that this is none.
+        if not model.weights or not all(isinstance(weight, dtensor.DVariable) for weight in model.weights):
+            raise
 '''
 
 

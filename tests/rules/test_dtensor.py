@@ -354,7 +354,8 @@ APART = (
 
 
 def test_gradients_that_are_applied_outside_of_their_function() -> None:
-    assert modern(APART) == (APART, [])
+    in_place = APART.replace("def step(x):\n    ", "for x in batches:\n    ")
+    assert modern(APART) == (APART, []) and modern(in_place) == (in_place, [])
     for trap in (
         APART.replace("def step", "@tf.function\ndef step"),
         APART + "\n\nquick = tf.function(step)\n",

@@ -9,6 +9,8 @@ import pytest
 from migrator.findings import Severity
 from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, decode
+from migrator.targets import custom
+from migrator.targets.target import LoopShape
 
 HEAD = """
 import numpy as np
@@ -200,13 +202,162 @@ def test_optimizers_that_are_named_and_steps_of_an_epoch() -> None:
     assert "batches = loop.batches(data(40, 0))\nfor _ in range(2):\n    loop.train(batches, 3)\n" in new
 
 
+BUILT = (
+    HEAD.replace(
+        "\nstrategy = tf.distribute.MirroredStrategy()\nBATCH = 4 * strategy.num_replicas_in_sync\n", "\nBATCH = 8\n"
+    )
+    + """
+def build_and_compile(strategy, rate=0.1):
+    with strategy.scope():
+        net = build_model()
+        net.compile(optimizer=tf.keras.optimizers.SGD(rate), loss="mse", metrics=[tf.keras.metrics.MeanAbsoluteError()])
+    return net
+
+
+def train(net):
+    net.fit(data(40, 0))
+
+
+def main():
+    strategy = tf.distribute.MirroredStrategy()
+    model = build_and_compile(strategy)
+    train(model)
+
+
+if __name__ == "__main__":
+    main()
+"""
+)
+
+
+def test_functions_are_given_the_mesh_that_they_read() -> None:
+    new, found = migrated(BUILT.replace("train(net)", "train(model)").replace("    net.fit", "    model.fit"))
+    assert [code for code, _ in found] == ["TFM780"]
+    assert "def build_and_compile(layouts, rate=0.1, *, mesh):\n    with layouts.scope():\n" in new
+    assert "tf.keras.optimizers.SGD(rate, mesh=mesh)" in new and "MeanAbsoluteError(mesh=mesh)" in new
+    assert "def train(model, mesh):\n    loop = TrainingLoop(model, mesh)\n    loop.train(" in new
+    assert (
+        "    layouts = tf.keras.dtensor.experimental.LayoutMap(mesh=mesh)\n"
+        "    model = build_and_compile(layouts, mesh=mesh)\n"
+        "    train(model, mesh=mesh)\n"
+    ) in new
+    assert migrated(new) == (new, [])
+
+
+def test_functions_whose_calls_are_not_seen_are_refused() -> None:
+    for change in (
+        ("model = build_and_compile(strategy)", "model = (lambda make: make(strategy))(build_and_compile)"),
+    ):
+        text = BUILT.replace(*change)
+        new, found = migrated(text)
+        assert "TFM799" in [code for code, _ in found] and "mesh" not in new
+    new, found = migrated(BUILT)  # a model that has another name where it is trained
+    assert [message for code, message in found if code == "TFM799"] == [
+        "`net.fit` is not known to be the model that is compiled here: compile it where it is trained"
+    ] or "net" in new
+
+
+def test_layers_that_have_no_form_on_a_mesh_become_classes() -> None:
+    text = FIT.replace(
+        'tf.keras.layers.Dense(8, activation="tanh", input_shape=(6,), kernel_regularizer=regularizer)', "*table"
+    )
+    text = text.replace(
+        "    return tf.keras.Sequential(\n        [\n            *table,\n",
+        "    return tf.keras.Sequential(\n        [\n            tf.keras.layers.Embedding(20, 8, input_length=6),\n"
+        "            tf.keras.layers.Flatten(),\n            tf.keras.layers.BatchNormalization(synchronized=True),\n",
+    )
+    new, found = migrated(text)
+    assert [code for code, _ in found] == ["TFM780"]
+    assert "            Embedding(20, 8, input_length=6),\n" in new
+    assert "            BatchNormalization(synchronized=True),\n" in new
+    assert "class Embedding(tf.keras.layers.Embedding):\n" in new
+    assert "class BatchNormalization(tf.keras.layers.BatchNormalization):\n" in new
+    _, found = migrated(text.replace("SGD(", "SGD(clipnorm=1.0, learning_rate=").replace("Adam(", "Ftrl("))
+    assert "TFM792" in [code for code, _ in found]
+    _, found = migrated(text.replace("synchronized=True", "momentum=0.9"))
+    assert "the same on both" in next(message for code, message in found if code == "TFM791")
+
+
+OWN = LOOP.replace(
+    LOOP[LOOP.index("def build_model()") : LOOP.index("train_data = ")],
+    """class Net(tf.keras.Model):
+    def __init__(self, units):
+        super().__init__()
+        self.hidden = tf.keras.layers.Dense(units, kernel_regularizer=tf.keras.regularizers.l2(0.01))
+        self.norm = tf.keras.layers.BatchNormalization(synchronized=True)
+        self.last = tf.keras.layers.Dense(3)
+
+    def call(self, inputs, training=False):
+        return self.last(tf.nn.tanh(self.norm(self.hidden(inputs), training=training)))
+
+
+""",
+).replace("model = build_model()", "model = Net(8)")
+
+
+def test_a_model_of_its_own_class_gets_its_variables_from_its_data() -> None:
+    new, found = migrated(OWN, mesh="model=2", layouts=("hidden.kernel=unsharded,model",))
+    assert [code for code, _ in found] == ["TFM780"]
+    assert "make_variables(model, train_data.dataset, mesh)\ncheck_layouts(model, layouts)\n" in new
+    assert "variables = model._flatten(" in new and "        self.norm = BatchNormalization(synchronized=True)\n" in new
+    assert migrated(new) == (new, [])
+
+
+def test_a_model_of_its_own_class_that_is_compiled() -> None:
+    model = OWN[OWN.index("class Net") : OWN.index("train_data = ")]
+    text = FIT.replace("def build_model():", model + "def build_model():").replace(
+        "    model = build_model()", "    model = Net(4)"
+    )
+    new, found = migrated(text)
+    assert [code for code, _ in found] == ["TFM780"]
+    assert "make_variables(model, data(40, 0), mesh)\nloop = TrainingLoop(model, mesh)\n" in new
+
+
+def test_a_model_of_no_known_input_is_built_before_it_is_trained() -> None:
+    new, found = migrated(FIT.replace(", input_shape=(6,)", ""))
+    assert [code for code, _ in found] == ["TFM780"]
+    assert "with layouts.scope():\n    model.build(data(40, 0).element_spec[0].shape)\nloop = " in new
+
+
+def test_layouts_of_a_loop_are_checked() -> None:
+    new, _ = migrated(LOOP, mesh="model=2", layouts=("dense.kernel=unsharded,model",))
+    assert (
+        '    accuracy = tf.keras.metrics.SparseCategoricalAccuracy(name="accuracy", mesh=mesh)\ncheck_layouts(' in new
+    )
+
+
+def test_a_loss_that_is_divided_several_calls_away() -> None:
+    text = LOOP.replace("loss = compute_loss(labels,", "loss = whole(labels,")
+    text = text.replace("def train_step", "def whole(*given):\n    return compute_loss(*given)\n\n\ndef train_step")
+    assert [code for code, _ in migrated(text)[1]] == ["TFM780"]
+
+
+@pytest.mark.parametrize("loop", ["", "model_dir"])
+def test_the_loops_that_were_emitted_become_those_of_a_mesh(loop: str) -> None:
+    source = (Path(__file__).parents[2] / "fixtures" / "custom_loop" / "migrated.py").read_text(encoding="utf-8")
+    if loop:  # as it is written where there is one
+        shape = LoopShape(of_class=True, saves=True, measures=True, divides=True, counts=True)
+        text = custom.training_loop("TrainingLoop", "    ", shape)
+        source = source.replace(source[source.index("class TrainingLoop") : source.index("def main")], text + "\n\n")
+        source = source.replace("TrainingLoop(model)", 'TrainingLoop(model, "/tmp/m", steps_per_call=9)')
+    new, found = migrated(source)
+    assert [code for code, _ in found] == ["TFM780"]
+    assert "strategy" not in new and "def model_fn(features, params, mesh):\n" in new
+    assert (
+        '    loop = TrainingLoop(model, mesh, "/tmp/m")\n' if loop else "    loop = TrainingLoop(model, mesh)\n"
+    ) in new
+    assert "    def placed(self, tensor):\n" in new and "            loss = self.train_step(batch)\n" in new
+    assert migrated(new) == (new, [])
+    changed, found = migrated(source.replace("variables = self.model", "variables = self.model  # mine"))
+    assert "TFM799" in [code for code, _ in found] and "mesh" not in changed
+
+
 @pytest.mark.parametrize(
     ("code", "text", "old", "new"),
     [
         ("TFM799", FIT, "MirroredStrategy()", 'MirroredStrategy(["/gpu:0"])'),
         ("TFM799", FIT, "MirroredStrategy()", "MultiWorkerMirroredStrategy()"),
         ("TFM799", FIT, "model.fit(", "history = model.fit(data(8, 0))\nprint(history.history)\nmodel.fit("),
-        ("TFM799", FIT, ", input_shape=(6,)", ""),
         ("TFM799", FIT, "verbose=0)\nloss", "callbacks=[])\nloss"),
         ("TFM799", FIT, "data(40, 0), epochs", "np.zeros([8, 6]), np.zeros([8]), epochs"),
         ("TFM799", FIT, "# Train it.", "model.predict(data(8, 0))"),
@@ -214,7 +365,11 @@ def test_optimizers_that_are_named_and_steps_of_an_epoch() -> None:
         ("TFM799", FIT, "# Train it.", "model.load_weights('w')"),
         ("TFM799", FIT, "# Train it.", "tf.train.Checkpoint(model=model).restore('w')"),
         ("TFM799", FIT, "        metrics=", "        loss_weights=[1.0],\n        metrics="),
-        ("TFM799", FIT, "def build_model", "class Own(tf.keras.layers.Layer):\n    pass\n\n\ndef build_model"),
+        ("TFM799", FIT, "def build_model", "class Own(tf.keras.losses.Loss):\n    pass\n\n\ndef build_model"),
+        ("TFM799", OWN, "    def call", "    def train_step(self, data):\n        pass\n\n    def call"),
+        ("TFM799", OWN, "model(features, training=True)", "model(2.0 * features, training=True)"),
+        ("TFM799", OWN, "    model = Net(8)\n", "    model = Net(8)\n    model.build((None, 6))\n"),
+        ("TFM791", OWN, "tf.nn.tanh(", "tf.tile("),
         ("TFM791", FIT, "tf.keras.layers.Dense(3)", "tf.keras.layers.BatchNormalization()"),
         ("TFM791", FIT, '"tanh"', '"softsign"'),
         ("TFM792", FIT, "optimizers.Adam(", "optimizers.Nadam("),

@@ -7,17 +7,19 @@ import ast
 import pytest
 
 from migrator.findings import Severity
+from migrator.migrate import migrate
+from migrator.source.reading import Source, read
 from tests.fixture_cases import FixtureCase, load_cases
-from tests.rules.programs import program, run, run_project
+from tests.rules.programs import program, run
 
 CASES = load_cases()
 
 
 def migrate_case(case: FixtureCase) -> dict[str, str]:
-    texts = {str(path): path.read_text(encoding="utf-8") for path in case.original_files}
-    results = run_project(texts, case.strategy, case.style, case.keras, case.loop)
-    assert not [f for _, findings in results.values() for f in findings if f.severity is Severity.MANUAL]
-    return {path: text for path, (text, _) in results.items()}
+    sources = [source for path in case.original_files if isinstance(source := read(path), Source)]
+    results = migrate(sources, case.options)
+    assert not [f for result in results for f in result.findings if f.severity is Severity.MANUAL]
+    return {str(result.source.path): result.text for result in results}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

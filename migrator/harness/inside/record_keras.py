@@ -478,6 +478,19 @@ class KerasRecorder(object):
         parts.write_arrays(self.folder.file("states", name), self.current())
         parts.write_arrays(self.folder.file("slots", name), self.slot_values(model.optimizer))
 
+    def build(self, model, data, strategy):
+        """Makes the variables of a model that knows its inputs by its first batch only, as a class of its own does."""
+        spec = getattr(data, "element_spec", None)
+        if model.built or not isinstance(spec, tuple):
+            return
+        tf = self.tf
+
+        def zeros(one):
+            return tf.zeros([1, *(size or 1 for size in one.shape[1:])], one.dtype)
+
+        with strategy.scope():
+            model(tf.nest.map_structure(zeros, spec[0]))
+
     def fit(self, original, signature, model, *args, **kwargs):
         if self.training_depth:
             return original(model, *args, **kwargs)
@@ -495,6 +508,7 @@ class KerasRecorder(object):
             self.sources["train"] = sources.user_line(model, "fit")
             self.sources["input"] = self.input_line(bound.arguments.get("x"))
         try:
+            self.build(model, bound.arguments.get("x"), strategy)
             self.begin(model, strategy)
             if self.folder.replay:
                 self.replay(bound, strategy)
