@@ -1,14 +1,17 @@
 """What `--strategy dtensor` computes and how fast: devices, layouts and kinds of models against the Estimator.
 
-usage: python benchmarks/mesh.py [--devices N ...] [--kinds NAME ...] [--inputs | --times [--rounds N]] [--json FILE]
+usage: python benchmarks/mesh.py [--devices N ...] [--kinds NAME ...] [--inputs | --mirrored | --times [--rounds N]]
+                                 [--json FILE]
 
 Every cell is a proof as those of the tests: the original trains 5 steps on TensorFlow 2.15.1, the program that the
 codemod of this checkout makes of it trains from the same weights on a mesh of virtual CPUs, and losses (1e-5), weights
 and evaluation (1e-4) are compared. Meshes: `data` divides batches only, `model` variables only, `both` divides
 batches, and variables in two. With `--inputs`: DTensor programs (benchmarks/programs/mesh_models.py), the original on
-2.15.1 against the migrated one on 2.21, and against one device. With `--times`: milliseconds of a step, under data
-parallel DTensor and under MirroredStrategy (a loop of its own, many steps in a call and one, and `fit`), for the same
-devices, batches of all devices together and layers: every way in a process of its own that trains when it is its turn.
+2.15.1 against the migrated one on 2.21, and against one device. With `--mirrored`: a TensorFlow 2 program on two
+replicas, its model subclassed, functional or Sequential, against the mesh that it becomes. With `--times`: milliseconds
+of a step, under data parallel DTensor and under MirroredStrategy (a loop of its own, many steps in a call and one, and
+`fit`), for the same devices, batches of all devices together and layers: every way in a process of its own that trains
+when it is its turn.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from migrator.harness.cluster import ClusterShape, ForkServer, Launch  # noqa: E
 from migrator.harness.environments import migrated_python, original_python  # noqa: E402
 from migrator.migrate import Options, migrate  # noqa: E402
 from migrator.source.reading import Source, decode  # noqa: E402
-from tests.end_to_end.proving import Servers, record_both  # noqa: E402
+from tests.end_to_end.proving import Servers, record, record_both  # noqa: E402
 
 PROGRAM = """
 import numpy as np
@@ -197,6 +200,107 @@ def input_verdicts(
                     yield row
 
 
+MIRRORED = """
+import numpy as np
+import tensorflow as tf
+
+BATCH = 16
+
+
+class Subclassed(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.hidden = tf.keras.layers.Dense(64, activation="relu")
+        self.last = tf.keras.layers.Dense(8)
+
+    def call(self, inputs):
+        return self.last(self.hidden(inputs))
+
+
+def functional():
+    inputs = tf.keras.Input((12,))
+    hidden = tf.keras.layers.Dense(64, activation="relu", name="hidden")(inputs)
+    return tf.keras.Model(inputs, tf.keras.layers.Dense(8, name="last")(hidden))
+
+
+def sequential():
+    hidden = tf.keras.layers.Dense(64, activation="relu", name="hidden", input_shape=(12,))
+    return tf.keras.Sequential([hidden, tf.keras.layers.Dense(8, name="last")])
+
+
+def main():
+    strategy = tf.distribute.MirroredStrategy()
+    random = np.random.RandomState(0)
+    features = random.normal(size=(80, 12)).astype(np.float32)
+    data = tf.data.Dataset.from_tensor_slices((features, random.randint(0, 8, size=80))).batch(BATCH)
+    batches = strategy.experimental_distribute_dataset(data)
+    with strategy.scope():
+        model = MAKE()
+        optimizer = tf.keras.optimizers.Adam(0.01)
+        losses = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+
+    def train_step(features, labels):
+        with tf.GradientTape() as tape:
+            logits = model(features, training=True)
+            loss = tf.nn.compute_average_loss(losses(labels, logits), global_batch_size=BATCH)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    @tf.function
+    def train_all(features, labels):
+        return strategy.reduce("SUM", strategy.run(train_step, args=(features, labels)), axis=None)
+
+    for features, labels in batches:
+        print(train_all(features, labels).numpy())
+
+
+if __name__ == "__main__":
+    main()
+"""
+MODELS = {"subclassed": "Subclassed", "functional": "functional", "sequential": "sequential"}
+
+
+def mirrored_program(kind: str) -> str:
+    """The program whose model is of a kind; without the class of the others."""
+    text = MIRRORED.replace("MAKE()", f"{MODELS[kind]}()")
+    return text if kind == "subclassed" else text[: text.index("class")] + text[text.index("def functional") :]
+
+
+def mirrored_verdicts(
+    server: ForkServer, devices: Sequence[int], layouts: Sequence[str], kinds: Sequence[str], folder: Path
+) -> Iterator[dict[str, object]]:
+    """A program on two replicas against the mesh of so many devices that it becomes, from the same weights, on 2.21."""
+    for kind in kinds:
+        original = folder / f"{kind}.py"
+        original.write_text(mirrored_program(kind), encoding="utf-8")
+        first = record(server, "migrated", original, folder / kind, None, 2)
+        np.savez(folder / f"{kind}.npz", **first.initial)  # type: ignore[arg-type]
+        for count, layout in ((count, layout) for count in devices for layout in layouts):
+            if layout == "both" and count == 2:
+                continue
+            parts = MESHES[layout](count)
+            options = Options("dtensor", "native", mesh=f"model={parts}", layouts=_COLUMNS)
+            new = folder / f"{kind}-{count}-{layout}.py"
+            new.write_text(migrated(mirrored_program(kind), options), encoding="utf-8")
+            run = folder / new.stem
+            second = record(server, "migrated", new, run, folder / f"{kind}.npz", count)
+            off = max(abs(a.loss / b.loss - 1) for a, b in zip(second.steps, first.steps, strict=True))
+            same = off <= 1e-5 and all(
+                np.allclose(second.states[5][name], value, rtol=1e-4, atol=1e-6)
+                for name, value in first.states[5].items()
+            )
+            [shown] = (run / "record").glob("*/program.json")
+            parts_of = json.loads(shown.read_text(encoding="utf-8"))["variables"]
+            yield {
+                "devices": count,
+                "layout": layout,
+                "kind": kind,
+                "verdict": f"{'same' if same else 'DIFFERENT'} ({off:.0e})",
+                "hidden kernel of a device": parts_of[0]["device_shapes"][0],
+            }
+
+
 #: Ways to train that are timed, and what the codemod is asked for: the mesh, batches divided between replicas (as many
 #: steps in a call as are emitted, or one), and `fit`, whose replicas draw batches of their own.
 WAYS = {
@@ -268,16 +372,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--layouts", nargs="*", default=list(MESHES), choices=list(MESHES))
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--inputs", action="store_true")
+    parser.add_argument("--mirrored", action="store_true")
     parser.add_argument("--rounds", type=int, default=5, help="trainings of each way that are timed")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
-    kinds = given.kinds or (["dense"] if given.times else list(INPUT_KINDS if given.inputs else KINDS))
+    several = INPUT_KINDS if given.inputs else MODELS if given.mirrored else KINDS
+    kinds = given.kinds or (["dense"] if given.times else list(several))
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as name:
         if given.times:
             for row in step_times(given.devices, kinds, given.rounds, Path(name)):
                 rows.append(row)
                 print(row, flush=True)
+        elif given.mirrored:
+            with ForkServer(migrated_python(), "migrated") as server:
+                for row in mirrored_verdicts(server, given.devices, given.layouts, kinds, Path(name)):
+                    rows.append(row)
+                    print(row, flush=True)
         elif given.inputs:
             for row in input_verdicts(given.devices, given.layouts, kinds, Path(name)):
                 rows.append(row)
