@@ -99,6 +99,26 @@ class AveragePooling2D(tf.keras.layers.AveragePooling2D):
 }
 
 
+# Measured on TensorFlow 2.21: the gradient of a bias behind a kernel that is divided over the batches' own dimension
+# raises (BiasAddGrad). The whole kernel is exact, and its slots stay divided.
+GATHERS = Substitute(
+    '''\
+class Dense(tf.keras.layers.Dense):
+    """Multiplies by its whole kernel, for kernels that are divided over the dimension of the batches."""
+
+    def call(self, inputs):
+        whole = tf.experimental.dtensor.Layout.replicated(self.kernel.layout.mesh, rank=2)
+        outputs = tf.tensordot(inputs, tf.experimental.dtensor.relayout(self.kernel, whole), 1)
+        if self.use_bias:
+            outputs += tf.experimental.dtensor.relayout(self.bias, whole.delete([0]))
+        return outputs if self.activation is None else self.activation(outputs)
+''',
+    (
+        *("units", "activation", "use_bias", "kernel_initializer", "bias_initializer", "kernel_regularizer"),
+        *("bias_regularizer", "activity_regularizer", "kernel_constraint", "bias_constraint", "name", "input_shape"),
+    ),
+)
+
 # What fused normalizations of images take at least.
 _LEAST_EPSILON = 1.001e-5
 
@@ -114,15 +134,16 @@ def helper_on_mesh(
     names: Collection[str],
     place: cst.CSTNode,
     functions: Collection[str],
+    gathers: bool,
 ) -> tuple[cst.FunctionDef, dict[str, str], bool]:
     """A function that makes layers, the classes that its file needs, and whether its layers draw random numbers.
 
-    `classes` are those that it has, `names` those of the file, `functions` others that make layers. Raises Blocked at
-    `place` (TFM791 to TFM793).
+    `classes` are those that it has, `names` those of the file, `functions` others that make layers; `gathers`: kernels
+    may be divided over the dimension of the batches. Raises Blocked at `place` (TFM791 to TFM793).
     """
     bound = _Bound()
     walk(node, bound)
-    given = _Given(_local(node, bound, classes), place, False, {}, bound.classes, functions, names)
+    given = _Given(_local(node, bound, classes), place, False, {}, bound.classes, functions, names, gathers)
     new = node.visit(given)
     assert isinstance(new, cst.FunctionDef)
     what = "Embedding" in given.needs and "an embedding"
@@ -145,11 +166,12 @@ def on_mesh(
     place: cst.CSTNode,
     helpers: Mapping[str, str],
     functions: Collection[str],
+    gathers: bool,
 ) -> EmittedModel:
     """The function with a parameter `mesh`, which optimizers and metrics are given.
 
     `place` is where findings are shown, `helpers` are the classes that the file gets for optimizers and their rates,
-    `functions` those that make layers (`helper_on_mesh`).
+    `functions` those that make layers, `gathers` as in `helper_on_mesh`.
     Raises Blocked (TFM790 to TFM793) for what was not tried on a mesh.
     """
     node = emitted.node
@@ -162,7 +184,7 @@ def on_mesh(
     walk(node, layers)
     embeds = any(matrix.table for matrix in layers.found)
     local = _local(node, bound, emitted.classes)
-    given = _Given(local, place, embeds, helpers, bound.classes, functions, file.names)
+    given = _Given(local, place, embeds, helpers, bound.classes, functions, file.names, gathers)
     new = node.visit(given)
     assert isinstance(new, cst.FunctionDef)
     if not given.optimizers:
@@ -355,8 +377,10 @@ class _Given(cst.CSTTransformer):
         classes: Mapping[str, str],
         functions: Collection[str],
         taken: Collection[str],
+        gathers: bool,
     ) -> None:
         super().__init__()
+        self.layers = {**SUBSTITUTES, **({"Dense": GATHERS} if gathers else {})}
         self.local = local
         self.place = place
         self.embeds = embeds  # whether there are tables of embeddings
@@ -407,7 +431,7 @@ class _Given(cst.CSTTransformer):
             self.metrics += 1
             return _with_argument(updated_node)
         layer = name.removeprefix(f"{_KERAS}layers.")
-        if layer != name and layer in SUBSTITUTES:
+        if layer != name and layer in self.layers:
             self._check_layer(layer, original_node)
             return updated_node.with_changes(func=cst.Name(layer))
         self._check_form(name, layer, original_node)
@@ -435,7 +459,7 @@ class _Given(cst.CSTTransformer):
 
     def _check_layer(self, layer: str, node: cst.Call) -> None:
         """Looks at a layer that the file gets a class for."""
-        own = SUBSTITUTES[layer]
+        own = self.layers[layer]
         bound = check_substitute(own, layer, node, self.place, self.taken)
         epsilon = number(bound.get("epsilon"))
         if "epsilon" in bound and (epsilon is None or epsilon < _LEAST_EPSILON):
@@ -516,7 +540,7 @@ def own_class(name: str, text: str) -> str | None:
     """What a class of a file is on a mesh where the codemod wrote it: the optimizer or the schedule of Keras that it
     stands for, or "" for others that were tried there.
     """
-    kinds = {**CLASSES, **dict.fromkeys((*FUNCTIONS, *(one.text for one in SUBSTITUTES.values())), "")}
+    kinds = {**CLASSES, **dict.fromkeys((*FUNCTIONS, GATHERS.text, *(one.text for one in SUBSTITUTES.values())), "")}
     return next((kind for tried, kind in kinds.items() if _named(tried, name).strip() == text.strip()), None)
 
 

@@ -22,6 +22,7 @@ from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.relevant import importing
 from migrator.program.shared import runs_in_both
 from migrator.program.training import path_to
+from migrator.targets import dtensor
 from migrator.walking import walk
 
 
@@ -373,7 +374,8 @@ def write_helper(state: GroupState, stays: Stays) -> None:
     state.problems[path] += emitted.rewriter.problems
     if state.asked.mesh and not emitted.rewriter.problems:
         known = called(state.plan.visited)
-        new, classes, draws = helper_on_mesh(emitted.node, classes, stays.file.names, stays.node.name, known)
+        gathers = dtensor.gathers(state.asked.layouts)
+        new, classes, draws = helper_on_mesh(emitted.node, classes, stays.file.names, stays.node.name, known, gathers)
         state.draws = state.draws or draws
         state.changes[path].statements[stays.node] = [new]
     state.remarks[path] += emitted.rewriter.remarks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.emit.mesh import SUBSTITUTES, Substitute, check_substitute, is_known, own_class
+from migrator.emit.mesh import GATHERS, SUBSTITUTES, Substitute, check_substitute, is_known, own_class
 from migrator.names.imports import dotted
 from migrator.program.calls import calls_in, is_true, string
 from migrator.program.modern import ModernFile, keyword
@@ -93,8 +93,13 @@ def read(
     attributes: Sequence[cst.Attribute],
     classes: Sequence[cst.ClassDef],
     place: cst.Call,
+    gathers: bool,
 ) -> Models:
-    """The models that calls of a file make. Raises Blocked for what was not tried on a mesh."""
+    """The models that calls of a file make; `gathers`: kernels may be divided over the dimension of the batches.
+
+    Raises Blocked for what was not tried on a mesh.
+    """
+    substitutes = {**_SUBSTITUTES, **({"Dense": ("Dense", GATHERS)} if gathers else {})}
     replaced: dict[cst.Call, str] = {}
     texts: dict[str, str] = {}
     names = [file.name(call.func) or "" for call in calls]
@@ -105,8 +110,12 @@ def read(
         layer = name.removeprefix(f"{_KERAS}layers.")
         if layer == name:
             continue
-        if layer in _SUBSTITUTES:
-            replaced[call], texts[_SUBSTITUTES[layer][0]] = _substitute(file, layer, call)
+        if layer in substitutes:
+            kind, substitute = substitutes[layer]
+            replaced[call], texts[kind] = kind, substitute.text
+            _check_substitute(file, layer, call, kind, substitute)
+            if layer == "Dense":
+                _check(call, layer)
         else:
             _check(call, layer)
     if not any(name.startswith(f"{_KERAS}layers.") for name in names):
@@ -116,7 +125,8 @@ def read(
         name = file.name(attribute) or ""
         if name.startswith("tf.nn.") and name.count(".") == 2 and not is_known(name) and name not in _IN_STEPS:
             raise Blocked(CODE, attribute, f"`{name}` was not tried on a mesh: keep the MirroredStrategy")
-    own = {one.name.value for one in classes if _is_model(file, one)}
+    called = {dotted(call.func) for call in calls}
+    own = {one.name.value for one in classes if _is_model(file, one) and one.name.value in called}
     draws = any(name.removeprefix(f"{_KERAS}layers.") in DRAWING for name in names)
     return Models(replaced, texts, draws, "Embedding" in texts, own)
 
@@ -134,9 +144,8 @@ def text_of(file: ModernFile, node: cst.ClassDef) -> str:
     return file.parsed.module.code_for_node(node.with_changes(leading_lines=[]))
 
 
-def _substitute(file: ModernFile, layer: str, call: cst.Call) -> tuple[str, str]:
-    """The name and the text of the class that takes the place of a layer."""
-    name, own = _SUBSTITUTES[layer]
+def _check_substitute(file: ModernFile, layer: str, call: cst.Call, name: str, own: Substitute) -> None:
+    """Raises Blocked for forms of a layer that the class in its place does not have."""
     bound = check_substitute(own, name, call, call, file.parsed.names)
     if layer == "BatchNormalization" and not is_true(bound.get("synchronized")):
         message = (
@@ -144,7 +153,6 @@ def _substitute(file: ModernFile, layer: str, call: cst.Call) -> tuple[str, str]
             "`BatchNormalization(synchronized=True)`, which is the same on both, trains to what you need"
         )
         raise Blocked(CODE, call, message)
-    return name, own.text
 
 
 def _check(call: cst.Call, layer: str) -> None:

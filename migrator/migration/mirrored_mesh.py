@@ -122,7 +122,9 @@ class _Program:
         self.calls = [call for call in file.calls if self.above(call, cst.ClassDef) not in self.own]
         self.attributes = [one for one in file.attributes if self.above(one, cst.ClassDef) not in self.own]
         classes = [node for node in classes_in(self.module) if node not in self.own]
-        self.models = mesh_models.read(file, self.calls, self.attributes, classes, self.call)
+        self.models = mesh_models.read(
+            file, self.calls, self.attributes, classes, self.call, dtensor.gathers(layouts.variables)
+        )
         self.kinds = {
             node.name.value: kind
             for node in classes
@@ -251,7 +253,7 @@ class _Program:
     @property
     def deferred(self) -> cst.Call | None:
         """What makes a Sequential model of no known input, which nothing builds."""
-        if any(_method(call) == "build" for call in self.calls):
+        if self.models.own or any(_method(call) == "build" for call in self.calls):
             return None
         return next((call for call in self.calls if self.is_deferred(call)), None)
 
@@ -328,7 +330,8 @@ class _Program:
         layers = call.args[0].value if call.args else None
         inner: Sequence[cst.BaseExpression] = [one for one in self.calls if _method(one) == "add"]
         if isinstance(layers, cst.List | cst.Tuple) and layers.elements:
-            inner = [layers.elements[0].value]
+            first = layers.elements[0].value
+            inner = [self.file.value_of(first) or first]
         text = " ".join(self.text(one) for one in inner)
         return not any(word in text for word in ("input_shape", "input_dim", "Input(", "InputLayer(", "Embedding("))
 
@@ -389,10 +392,9 @@ class _Program:
             word = arg.keyword.value if arg.keyword is not None else None
             if arg.star or (word is None and place > 0):
                 _refuse(call, f"arguments of `{kind}` without a name: write them as keywords", "TFM792")
-            if self.models.embeds and (kind == "Ftrl" or word in CLIPPING):
-                what = "`Ftrl`" if kind == "Ftrl" else f"`{word}`"
-                message = "with an embedding computes something else of dense gradients: leave it out"
-                _refuse(call, f"{what} {message}", "TFM792")
+            if self.models.embeds and word in CLIPPING:
+                message = f"`{word}` with an embedding clips something else in dense gradients: leave it out"
+                _refuse(call, message, "TFM792")
             if word is not None and word not in known | CLIPPING | {"name"}:
                 _refuse(call, f"`{word}` of `{kind}` was not tried on a mesh: leave it out", "TFM792")
 

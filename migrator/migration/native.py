@@ -215,7 +215,10 @@ class NativeMigration(GroupState):
             raise
         if any(self._strategy(p).mesh for p in sharing):
             functions = called(self.plan.visited)
-            emitted = on_mesh(emitted, file, program.model_fn.name, self.training[file.path].helpers, functions)
+            gathers = any(dtensor.gathers(self._strategy(p).layouts) for p in sharing)
+            emitted = on_mesh(
+                emitted, file, program.model_fn.name, self.training[file.path].helpers, functions, gathers
+            )
             if any(draws_batches(p, self._strategy(p)) for p in sharing):
                 self._check_rounds(program, emitted)
         for made in function.inlined:

@@ -11,7 +11,7 @@ changed one of four variables; with the gradients laid out as their variables mo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -40,6 +40,14 @@ class Layouts:
 
     dimensions: tuple[tuple[str, int], ...] = ()
     variables: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def gathers(variables: Iterable[tuple[str, tuple[str, ...]]]) -> bool:
+    """Whether kernels may be divided over the dimension of the batches, which their products have to have whole.
+
+    `variables` are as in Layouts. A pattern that speaks of embeddings is not one of kernels.
+    """
+    return any(BATCH in axes and "embedding" not in pattern for pattern, axes in variables)
 
 
 def parse(mesh: str, layouts: tuple[str, ...]) -> Layouts:
