@@ -76,7 +76,7 @@ def test_fixture_is_equivalent(
     assert {level: levels[level] for level in required} == dict.fromkeys(required, "EQUIVALENT")
     assert levels["L7"] in ("EQUIVALENT", "NOT_APPLICABLE")
     sentinels = {mutant["id"]: mutant["status"] for mutant in report["mutants"]}
-    assert len(sentinels) == (2 if case.tensorflow2 else 4) and "missed" not in sentinels.values()
+    assert len(sentinels) == 4 and "missed" not in sentinels.values()
     assert sentinels["learning-rate-x1.01"] == sentinels["last-batch-dropped"] == "killed"
     assert (tmp_path / "report.html").stat().st_size > 10_000
     if case.in_step:
