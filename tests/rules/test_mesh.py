@@ -53,6 +53,14 @@ def test_a_program_gets_a_mesh_layouts_and_a_loop() -> None:
     ) in new
 
 
+def test_kernels_that_are_divided_over_the_batches_dimension_are_made_whole() -> None:
+    new, blocked = migrated(program(), "", ("dense.*kernel=batch,unsharded",))
+    assert not blocked
+    assert 'layouts["dense.*kernel"] = tf.experimental.dtensor.Layout(["batch", "unsharded"], mesh)\n' in new
+    assert "class Dense(tf.keras.layers.Dense):\n" in new and "    logits = Dense(1)(net)\n" in new
+    assert "class Dense" not in migrated(program(), "", ("table.embeddings=batch,unsharded",))[0]
+
+
 def test_variables_are_divided_as_the_command_line_says() -> None:
     layouts = ("dense.*kernel=unsharded,model", r"dense\.bias=model")
     new, blocked = migrated(program(), "model=2", layouts)

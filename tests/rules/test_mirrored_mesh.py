@@ -330,6 +330,14 @@ def test_a_model_of_no_known_input_is_built_before_it_is_trained() -> None:
     )
 
 
+def test_kernels_that_are_divided_over_the_batches_dimension_are_made_whole() -> None:
+    new, found = migrated(FIT, layouts=("dense.*kernel=batch,unsharded",))
+    assert [code for code, _ in found] == ["TFM780"]
+    assert "class Dense(tf.keras.layers.Dense):\n" in new and "            Dense(3),\n" in new
+    _, found = migrated(FIT.replace('"tanh"', '"softsign"'), layouts=("dense.*kernel=batch,unsharded",))
+    assert "TFM791" in [code for code, _ in found]
+
+
 def test_layouts_of_a_loop_are_checked() -> None:
     new, _ = migrated(LOOP, mesh="model=2", layouts=("dense.kernel=unsharded,model",))
     assert (
