@@ -99,18 +99,23 @@ class AveragePooling2D(tf.keras.layers.AveragePooling2D):
 }
 
 
-# Measured on TensorFlow 2.21: the gradient of a bias behind a kernel that is divided over the batches' own dimension
-# raises (BiasAddGrad). The whole kernel is exact, and its slots stay divided.
+# Measured on TensorFlow 2.21: of two dense layers whose rows are divided over the batches' own dimension the gradient of
+# a bias raises (BiasAddGrad). With whole kernels four steps are those of one device (1e-6), and the slots stay divided.
 GATHERS = Substitute(
     '''\
 class Dense(tf.keras.layers.Dense):
     """Multiplies by its whole kernel, for kernels that are divided over the dimension of the batches."""
 
+    def whole(self, variable):
+        if not hasattr(variable, "layout"):  # while the model is made
+            return variable
+        layout = tf.experimental.dtensor.Layout.replicated(variable.layout.mesh, rank=variable.shape.rank)
+        return tf.experimental.dtensor.relayout(variable, layout)
+
     def call(self, inputs):
-        whole = tf.experimental.dtensor.Layout.replicated(self.kernel.layout.mesh, rank=2)
-        outputs = tf.tensordot(inputs, tf.experimental.dtensor.relayout(self.kernel, whole), 1)
+        outputs = tf.tensordot(inputs, self.whole(self.kernel), 1)
         if self.use_bias:
-            outputs += tf.experimental.dtensor.relayout(self.bias, whole.delete([0]))
+            outputs += self.whole(self.bias)
         return outputs if self.activation is None else self.activation(outputs)
 ''',
     (
