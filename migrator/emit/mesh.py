@@ -99,8 +99,8 @@ class AveragePooling2D(tf.keras.layers.AveragePooling2D):
 }
 
 
-# Measured on TensorFlow 2.21: of two dense layers whose rows are divided over the batches' own dimension the gradient of
-# a bias raises (BiasAddGrad). With whole kernels four steps are those of one device (1e-6), and the slots stay divided.
+# Measured on TensorFlow 2.21: of two dense layers whose rows are divided over the batches' own dimension the gradient
+# of a bias raises (BiasAddGrad). With whole kernels four steps are those of one device (1e-6); slots stay divided.
 GATHERS = Substitute(
     '''\
 class Dense(tf.keras.layers.Dense):
