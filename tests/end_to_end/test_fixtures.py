@@ -18,7 +18,7 @@ from migrator.harness.environments import migrated_python
 from migrator.harness.report import exit_code, write
 from tests.fixture_cases import FixtureCase, load_cases
 
-#: Without those of TensorFlow 2: test_mirrored_becomes_a_mesh.py trains them in a fraction of the time of `verify`.
+#: Without those of TensorFlow 2, of which test_mirrored_becomes_a_mesh.py trains some in a fraction of `verify`'s time.
 CASES = [case for case in load_cases() if not case.tensorflow2]
 #: Verified by the command itself: a cluster, a single device, Keras 3.
 BY_COMMAND = frozenset({"multi_worker_guide", "two_files", "two_files_keras3"})

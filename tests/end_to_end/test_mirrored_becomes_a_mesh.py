@@ -11,7 +11,7 @@ import pytest
 
 from tests.end_to_end.proving import Servers, losses, record
 from tests.fixture_cases import load_cases
-from tests.rules.test_mirrored_mesh import FIT, migrated
+from tests.rules.test_mirrored_mesh import FIT, LOOP, migrated
 
 pytestmark = pytest.mark.tensorflow
 
@@ -35,19 +35,13 @@ PROGRAMS = {
     "a loop that was emitted": Program(
         CASES["custom_loop"].migrated.read_text(encoding="utf-8"), "model=2", COLUMNS, parts=((6, 4), (4,))
     ),
-    "a loop and a class, with a table": Program(
-        CASES["mirrored_mesh"].original.read_text(encoding="utf-8"),
-        CASES["mirrored_mesh"].mesh,
-        CASES["mirrored_mesh"].layouts,
-        4,
-        ((20, 8), (8,), (8,), (8,), (8,), (8, 8)),
-    ),
+    "a loop, with a divided kernel": Program(LOOP, "model=2", COLUMNS, parts=((6, 4), (4,))),
 }
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_replicas_and_mesh(program: Program, servers: Servers, tmp_path: Path) -> None:
-    """Losses, metrics and weights; the first program's last batch is one that replicas and mesh do not divide."""
+    """Losses, metrics and weights; the last one's last batch is one that replicas and mesh do not divide."""
     new, _ = migrated(program.text, mesh=program.mesh, layouts=program.layouts)
     for name, text in (("original", program.text), ("migrated", new)):
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
