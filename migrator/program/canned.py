@@ -18,6 +18,7 @@ from migrator.names.imports import dotted
 from migrator.names.symbols import is_new
 from migrator.program.added_metrics import adds_metrics, with_added_metrics
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
+from migrator.program.inline_servings import may_make_servings, with_named_servings
 from migrator.program.made_by_functions import Folded, fold, without_folded
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.plain import says_nothing, without_what_says_nothing
@@ -55,7 +56,8 @@ def _may_hold(file: ParsedFile) -> bool:
         "CombinedEst",
     )
     concerned = any(word in file.text for word in words) or says_nothing(file.text) or may_hold_tapes(file.text)
-    return (concerned or adds_metrics(file.text)) and file.module.code == file.text
+    concerned = concerned or adds_metrics(file.text) or may_make_servings(file.text)
+    return concerned and file.module.code == file.text
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ class _Writer:
         added, said = with_added_metrics(self.file)
         self.edits += added
         self.said += said
+        self.edits += with_named_servings(self.file, self.taken)
         first = len(self.edits)
         for call, name in finder.canned:
             self._try(call, lambda call=call, name=name: self._canned(call, name))  # type: ignore[misc]
@@ -395,6 +398,9 @@ class _Writer:
                 for key, part in (("dnn", "deep"), ("linear", "wide"))
             ]
             optimizer = f"{tf}.{TWO}({', '.join(parts)})"
+            if ".keras." in parts[1] and "global_step(" in parts[1]:
+                message = "the deep part counts the global step in any order with the linear part, whose rate reads it"
+                self._say("TFM425", call, message)
         else:
             optimizer = self._optimizer(bound.get("optimizer"), canned.network, tf, version, define, inline, call)
 

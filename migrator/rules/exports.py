@@ -26,14 +26,14 @@ newest checkpoint of the `model_dir`.
 that predicts, with a `tf.function` for each signature: the same names of inputs and outputs, the same folder.
 Understood are a `serving_input_receiver_fn` that is a function without arguments whose placeholders are its served
 inputs (written out, or made by one loop or comprehension over their keys), `build_parsing_serving_input_receiver_fn`
-and `build_raw_serving_input_receiver_fn` behind a name, and `export_outputs` that are missing, or PredictOutputs,
-RegressionOutputs and ClassificationOutputs of predictions. Where they differ, and for heads and canned Estimators
-(`classification`, `regression`, `predict`), the serving function returns a dict of functions, one for each signature;
-as in TensorFlow 1 those of regressions and classifications are there only where the input is one tensor of serialized
-examples. A serving function that Estimators of different signatures share asks the model that it is given which
-predictions it has, where these are dicts that are written out with different keys. Assets, `checkpoint_path`,
-exporters without a `model_dir` and other serving functions that are shared so are not carried over: write the
-signature by hand, as `tf.saved_model.save(model, folder, signatures=...)`.
+and `build_raw_serving_input_receiver_fn`, by name or in place, and `export_outputs` that are missing, or
+PredictOutputs, RegressionOutputs and ClassificationOutputs of predictions. Where they differ, and for heads and
+canned Estimators (`classification`, `regression`, `predict`), the serving function returns a dict of functions, one
+for each signature; as in TensorFlow 1 those of regressions and classifications are there only where the input is one
+tensor of serialized examples. A serving function that Estimators of different signatures share asks the model that it
+is given which predictions it has, where these are dicts that are written out with different keys. Assets,
+`checkpoint_path`, exporters without a `model_dir` and other serving functions that are shared so are not carried
+over: write the signature by hand, as `tf.saved_model.save(model, folder, signatures=...)`.
 """,
     ),
     Rule(

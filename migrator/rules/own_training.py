@@ -118,6 +118,9 @@ TensorFlow 1 leaves the order open: with the variables of TensorFlow 1.15.5, man
 `create_optimizer` were trained with the rate of one step later, and not the same ones in both (measured). The new
 program runs in the order of its lines: the rate is that of the step itself, as written.
 
+The same holds for the linear part of a combined canned Estimator with two optimizers of Keras, whose deep part counts
+the global step, where its rate is computed from that step; a schedule of Keras counts for itself.
+
 So `tf-migrate verify` finds another rate in such an original, and may find it not repeatable. To compare the two, put
 the counting under `with tf.control_dependencies([train_op]):` first.
 """,

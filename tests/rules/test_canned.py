@@ -134,6 +134,7 @@ def test_an_optimizer_that_a_function_makes_for_a_constant() -> None:
     new = migrated(made_by())
     assert 'def make(kind):\n    if kind == "other":\n        optimizer = tf.keras.optimizers.Adam(0.1)\n' in new
     assert new.count("tf.keras.optimizers.Ftrl(l1_regularization_strength=0.01, learning_rate=tf.keras.") == 2
+    assert "TFM425" in [f.code for f in run(made_by())[1]]
     assert "ExponentialDecay(0.5, 2, 0.5)" in new and "legacy" not in new
     assert new.endswith('optimizer = make("other")\nprint(optimizer)\n') and new.count("make(") == 2
     alone = migrated(made_by(SCRIPT[: SCRIPT.index('optimizer = make("other")')]))

@@ -257,6 +257,30 @@ def test_one_serving_function_for_models_that_nothing_tells_apart_is_refused() -
     assert new == text and "TFM142" in manual(findings)
 
 
+MADE_THERE = """\
+first.export_saved_model(
+    # to serve
+    "first", tf.estimator.export.build_parsing_serving_input_receiver_fn(
+        tf.feature_column.make_parse_example_spec(columns)))
+"""
+
+
+def test_a_serving_function_that_is_made_in_the_export() -> None:
+    named, export = CANNED.index("serving_fn ="), CANNED.index("first =")
+    text = CANNED[:named] + CANNED[export:].replace('first.export_saved_model("first", serving_fn)\n', MADE_THERE)
+    assert migrated(text).count("def serving_input_receiver_fn(predictor):") == 1
+    again = migrated(text + MADE_THERE.replace('"first"', '"second"'))
+    assert again.count("serving_input_receiver_fn") == 4 and "def serving_input_receiver_fn_2(predictor):" in again
+
+
+@pytest.mark.parametrize("around", ["f = lambda: ({})", "f = {} if columns else None"])
+def test_one_that_is_made_in_no_line_of_its_own_is_refused(around: str) -> None:
+    export = "first.export_saved_model('a', tf.estimator.export.build_parsing_serving_input_receiver_fn(columns))"
+    text = CANNED.replace('first.export_saved_model("first", serving_fn)', around.format(export))
+    new, findings = run(text)
+    assert new == text and manual(findings)
+
+
 def test_features_that_are_not_served_are_not_wanted() -> None:
     text = exporting().replace(
         "    net = features\n", '    net = tf.feature_column.input_layer(features, params["c"])\n'
