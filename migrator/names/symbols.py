@@ -66,6 +66,12 @@ _CHECKED = {
     },
 }
 _CHECKED.update({name: Home("tf.version.VERSION") for name in ("tf.VERSION", "tf.version.VERSION")})
+_CHECKED.update(
+    {
+        **{name: Home("tf.version.GIT_VERSION") for name in ("tf.GIT_VERSION", "tf.__git_version__")},
+        **{name: Home("tf.version.COMPILER_VERSION") for name in ("tf.COMPILER_VERSION", "tf.__compiler_version__")},
+    }
+)
 _CHECKED["tf.__version__"] = Home("tf.__version__")
 # The values of tf.estimator.ModeKeys (tensorflow_estimator/python/estimator/mode_keys.py).
 MODE_KEYS = {

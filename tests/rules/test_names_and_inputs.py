@@ -185,6 +185,12 @@ def test_tensorflow_through_another_module_is_refused() -> None:
     assert [f.code for f in results["train.py"][1]] == ["TFM209"]
 
 
+def test_what_tensorflow_says_of_its_build_moved() -> None:
+    new, findings = run(program(driver="estimator.train(input_fn)\nprint(tf.GIT_VERSION, tf.__compiler_version__)"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "print(tf.version.GIT_VERSION, tf.version.COMPILER_VERSION)" in new
+
+
 def test_modes_and_versions_outside_of_model_functions() -> None:
     new, _ = run(program(driver="estimator.train(input_fn)\nprint(tf.estimator.ModeKeys.PREDICT, tf.VERSION)"))
     assert 'print("infer", tf.version.VERSION)' in new
