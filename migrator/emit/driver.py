@@ -31,6 +31,7 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
+from migrator.rules.endless import never_end
 from migrator.rules.executions import STEPS_OF_EXECUTION, steps_on_servers, trains_to_an_unknown_end
 from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
@@ -334,6 +335,7 @@ class _Emitter:
                 on_keras3=keras.number == 3,
                 of_batch=loss_of_batch,
                 measures_itself=measures_itself,
+                may_end=self._may_end(),
             )
             self._helper("TrainingLoop", lambda name: make_loop(name, self.indent, shape))
             self.draws = shape.draws
@@ -530,6 +532,22 @@ class _Emitter:
     def _parsed(self, text: str) -> list[cst.BaseStatement]:
         return statements(text, self.file.module)
 
+    def _never_end(self, arguments: Mapping[str, cst.BaseExpression], mode: str) -> bool:
+        """Whether `fit` and `evaluate` are told the steps of data that have no end.
+
+        They start what `take` leaves of it twice before the first batch, so that a shuffle reads its second order.
+        """
+        return never_end(self.project, self.program, arguments.get("input_fn"), mode)
+
+    def _may_end(self) -> bool:
+        """Whether the data of train_and_evaluate may end before the last of its periods."""
+        both = self.program.train_and_evaluate
+        if both is None or is_none(self.program.config.get("save_checkpoints_steps")):
+            return False
+        if self.loop.own and self.target.parameter_servers:
+            return False  # TFM742
+        return not self._never_end(both.train, "train")
+
     def _limited(self, dataset: str, steps: cst.BaseExpression | None, default: str | None) -> str:
         """A dataset of at most `steps` batches."""
         if steps is None:
@@ -541,9 +559,11 @@ class _Emitter:
             text = f"-1 if {text} is None else {text}"  # -1 takes all
         return f"{primary(dataset)}.take({text})"
 
-    def _counted(self, dataset: str, steps: cst.BaseExpression | None, default: str | None) -> tuple[str, str | None]:
+    def _counted(
+        self, dataset: str, steps: cst.BaseExpression | None, default: str | None, endless: bool
+    ) -> tuple[str, str | None]:
         """A dataset of at most `steps` batches; or the whole, and the steps for a call that is told them."""
-        if not self.target.counts or self.loop.own:
+        if not (self.target.counts or endless) or self.loop.own:
             return self._limited(dataset, steps, default), None
         if steps is None:
             return dataset, default
@@ -617,7 +637,8 @@ class _Emitter:
         given_steps = both.evaluate.get("steps")
         eval_steps = None
         if not plan.evaluates_apart:
-            eval_dataset, eval_steps = self._counted(eval_dataset, given_steps, "100")
+            endless = self._never_end(both.evaluate, "eval")
+            eval_dataset, eval_steps = self._counted(eval_dataset, given_steps, "100", endless)
         elif given_steps is None or not is_none(given_steps):
             eval_steps = "100" if given_steps is None else self._batches(given_steps)
         plan = replace(
@@ -628,6 +649,7 @@ class _Emitter:
             eval_steps=eval_steps,
             max_steps=None if is_none(max_steps) else self._batches(max_steps),  # type: ignore[arg-type]
             endless=self._is_endless(max_steps),
+            told_steps=self._never_end(both.train, "train"),
             callbacks=self._callbacks(both.train),
             eval_callbacks=self._callbacks(both.evaluate),
         )
@@ -824,8 +846,11 @@ class _Emitter:
             assert plan.max_steps is not None
             text = self._batches(every)
             epochs = f"-(-{primary(plan.max_steps)} // {primary(text)})"
-            limited = f"{primary(plan.train_dataset)}.take({plan.max_steps})"
-            return replace(plan, train_dataset=limited, period=primary(text), epochs=epochs)
+            left = plan.max_steps
+            if plan.resumes:
+                left = f"{primary(left)} - {plan.model}.optimizer.iterations.numpy()"
+            limited = f"{primary(plan.train_dataset)}.take({left})"
+            return replace(plan, train_dataset=limited, period=primary(text), epochs=epochs, uneven=True)
         if period is None or total is None or total % period:
             self.remarks.append(
                 Blocked(
@@ -836,6 +861,13 @@ class _Emitter:
             )
             return plan
         text = self._text(every)
+        if self._may_end():
+            plan = replace(plan, may_end=self.loop.own)
+            if not self.loop.own:
+                message = (
+                    "where the data end before `max_steps`, the Estimator stopped; `fit` begins anew or counts one more"
+                )
+                self.remarks.append(Blocked("TFM617", both.place.call, message))
         total_text = plan.max_steps or str(total)
         return replace(plan, period=text, epochs=f"{total_text} // {text}")
 
@@ -1109,7 +1141,8 @@ class _Emitter:
         dataset = self.datasets.text(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         limits = self._limits(use.arguments, use.place.call)
         steps, max_steps = limits.get("steps"), limits.get("max_steps")
-        plan = replace(plan, callbacks=self._callbacks(use.arguments))
+        told = self._never_end(use.arguments, "train")
+        plan = replace(plan, callbacks=self._callbacks(use.arguments), told_steps=told)
         if any(hooks.reads_evaluations for _, hooks in self.program.hooks):
             raise Blocked("TFM164", use.place.call, "a hook reads evaluations, which `train` does not make")
         begin = self._begin(use, plan) if self.late else []
@@ -1176,8 +1209,10 @@ class _Emitter:
     def _is_too_long(self, old: cst.Call, text: str) -> bool:
         """Whether a line gets too long when a call on it that fits there becomes `text`."""
         before = self.file.code(old)
+        if "\n" in before:
+            return self.file.position(old)[1] - 1 + len(text) > _LONGEST
         line = self.file.text.splitlines()[self.file.position(old)[0] - 1].rstrip()
-        return "\n" not in before and len(line) - len(before) + len(text) > max(_LONGEST, len(line))
+        return len(line) - len(before) + len(text) > max(_LONGEST, len(line))
 
     def _evaluate_or_predict(self, use: Use, lent: Lent | None = None) -> cst.BaseExpression:
         if lent is not None:
@@ -1193,7 +1228,8 @@ class _Emitter:
                 count = None if given_steps is None or is_none(given_steps) else self._batches(given_steps)
                 fed = evaluated(replace(self.plan, eval_dataset=dataset, eval_steps=count), 1)
             else:
-                data, steps = self._counted(dataset, given_steps, None)
+                endless = self._never_end(use.arguments, "eval")
+                data, steps = self._counted(dataset, given_steps, None, endless)
                 fed = [data, *([] if steps is None else [f"steps={steps}"])]
             head, arguments = f"{model}.evaluate", [*fed, *callbacks, "return_dict=True"]
             if self.loop.own:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import libcst as cst
@@ -9,18 +10,21 @@ import libcst as cst
 from migrator.emit.layout import statements
 from migrator.emit.names import free
 from migrator.migration.state import GroupState
+from migrator.program.calls import calls_in, functions_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.region import reach
+from migrator.program.training import Arguments, TrainingProgram
 from migrator.rules.arrays import array_inputs, as_function
+from migrator.rules.endless import functions_behind, never_end
 from migrator.rules.inputs import InputChanges, rewrite_returns, seeded_shuffles
 from migrator.rules.iterators import initializable
+from migrator.targets.target import Target
 
 
 def write_inputs(state: GroupState, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:
     """An input function returns its dataset, and what it calls is called by its TensorFlow 2 name."""
     rewriter = state.rewriters[path]
     changes = rewrite_returns(function, file.imports, file.functions.keys(), state.setters)
-    if not state.loop.own:
-        state.remarks[path] += seeded_shuffles(function)
     if function in state.for_both:
         write_for_both(state, file, function, changes)
         return
@@ -34,6 +38,45 @@ def write_inputs(state: GroupState, path: Path, file: ParsedFile, function: cst.
             replaced = new.visit(rewriter)
             assert isinstance(replaced, cst.BaseExpression)
             state.changes[path].expressions[node] = replaced
+
+
+def tell_shuffles(state: GroupState, driven: Iterable[tuple[TrainingProgram, Target]]) -> None:
+    """Remarks on shuffles with a seed, but for those of data that every program starts once, as an Estimator does."""
+    if state.loop.own:
+        return
+    once: set[cst.CSTNode] = set()
+    again: set[cst.CSTNode] = set()
+    for program, target in driven:
+        for mode, calls in (("train", program.trainings), ("eval", program.evaluations)):
+            for arguments in calls:
+                given = arguments.get("input_fn")
+                if given is None:
+                    continue
+                found = {*reach(state.project, program.file, given)}
+                found |= functions_behind(state.project, program, given, mode)
+                (once if _starts_once(state, program, target, arguments, mode) else again).update(found)
+    for path, file in state.group.files.items():
+        for function in functions_in(file.module):
+            if function not in once or function in again:
+                known = [one for one in functions_in(function.body) if one in once and one not in again]
+                inner = {call for one in known for call in calls_in(one)}
+                state.remarks[path] += [one for one in seeded_shuffles(function) if one.node not in inner]
+
+
+def _starts_once(state: GroupState, program: TrainingProgram, target: Target, arguments: Arguments, mode: str) -> bool:
+    """Whether the data of a training or an evaluation are started once only, before the first batch."""
+    both = program.train_and_evaluate
+    if both is not None and arguments is both.evaluate and program.config.get("save_checkpoints_steps") is not None:
+        return False  # every evaluation starts the same dataset
+    if state.keras.number == 3:
+        return target.alone
+    if program.handed is not None:
+        return False
+    if mode == "train" and target.creates:
+        return True
+    given = [arguments.get(name) for name in ("steps", "max_steps")]
+    told = not all(map(is_none, given)) or (both is not None and arguments is both.evaluate)
+    return told and never_end(state.project, program, arguments.get("input_fn"), mode)
 
 
 def write_for_both(state: GroupState, file: ParsedFile, function: cst.FunctionDef, found: InputChanges) -> None:

@@ -93,6 +93,7 @@ class NativeMigration(GroupState):
         for program in self.group.programs:
             if program.model_fn in models:
                 self.guarded(program.file, partial(self._driver, program, models))
+        inputs.tell_shuffles(self, zip(self.drivers, self.strategies, strict=False))
         for path, file in self.group.files.items():
             self._summaries(path, file)
             self._initializers(path, file)

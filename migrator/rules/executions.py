@@ -13,6 +13,7 @@ from migrator.program.parsed import ParsedFile, Project
 from migrator.program.scopes import bindings, returns_in
 from migrator.program.training import Arguments, TrainingProgram
 from migrator.rules.arrays import is_array_input
+from migrator.rules.endless import never_end
 from migrator.rules.rule import Rule
 from migrator.walking import walk
 
@@ -108,7 +109,8 @@ def _epoch(program: TrainingProgram, arguments: Arguments) -> int:
 
 def trains_to_an_unknown_end(project: Project, program: TrainingProgram) -> bool:
     """Whether a training may look for a batch behind the last: its dataset does not know how many there are."""
-    return not _know_sizes(project, program, program.trainings)
+    calls = [one for one in program.trainings if not never_end(project, program, one.get("input_fn"), "train")]
+    return not _know_sizes(project, program, calls)
 
 
 def _know_sizes(project: Project, program: TrainingProgram, calls: Sequence[Arguments]) -> bool:

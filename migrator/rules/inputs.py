@@ -40,15 +40,31 @@ these, `functools.partial(function, ...)`, and a call that returns the input fun
 """,
     ),
     Rule(
+        "TFM617",
+        "data that may end between two periods of train_and_evaluate",
+        Severity.REVIEW,
+        """
+With `save_checkpoints_steps`, train_and_evaluate becomes a `fit` whose epochs are the periods between two checkpoints.
+An Estimator stopped where its data ended, at a last checkpoint and evaluation. It is not seen that these have no end
+(`repeat()` without a number), and where they end before `max_steps`, `fit` does something else (measured on 2.21 with
+data of 20 batches): two epochs of 20 steps train on them twice, on Keras 3 so do four epochs of 10; else it stops as
+the Estimator did, with a warning and one step too many in `optimizer.iterations`. Repeat the data, or let `max_steps`
+be no more than they have. A loop of the program's own (`--loop custom`) stops as the Estimator did.
+""",
+    ),
+    Rule(
         "TFM616",
         "the order of a shuffle with a seed",
         Severity.REVIEW,
         """
-`fit` and `evaluate` of Keras start a dataset twice before the first batch, and at each start
-`dataset.shuffle(n, seed)` has another order: the new program reads the examples in that of the second (measured with
-tf_keras on 2.21; `verify` says DIFFERENT at L2). It trains on the same examples as often. Where the very order has to
-be kept and the data repeat for ever, write `fit(dataset, steps_per_epoch=steps)` in place of
-`fit(dataset.take(steps))`, which starts them once; a loop of the program's own (`--loop custom`) keeps it, too.
+`fit` and `evaluate` of Keras 2 start a dataset that ends twice before the first batch (also what `take` leaves of one
+without an end), and at each start `dataset.shuffle(n, seed)` has another order: the new program reads the examples in
+that of the second (measured with tf_keras on 2.21; `verify` says DIFFERENT at L2). It trains on the same examples as
+often. Of data that are seen to repeat for ever (`repeat()` without a number), and whose steps are given, nothing is
+told: they are written as `fit(dataset, steps_per_epoch=steps)`, which starts them once and reads TensorFlow 1's order.
+So does Keras 3 on one device. Evaluations between the periods of `train_and_evaluate` start one dataset again and again
+where every evaluation of an Estimator had one of its own. Where the very order has to be kept, repeat the data for
+ever; a loop of the program's own (`--loop custom`) keeps it, too.
 """,
     ),
 )
@@ -115,8 +131,8 @@ def check_returns(function: cst.FunctionDef, imports: ImportMap, functions: Coll
 
 
 def seeded_shuffles(function: cst.FunctionDef) -> list[Blocked]:
-    """A remark for each `dataset.shuffle` with a seed, whose order `fit` changes."""
-    message = "`fit` starts the data twice, so that the order is another than the seed gave (the examples are the same)"
+    """A remark for each `dataset.shuffle` with a seed, whose order Keras changes."""
+    message = "Keras starts the data again, so that the order is another than the seed gave (the examples are the same)"
     return [Blocked("TFM616", call, message) for call in calls_in(function.body) if _is_seeded(call)]
 
 

@@ -184,23 +184,23 @@ _TRAIN_STEPS = '''
 # How a program drives the steps.
 _TRAIN_MANY = '''
     def train(self, batches, steps):
-        """Trains on so many batches, many of them in one call, or until there are no more."""
+        """Trains on so many batches, many of them in one call, or until there are no more{returns}."""
         done = count = 0
         while done < steps and done == count:
             count = min(count + self.steps_per_call, steps)
             made, loss = self.train_steps(batches, tf.constant(count - done))
             done += made.numpy()
             if made:
-                print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){average}{save}
+                print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){end}
 '''
 _TRAIN = '''
     def train(self, batches, steps=None):
-        """Trains on so many batches (None: all of them)."""
+        """Trains on so many batches (None: all of them){returns}."""
         loss = None
         for batch in itertools.islice(batches, steps):
             loss = self.{train_step}(batch)
         if loss is not None:
-            print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){average}{save}
+            print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss.numpy())){end}
 '''
 _EVALUATE = '''
     def evaluate(self, batches):
@@ -270,6 +270,8 @@ def filled(
     metrics = "self.model.metrics" if shape.of_batch else metrics
     reset = [] if shape.of_batch else ["self.mean_loss.reset_state()"]
     reset += ["self.model.reset_metrics()"] if shape.measures or shape.of_batch else []
+    average, save = _AVERAGE if shape.averages else "", _SAVE if shape.saves else ""
+    trained = "\n        return done > 0" if shape.counts else "\n        return loss is not None"
     text = (text + train + (_EVALUATE if shape.evaluates else "")).format(
         name=name,
         what="Trains and evaluates" if shape.evaluates else "Trains",
@@ -282,12 +284,14 @@ def filled(
         coordinator=scheduled.COORDINATOR if shape.on_servers else "",
         made=_SCOPE + made if made else "",
         restore=restore if shape.saves else "",
-        average=_AVERAGE if shape.averages else "",
-        save=_SAVE if shape.saves else "",
+        average=average,
+        save=save,
+        end=average + save + (trained if shape.may_end else ""),
         labels=labels_of(shape),
         apply=_APPLY_ON_KERAS3 if shape.on_keras3 else _APPLY,
         update=_update(shape),
         reset="\n        ".join(reset),
+        returns="; returns whether there were any" if shape.may_end else "",
         results=_RESULTS_ON_KERAS3 if shape.on_keras3 and shape.measures else _RESULTS % metrics,
         **further,
     )
@@ -365,10 +369,13 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
             begin = f"{done} // {plan.period}, "
             # A checkpoint may lie between two periods: where the data of an earlier run ended, or an Estimator's.
             steps = f"min({plan.period}, {primary(plan.max_steps)} - {done})" if plan.max_steps is not None else steps
+        trained = call(f"{plan.loop_name}.train", [plan.batches, steps], plan.indent, 1)
+        if plan.may_end:
+            trained = f"if not {trained.rstrip()}:  # the data have ended\n{plan.indent * 2}break"
         lines = [
             f"{plan.batches} = {_batches(plan, plan.train_dataset)}",
             f"for _ in range({begin}{plan.epochs}):",
-            plan.indent + call(f"{plan.loop_name}.train", [plan.batches, steps], plan.indent, 1),
+            plan.indent + trained,
             *(plan.indent + line for line in shown),
         ]
     if on_workers:

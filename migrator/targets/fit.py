@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrator.emit.layout import call
 from migrator.targets import fit_on_cluster
-from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluated, evaluation, primary, restore
+from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluated, evaluation, in_periods, primary, restore
 from migrator.targets.target import Loop
 
 
@@ -14,21 +14,11 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
         return fit_on_cluster.train_and_evaluate(plan)
     lines = restore(plan) if plan.model_dir is not None else []
     if plan.period is not None:
-        lines.append(call(f"{plan.model}.fit", _periods(plan), plan.indent, 0))
+        lines += in_periods(plan, 0, evaluated(plan, 0, validation=True))
         return "\n".join(lines) + "\n"
     lines += train(plan, plan.train_dataset, plan.max_steps, absolute=True)
     lines.append(evaluation(plan, 0))
     return "\n".join(lines) + "\n"
-
-
-def _periods(plan: TrainingPlan, depth: int = 0) -> list[str]:
-    fed = plan.target.feed(plan, plan.train_dataset, depth)
-    arguments = [fed, f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
-    if plan.resumes:
-        arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
-    arguments += callbacks_argument(plan, "ckpt-{epoch}", depth, plan.eval_callbacks)
-    arguments += evaluated(plan, depth, validation=True)
-    return arguments
 
 
 def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -> list[str]:
@@ -45,7 +35,7 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
             limit = plan.steps
             counted = [f"{limit} = sum(1 for _ in {dataset}) // {plan.strategy_name}.num_replicas_in_sync"]
         arguments = [plan.target.feed(plan, dataset, depth), f"steps_per_epoch={limit}"]
-    elif plan.target.counts:
+    elif plan.target.counts or plan.told_steps:
         arguments = [plan.target.feed(plan, dataset, depth)]
         arguments += [] if limit is None else [f"steps_per_epoch={limit}"]
     else:

@@ -7,6 +7,7 @@ from migrator.targets.plan import (
     TrainingPlan,
     callbacks_argument,
     evaluation,
+    in_periods,
     of_tensorflow1,
     primary,
     restore,
@@ -30,7 +31,7 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
 
 def _train(plan: TrainingPlan) -> list[str]:
     if plan.period is not None:
-        return [call(f"{plan.model}.fit", _periods(plan), plan.indent, _DEPTH)]
+        return in_periods(plan, _DEPTH, _validation(plan))
     repeat, lines = "", []
     if plan.max_steps is None:
         # fit on a cluster must know its steps, and a worker that is quicker than others needs more than one pass.
@@ -51,13 +52,9 @@ def _dataset(plan: TrainingPlan, repeat: str, depth: int) -> str:
     return plan.target.feed(plan, f"{primary(plan.train_dataset)}{repeat}" if repeat else plan.train_dataset, depth)
 
 
-def _periods(plan: TrainingPlan) -> list[str]:
-    arguments = [_dataset(plan, "", _DEPTH), f"steps_per_epoch={plan.period}", f"epochs={plan.epochs}"]
-    if plan.resumes:
-        arguments.append(f"initial_epoch={plan.model}.optimizer.iterations.numpy() // {plan.period}")
-    arguments += callbacks_argument(plan, "ckpt-{epoch}", _DEPTH, plan.eval_callbacks)
-    arguments.append(f"validation_data=None if {plan.resolver}.cluster_spec().jobs else {plan.eval_dataset}")
-    return arguments
+def _validation(plan: TrainingPlan) -> list[str]:
+    data = f"validation_data=None if {plan.resolver}.cluster_spec().jobs else {plan.eval_dataset}"
+    return [data, *([] if plan.eval_steps is None else [f"validation_steps={plan.eval_steps}"])]
 
 
 def _evaluate_locally(plan: TrainingPlan) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -18,24 +18,24 @@ class TrainingPlan:
 
     `again` says that the model may have trained before: steps counted from the start then leave out those behind it.
     `period` is save_checkpoints_steps where it divides `max_steps`: then every period is one epoch, with a checkpoint
-    and an evaluation after it, as the Estimator had. `saves_every` are the batches between checkpoints of a training
-    without periods (None: one comes at its end), which the program may turn out not to give unless `saves_surely`.
-    `callbacks` are the elements of the list of the training's, and `eval_callbacks` those of the evaluation's.
-    `checkpoint` is the name of the newest checkpoint, or on Keras 3 (whose own checkpoints of weights cannot be found
-    by their number)
-    that of the manager of checkpoints. `make_strategy` is the name of the target's helper, and `devices` what the
-    strategy is given for its devices ("": it finds them), where it is not `made` by the program already. `per_replica`
-    is the name of the function (setup.per_replica) that datasets for replicas go through, and `averages` that of the
-    callback that makes their moving averages equal ("": there are none). `eval_steps` are the batches of an evaluation,
-    where that is told them; with `evaluates_apart` each is one batch for every replica. `tpu_flag` is
-    the condition for a TPU (None: always), `tpu_resolver` the arguments of its resolver (None: it is there).
-    `loop_name`, `loop_class` and `batches` are names of a loop of the program's own, whose replicas `draws` whole
-    batches or divide them, and which makes `steps_per_call` steps in one call (None: what is usual). `mesh` is the name
-    of a mesh of devices, and `check_layouts` that of the function that refuses layouts of nothing ("": there are no
-    layouts). `counted` is the name of the callback that keeps the number of steps ("": none is needed), `stopper` that
-    of the one that ends a training after a step, where not every batch counts as one. `endless`: steps counted from the
-    start may be None when the program runs, which a loop of the program's own takes for all batches. `replicas` is how
-    many batches a step of a mesh takes.
+    and an evaluation after it, as the Estimator had; with `uneven` the last one may be shorter. `saves_every` are the
+    batches between checkpoints of a training without periods (None: one comes at its end), which the program may turn
+    out not to give unless `saves_surely`. `callbacks` are the elements of the list of the training's, and
+    `eval_callbacks` those of the evaluation's. `checkpoint` is the name of the newest checkpoint, or on Keras 3 (whose
+    own checkpoints of weights cannot be found by their number) that of the manager of checkpoints. `make_strategy` is
+    the name of the target's helper, and `devices` what the strategy is given for its devices ("": it finds them), where
+    it is not `made` by the program already. `per_replica` is the name of the function (setup.per_replica) that datasets
+    for replicas go through, and `averages` that of the callback that makes their moving averages equal ("": there are
+    none). `eval_steps` are the batches of an evaluation, where that is told them; with `evaluates_apart` each is one
+    batch for every replica. `tpu_flag` is the condition for a TPU (None: always), `tpu_resolver` the arguments of its
+    resolver (None: it is there). `loop_name`, `loop_class` and `batches` are names of a loop of the program's own,
+    whose replicas `draws` whole batches or divide them, and which makes `steps_per_call` steps in one call (None: what
+    is usual). `mesh` is the name of a mesh of devices, and `check_layouts` that of the function that refuses layouts of
+    nothing ("": there are no layouts). `counted` is the name of the callback that keeps the number of steps ("": none
+    is needed), `stopper` that of the one that ends a training after a step, where not every batch counts as one.
+    `endless`: steps counted from the start may be None when the program runs, which a loop of the program's own takes
+    for all batches. `told_steps`: the training data have no end, so that `fit` is told the steps; `may_end`: those of a
+    loop of periods may, before its last one. `replicas` is how many batches a step of a mesh takes.
     """
 
     target: Target
@@ -77,6 +77,9 @@ class TrainingPlan:
     saves_surely: bool = False
     counted: str = ""
     endless: bool = False
+    told_steps: bool = False
+    uneven: bool = False
+    may_end: bool = False
     replicas: str = ""
 
     @property
@@ -147,6 +150,33 @@ def as_argument(callbacks: Sequence[str], indent: str, depth: int) -> list[str]:
     if len(callbacks) == 1 and callbacks[0].startswith("*"):
         return [f"callbacks={callbacks[0][1:]}"]
     return [f"callbacks={bracket(callbacks, indent, depth + 1)}"]
+
+
+def in_periods(plan: TrainingPlan, depth: int, validation: Sequence[str]) -> list[str]:
+    """Lines that train to `max_steps` in epochs of one period each; `validation` are the arguments that evaluate then.
+
+    A checkpoint may lie between two periods: one of a training with another period or without any, or of data that
+    ended. What is left of that period comes first, so that the others end at `max_steps`.
+    """
+    done, period = f"{plan.model}.optimizer.iterations.numpy()", plan.period
+    fed = plan.target.feed(plan, plan.train_dataset, depth)
+    arguments = [fed, f"steps_per_epoch={period}", f"epochs={plan.epochs}"]
+    if plan.resumes:
+        arguments.append(f"initial_epoch={f'-(-{done} // {period})' if plan.uneven else f'{done} // {period}'}")
+    arguments += callbacks_argument(plan, "ckpt-{epoch}", depth, plan.eval_callbacks)
+    trained = call(f"{plan.model}.fit", [*arguments, *validation], plan.indent, depth)
+    if not plan.resumes:
+        return [trained]
+    left = f"{period} - {plan.steps} % {period}"
+    left = f"min({left}, {primary(str(plan.max_steps))} - {plan.steps})" if plan.uneven else left
+    rest = [plan.target.feed(plan, plan.train_dataset, depth + 1), f"steps_per_epoch={left}"]
+    rest += callbacks_argument(replace(plan, model_dir=None), "", depth + 1)
+    return [
+        f"{plan.steps} = {done}",
+        f"if {plan.steps} % {period} and {plan.steps} < {plan.max_steps}:  # an earlier run ended between two periods",
+        plan.indent + call(f"{plan.model}.fit", rest, plan.indent, depth + 1),
+        trained,
+    ]
 
 
 def evaluation(plan: TrainingPlan, depth: int) -> str:

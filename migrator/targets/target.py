@@ -97,6 +97,7 @@ class LoopShape:
     - `on_keras3`: it is written for Keras 3
     - `of_batch`: the model computes its loss from whole batches, and keeps the mean of them
     - `measures_itself`: the model updates its metrics itself
+    - `may_end`: the data of train_and_evaluate may end before its last period
     """
 
     of_class: bool
@@ -112,6 +113,7 @@ class LoopShape:
     on_keras3: bool = False
     of_batch: bool = False
     measures_itself: bool = False
+    may_end: bool = False
 
 
 @dataclass(frozen=True)

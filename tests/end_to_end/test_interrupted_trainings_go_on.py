@@ -73,6 +73,43 @@ except RuntimeError as error:
 build().train(input_fn, max_steps=8)
 """
 
+# Three steps, and then five in periods of four: the first one ends what the three began. All batches are alike.
+BETWEEN = """
+
+def all_data():
+    return tf.data.Dataset.from_tensor_slices(DATA).repeat().batch(60)
+
+
+config = tf.estimator.RunConfig(save_checkpoints_steps=4)
+estimator = tf.estimator.Estimator(model_fn, model_dir=MODEL_DIR, config=config)
+estimator.train(all_data, steps=3)
+training = tf.estimator.TrainSpec(all_data, max_steps=8)
+tf.estimator.train_and_evaluate(estimator, training, tf.estimator.EvalSpec(input_fn, steps=None))
+"""
+
+ORDERED = """
+
+def shuffled():
+    data = tf.data.Dataset.from_tensor_slices(DATA).repeat().shuffle(60, seed=5)
+    return data.filter(lambda features, labels: features[0] < 0.9).batch(6)
+
+
+config = tf.estimator.RunConfig(save_checkpoints_steps=3)
+estimator = tf.estimator.Estimator(model_fn, model_dir=MODEL_DIR, config=config)
+"""
+
+# Every training reads its data from their start, in the order of the seed.
+SHUFFLED = f"""{ORDERED}
+for _ in range(2):
+    estimator.train(shuffled, steps=3)
+"""
+
+# Behind an evaluation, the training goes on in its data.
+PERIODS = f"""{ORDERED}
+training = tf.estimator.TrainSpec(shuffled, max_steps=6)
+tf.estimator.train_and_evaluate(estimator, training, tf.estimator.EvalSpec(shuffled, steps=2))
+"""
+
 
 @pytest.mark.parametrize("driver", [DRIVER, HANDED], ids=["driver", "handed"])
 def test_the_training_goes_on_from_the_newest_checkpoint(driver: str, servers: Servers, tmp_path: Path) -> None:
@@ -84,4 +121,19 @@ def test_the_training_goes_on_from_the_newest_checkpoint(driver: str, servers: S
     original, migrated, _ = record_both(servers, tmp_path / "original.py", tmp_path / "migrated.py", tmp_path)
     before = [step.loss for step in original.steps]
     assert len(before) == len(migrated.steps) == 9
+    np.testing.assert_allclose([step.loss for step in migrated.steps], before, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("driver", "steps"), [(BETWEEN, 8), (SHUFFLED, 6), (PERIODS, 6)], ids=["between", "shuffled", "periods"]
+)
+def test_trainings_on_data_without_an_end(driver: str, steps: int, servers: Servers, tmp_path: Path) -> None:
+    """As many steps as the Estimator makes, on the same batches: the losses say which."""
+    new, findings = run(PROGRAM + driver)
+    assert "steps_per_epoch=3" in new and ".take(" not in new and "CountedSteps" not in new, findings
+    for name, text in (("original.py", PROGRAM + driver), ("migrated.py", new)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    original, migrated, _ = record_both(servers, tmp_path / "original.py", tmp_path / "migrated.py", tmp_path)
+    before = [step.loss for step in original.steps]
+    assert len(before) == len(migrated.steps) == steps
     np.testing.assert_allclose([step.loss for step in migrated.steps], before, rtol=1e-5)

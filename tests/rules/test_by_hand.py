@@ -80,7 +80,7 @@ def test_the_graph_becomes_a_model_and_the_loop_fit() -> None:
     assert "        return dataset.repeat().batch(8)\n" in text
     # What only the model reads moves there, what the caller gives is read from around it.
     assert "    def model_fn(x):\n        units = 4\n" in text and "  # how wide it is\n" in text
-    assert "learning_rate=rate" in text and "train_input_fn().take(100)" in text
+    assert "learning_rate=rate" in text and "train_input_fn(), steps_per_epoch=100)" in text
     assert text.endswith('    print("trained")\n')
     for gone in ("session", "error", "hooks", "compat.v1", "global_step"):
         assert gone not in text, gone
@@ -89,7 +89,7 @@ def test_the_graph_becomes_a_model_and_the_loop_fit() -> None:
 def test_a_loop_of_so_many_steps() -> None:
     program = LOCAL.replace("    hooks = [tf.train.StopAtStepHook(last_step=100)]\n", "").replace("hooks=hooks", "")
     text, _ = run(program.replace("while not session.should_stop()", "for i in range(7)"))
-    assert "train_input_fn().take(7)" in text
+    assert "train_input_fn(), steps_per_epoch=7)" in text
 
 
 def test_a_cluster_becomes_parameter_servers_whose_first_worker_coordinates() -> None:
@@ -201,7 +201,7 @@ def test_a_device_setter_may_have_a_name() -> None:
 
 def test_what_follows_the_loop_stays() -> None:
     text, _ = run(LOCAL.replace('    print("trained")\n', '        print("all")\n    print("trained")\n'))
-    assert text.endswith('.take(100))\n    print("all")\n    print("trained")\n')
+    assert text.endswith('steps_per_epoch=100)\n    print("all")\n    print("trained")\n')
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -182,7 +182,7 @@ def test_early_stopping() -> None:
     new, codes = migrated(early("stop_if_no_increase_hook", "'loss', 10, "))
     assert "class StopIfNoIncrease(tf.keras.callbacks.Callback)" in new and "value > self.best" in new
     assert "hook = StopIfNoIncrease(metric_name='loss', max_steps_without_increase=10, run_every_steps=5)" in new
-    assert "callbacks=[hook]" in new and codes == ["TFM163", "TFM166"]
+    assert "callbacks=[hook]" in new and codes == ["TFM163", "TFM166", "TFM617"]
     new, _ = migrated(early("stop_if_lower_hook", "'loss', 0.1, min_steps=3, ", "22"))
     assert "min_steps=3)" in new and "epochs=-(-22 // 5)" in new and ".take(22)" in new
     new, _ = migrated(early("make_early_stopping_hook", "lambda: False, ").replace("None, run_every_steps=5", "9"))

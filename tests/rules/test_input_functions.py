@@ -194,6 +194,8 @@ def test_a_lambda_that_does_more_is_refused(body: str) -> None:
 
 @pytest.mark.parametrize(("shuffle", "told"), [("9, seed=3", 1), ("9, 3", 1), ("9", 0), ("9, seed=None", 0)])
 def test_a_shuffle_with_a_seed_is_told(shuffle: str, told: int) -> None:
-    text = with_input(DATASET + f"return ds.repeat().shuffle({shuffle}).batch(2)")
+    text = with_input(DATASET + f"return ds.repeat(9).shuffle({shuffle}).batch(2)")
     assert [finding.code for finding in run(text)[1]].count("TFM616") == told
+    assert "TFM616" not in [finding.code for finding in run(text, keras="3")[1]]
+    assert "TFM616" not in [finding.code for finding in run(text.replace("repeat(9)", "repeat()"))[1]]
     assert "TFM616" not in [finding.code for finding in run(text, loop="custom")[1]]

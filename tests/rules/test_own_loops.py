@@ -241,9 +241,26 @@ def test_checkpoints_and_evaluations_come_with_every_period() -> None:
     new, findings = run(text, loop="custom")
     assert manual(findings) == []
     assert "for _ in range(model.optimizer.iterations.numpy() // 3, 6 // 3):\n" in new
-    assert "    loop.train(batches, min(3, 6 - model.optimizer.iterations.numpy()))\n" in new
+    trained = "loop.train(batches, min(3, 6 - model.optimizer.iterations.numpy()))"
+    assert f"    if not {trained}:  # the data have ended\n        break\n" in new and "return done > 0" in new
     assert "    print(loop.evaluate(loop.batches(input_fn())))\n" in new
     assert "self.checkpoints.restore_or_initialize()" in new and "load_weights" not in new
+    endless, _ = run(text.replace(".batch(1)", ".repeat().batch(1)"), loop="custom")
+    assert f"    {trained}\n" in endless and "return done > 0" not in endless
+
+
+@pytest.mark.parametrize("strategy", ["one-device", "mirrored", "auto"])
+def test_fit_goes_on_between_two_periods(strategy: str) -> None:
+    text = program(driver=BOTH).replace(
+        'params={"rate": 0.1}',
+        'params={"rate": 0.1},\n    config=tf.estimator.RunConfig(model_dir="m", save_checkpoints_steps=3)',
+    )
+    new, findings = run(text, strategy)
+    assert "TFM617" in [finding.code for finding in findings]
+    assert "if steps % 3 and steps < 6:  # an earlier run ended between two periods\n" in new
+    assert new.count("steps_per_epoch=3 - steps % 3") == 1 and new.count("initial_epoch=") == 1
+    assert "TFM617" not in [f.code for f in run(text.replace(".batch(1)", ".repeat().batch(1)"), strategy)[1]]
+    assert "steps %" not in run(text.replace('model_dir="m", ', ""), strategy)[0]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,169 @@
+"""Which data never end: `fit` and `evaluate` are told their steps for those, and take batches of others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.programs import program, run
+
+SOURCE = "tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]]))"
+TRAIN = "estimator.train(input_fn, steps=30)"
+PLAIN = f"""
+def input_fn():
+    return {SOURCE}.{{}}
+"""
+OLD = """
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+"""
+NEVER = {
+    "repeat()": PLAIN.format("repeat().batch(1)"),
+    "repeat(None)": PLAIN.format("repeat(None).shuffle(3, seed=1).batch(1).prefetch(1)"),
+    "repeat(count=-1)": PLAIN.format("repeat(count=-1).filter(lambda x, y: True).batch(1)"),
+    "line by line": f"""
+def input_fn():
+    dataset = {SOURCE}
+    dataset = dataset.shuffle(9)
+    dataset = dataset.repeat()
+    return dataset.batch(1)
+""",
+    "an iterator": f"""
+def input_fn():
+    iterator = {SOURCE}.repeat().batch(1).make_one_shot_iterator()
+    features, labels = iterator.get_next()
+    return features, labels
+""",
+    "where it trains": f"""
+def input_fn(training=True):
+    dataset = {SOURCE}
+    if training:
+        dataset = dataset.repeat()
+    return dataset.batch(1)
+""",
+    "by the mode": f"""
+def input_fn(mode):
+    dataset = {SOURCE}
+    if mode == tf.estimator.ModeKeys.TRAIN:
+        dataset = dataset.repeat()
+    else:
+        dataset = dataset.take(1)
+    return dataset.batch(1)
+""",
+    "both branches": f"""
+import os
+
+
+def input_fn():
+    dataset = {SOURCE}
+    if os.environ.get("SHUFFLE"):
+        dataset = dataset.shuffle(9).repeat()
+    else:
+        dataset = dataset.repeat()
+    return dataset.batch(1)
+""",
+    "a maker": f"""
+def make(epochs, training):
+    def input_fn():
+        dataset = {SOURCE}
+        if not training and epochs is None:
+            return dataset.batch(1)
+        return dataset.repeat(epochs).batch(1)
+
+    return input_fn
+
+
+input_fn = make(None, training=True)
+""",
+    "a partial": f"""
+import functools
+
+
+def data(batch_size, epochs=1):
+    return {SOURCE}.repeat(epochs).batch(batch_size)
+
+
+input_fn = functools.partial(data, 1, epochs=None)
+""",
+    "a transformation": PLAIN.format("apply(tf.data.experimental.shuffle_and_repeat(9)).batch(1)"),
+    "arrays": """
+import numpy as np
+
+input_fn = tf.estimator.inputs.numpy_input_fn(np.ones((9, 1)), np.ones((9, 1)), num_epochs=None, shuffle=False)
+""",
+}
+MAY_END = {
+    "no repeat": PLAIN.format("batch(1)"),
+    "a number": PLAIN.format("repeat(40).batch(1)"),
+    "a flag": "import os\n" + PLAIN.format('repeat(int(os.environ["EPOCHS"])).batch(1)'),
+    "what is taken": PLAIN.format("repeat().take(7).batch(1)"),
+    "one branch": f"""
+import os
+
+
+def input_fn():
+    dataset = {SOURCE}
+    if os.environ.get("FOR_EVER"):
+        dataset = dataset.repeat()
+    return dataset.batch(1)
+""",
+    "in a loop": f"""
+def input_fn():
+    dataset = {SOURCE}.repeat()
+    for _ in range(2):
+        dataset = dataset.take(9)
+    return dataset.batch(1)
+""",
+    "where it does not train": f"""
+def input_fn(mode):
+    dataset = {SOURCE}
+    if mode != tf.estimator.ModeKeys.TRAIN:
+        dataset = dataset.repeat()
+    return dataset.batch(1)
+""",
+    "a function of another library": """
+from elsewhere import endless
+
+
+def input_fn():
+    return endless().map(lambda x: ([[x]], [[x]]))
+""",
+    "two functions of one name": PLAIN.format("repeat().batch(1)") + PLAIN.format("batch(1)"),
+    "itself": """
+def data(again):
+    return data(again) if again else None
+
+
+def input_fn():
+    return data(True)
+""",
+    "arrays": """
+import numpy as np
+
+input_fn = tf.estimator.inputs.numpy_input_fn(np.ones((9, 1)), np.ones((9, 1)), shuffle=False)
+""",
+}
+
+
+def with_inputs(text: str, driver: str) -> str:
+    """The program with another input function."""
+    return program(driver=driver).replace(OLD, text)
+
+
+@pytest.mark.parametrize("text", NEVER.values(), ids=NEVER)
+@pytest.mark.parametrize("keras", [2, 3])
+def test_fit_is_told_the_steps_of_data_without_an_end(text: str, keras: int) -> None:
+    new, _ = run(with_inputs(text, TRAIN), keras=str(keras))
+    assert ", steps_per_epoch=30)" in new and ".take(30)" not in new
+
+
+@pytest.mark.parametrize("text", MAY_END.values(), ids=MAY_END)
+def test_of_other_data_batches_are_taken(text: str) -> None:
+    new, _ = run(with_inputs(text, TRAIN))
+    assert "steps_per_epoch" not in new
+
+
+def test_evaluations_are_told_theirs() -> None:
+    driver = TRAIN + "\nestimator.evaluate(input_fn, steps=4)"
+    new, findings = run(with_inputs(PLAIN.format("repeat().shuffle(9, seed=3).batch(1)"), driver))
+    assert "model.evaluate(input_fn(), steps=4, return_dict=True)" in new
+    assert "TFM616" not in [finding.code for finding in findings]
