@@ -94,7 +94,7 @@ def shuffled():
     return data.filter(lambda features, labels: features[0] < 0.9).batch(6)
 
 
-config = tf.estimator.RunConfig(save_checkpoints_steps=3)
+config = tf.estimator.RunConfig(tf_random_seed=7, save_checkpoints_steps=3)
 estimator = tf.estimator.Estimator(model_fn, model_dir=MODEL_DIR, config=config)
 """
 
