@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
+from migrator.names.compat import in_compat
 from migrator.names.imports import ImportMap, dotted
 from migrator.names.symbols import home, is_namespace
 from migrator.program.parsed import Blocked
-from migrator.rules.mapped import in_compat
 
 _IN_COMPAT = ("tf.logging", "tf.app", "tf.flags", "tf.gfile")  # modules that tf.compat.v1 keeps
 _THE_SAME = ("tf.core.framework.", "tf.core.protobuf.")  # messages, which are imported from the same modules

@@ -21,7 +21,8 @@ from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
 from migrator.emit.steps import given_steps, with_steps
 from migrator.findings import Finding, Severity
-from migrator.names.symbols import TEXTS, home, is_namespace
+from migrator.names.compat import in_compat, only_two
+from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program import tpu
 from migrator.program.body import names_given
 from migrator.program.calls import bind, calls_in, is_none, string
@@ -42,6 +43,8 @@ from migrator.program.scopes import values_of
 from migrator.program.train_op import TrainOp
 from migrator.program.variables_in_code import is_variable
 from migrator.rules import catalogue, mapped
+from migrator.rules.arithmetic import WHERE_OF_EITHER
+from migrator.rules.dropout import dropout_parameters
 from migrator.rules.layers import runs_updates
 from migrator.rules.metrics import is_metric
 from migrator.rules.partitioners import told_to_a_scope
@@ -129,7 +132,7 @@ def _safe_calls() -> dict[str, CallRule]:
         name: rule
         for name, rule in catalogue.call_rules().items()
         if not name.startswith(("tf.layers.", "tf.losses.", "tf.train.", "tf.metrics.", "tf.nn.", "tf.feature_column."))
-        and not mapped.in_compat(name)
+        and not in_compat(name)
     }
 
 
@@ -325,6 +328,12 @@ class MappedRewriter(FileRewriter):
         written = write_out(name, updated, self.file.names, self.classes, self.file.module.default_indent)
         if written is not None:
             return written
+        if self.imports.means_two(original.func) and only_two(name) and self._refused(name, original) is None:
+            return self._of_two(name, original, updated)
+        if name == "tf.nn.dropout":
+            dropout_parameters(original, self.imports)
+        if name == "tf.where" and len(original.args) > 1 and self.imports.may_be_two(original.func):
+            raise Blocked("TFM240", original, WHERE_OF_EITHER)
         if name in self.safe:
             new = _of_graphs(self.safe[name](self._site(name, original, updated)), self.code)
             if any(made in self.code(new) for made in ("tf.keras.layers.", "tf.lookup.")):
@@ -346,11 +355,24 @@ class MappedRewriter(FileRewriter):
                 func = self._spelled(found_home.name, original.func)
                 return self._renamed(name, found_home, original, updated.with_changes(func=func))
             except Blocked:
-                if not mapped.in_compat(name):
+                if not in_compat(name) or self._is_another(found_home, original):
                     raise
                 # TensorFlow 2 has it with other arguments: that of TensorFlow 1 is meant.
                 return updated.with_changes(func=cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}"))
         return updated.with_changes(func=self._reference(name, original.func, original.func))
+
+    def _of_two(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
+        """A call of what only TensorFlow 2 calls so, in a file that only runs there: it stays."""
+        if any(arg.keyword is None for arg in original.args[1:]) or name in ("tf.where", "tf.while_loop"):
+            message = f"`{name}` means that of TensorFlow 2: the file names what only TensorFlow 1 has `tf.compat.v1.X`"
+            self.remarks.append(Blocked("TFM189", original, message))
+        return updated.with_changes(func=self._spelled(name, original.func))
+
+    def _is_another(self, found: Home, original: cst.Call) -> bool:
+        """Whether a call that may be one of TensorFlow 2 gives by its place what is another argument there."""
+        places = sum(arg.keyword is None for arg in original.args)
+        signature = found.signature
+        return signature is not None and places > signature.shared and self.imports.may_be_two(original.func)
 
     def _variable(self, name: str, original: cst.Call, updated: cst.Call) -> cst.BaseExpression:
         """`tf.Variable(...)` as a call of a function of the file that finds the variable again in every later call."""
@@ -459,7 +481,7 @@ class MappedRewriter(FileRewriter):
             found = home(head)
             if found is not None and (not rest or found.signature is None):
                 return self._spelled(found.name + rest, updated)
-            if mapped.in_compat(head):
+            if in_compat(head):
                 return cst.parse_expression(f"tf.compat.v1.{head.removeprefix('tf.')}{rest}")
             head, _, last = head.rpartition(".")
             rest = f".{last}{rest}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from migrator.names.bindings import Binding, dotted, read_bindings
+from migrator.names.compat import written_for_two
 from migrator.names.private import PUBLIC
 from migrator.names.symbols import MODE_KEYS, home
 from migrator.walking import walk
@@ -74,7 +75,7 @@ class ImportMap:
     `stars` are the modules of `from module import *` (also in `names`, as `*module`). `alias_lines` are module-level
     assignments that only give a TensorFlow name another name, `collapsed` the top-level statements that only choose
     between imports of TensorFlow. `problems` are bindings that make the map uncertain. `mentions_v1` says that the file
-    speaks of `compat.v1`, so that a plain `tf.X` in it may mean TensorFlow 2.
+    speaks of `compat.v1`, so that a plain `tf.X` in it may mean TensorFlow 2, `for_two` that it means nothing else.
     """
 
     names: dict[str, str]
@@ -86,6 +87,7 @@ class ImportMap:
     problems: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     nodes: dict[str, cst.CSTNode] = field(default_factory=dict)
     mentions_v1: bool = False
+    for_two: bool = False
 
     def resolve(self, node: cst.BaseExpression | None) -> str | None:
         """The canonical dotted name of an expression, when its first part was imported; else None."""
@@ -104,11 +106,14 @@ class ImportMap:
         return self.mentions_v1 and "compat.v1" not in f"{self.names.get(head, '')}.{rest}"
 
     def means_two(self, node: cst.BaseExpression) -> bool:
-        """Whether a name means TensorFlow 2: it is spelled plainly where `tensorflow.compat.v1` is imported as well."""
+        """Whether a name means TensorFlow 2: it is spelled plainly where that can be nothing else.
+
+        That is where `tensorflow.compat.v1` is imported as well, and where a file only runs in TensorFlow 2.
+        """
         head = (dotted(node) or "").partition(".")[0]
         origins = self.names.values()
         both = "tensorflow" in origins and "tensorflow.compat.v1" in origins
-        return both and self.names.get(head) == "tensorflow" and self.may_be_two(node)
+        return (both or self.for_two) and self.names.get(head) == "tensorflow" and self.may_be_two(node)
 
     def tensorflow(self, node: cst.BaseExpression | None) -> str | None:
         """Like resolve, but only for TensorFlow symbols (`tf` or `tf.X`)."""
@@ -126,12 +131,16 @@ def imports_tensorflow(small: cst.BaseSmallStatement) -> bool | None:
     return False
 
 
-def read_imports(module: cst.Module, mentions_v1: bool = False) -> ImportMap:
+def read_imports(module: cst.Module, text: str = "") -> ImportMap:
     """Collects the imports anywhere in a module (function bodies included) and the aliases at its top level.
 
-    `mentions_v1` says that the file speaks of `compat.v1`.
+    `text` is that of the file.
     """
-    return replace(_Reader(module).read(), mentions_v1=mentions_v1)
+    found = _Reader(module).read()
+    if "compat.v1" not in text:
+        return found
+    heads = {name for name, origin in found.names.items() if origin == "tensorflow"}
+    return replace(found, mentions_v1=True, for_two=written_for_two(text, heads))
 
 
 class _Reader:

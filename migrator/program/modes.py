@@ -80,6 +80,21 @@ class ModeNames:
             return self._comparison(test.left, test.comparisons[0])
         return None
 
+    def bounds(self, test: cst.BaseExpression) -> tuple[Modes, Modes]:
+        """The modes in which a condition holds for certain, and those in which it may."""
+        when = self.when(test)
+        if when is not None:
+            return when, when
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            surely, perhaps = self.bounds(test.expression)
+            return ALL - perhaps, ALL - surely
+        if isinstance(test, cst.BooleanOperation):
+            left, right = self.bounds(test.left), self.bounds(test.right)
+            if isinstance(test.operator, cst.And):
+                return left[0] & right[0], left[1] & right[1]
+            return left[0] | right[0], left[1] | right[1]
+        return frozenset(), ALL
+
     def _comparison(self, left: cst.BaseExpression, target: cst.ComparisonTarget) -> Modes | None:
         operator, right = target.operator, target.comparator
         if not self._is_mode(left):
@@ -147,7 +162,8 @@ def straighten(
     """Resolves the mode branches of a function body. Raises Blocked (TFM105, TFM106).
 
     `lenient` leaves what cannot be resolved as one statement, whatever it does with the mode and with specs, and takes
-    the statements of every `with` one by one: they are only read, not written anew.
+    the statements of every `with` one by one: they are only read, not written anew. Where PREDICT alone may come to
+    both branches of a condition (`frozen and mode == PREDICT`), it has the statements of both.
     """
     walker = _Walker(ModeNames(imports, mode, {}), _spread(body, imports), lenient)
     left = walker.block(body, ALL)
@@ -171,7 +187,9 @@ def _without(
     """Collects what a mode does not run in a block; whether it falls out of the block's end, and the flags there."""
     for index, statement in enumerate(body):
         when = names.when(statement.test) if isinstance(statement, cst.If) else None
-        if isinstance(statement, cst.If) and when is not None:
+        if isinstance(statement, cst.If) and when is None and names.bounds(statement.test) != (frozenset(), ALL):
+            goes_on, names = _without_either(mode, statement, names, found)
+        elif isinstance(statement, cst.If) and when is not None:
             taken, other = _body(statement.body), statement.orelse
             if mode not in when:
                 found += taken
@@ -179,6 +197,8 @@ def _without(
             elif other is not None:
                 found += _all_below(other)
             goes_on, names = _without(mode, taken, names, found)
+        elif isinstance(statement, cst.With):
+            goes_on, names = _without(mode, _body(statement.body), names, found)
         else:
             goes_on = not _leaves(statement)
             names = _with_flag(names, statement)
@@ -186,6 +206,27 @@ def _without(
             found += body[index + 1 :]
             return False, names
     return True, names
+
+
+def _without_either(
+    mode: str, statement: cst.If, names: ModeNames, found: list[cst.BaseStatement]
+) -> tuple[bool, ModeNames]:
+    """Collects what a mode does not run of an `if` whose condition mixes the mode with something else."""
+    surely, perhaps = names.bounds(statement.test)
+    goes_on = False
+    if mode in perhaps:
+        goes_on, _ = _without(mode, _body(statement.body), names, found)
+    else:
+        found += _body(statement.body)
+    other = statement.orelse
+    if mode in surely:
+        found += [] if other is None else _all_below(other)
+    elif other is None:
+        goes_on = True
+    else:
+        more, _ = _without(mode, [other] if isinstance(other, cst.If) else _body(other.body), names, found)
+        goes_on |= more
+    return goes_on, _with_flag(names, statement)
 
 
 def _all_below(orelse: cst.If | cst.Else) -> list[cst.BaseStatement]:
@@ -240,6 +281,9 @@ class _Walker:
             when = self.names.when(statement.test)
             if when is not None:
                 return self._branch(statement, modes, when)
+            surely, perhaps = self.names.bounds(statement.test)
+            if self.lenient and perhaps - surely == {PREDICT}:
+                return self._branch(statement, modes, perhaps, surely)
             self._no_spec_inside(statement)
         elif isinstance(statement, cst.With) and self._only_names(statement):
             self._carry(statement.leading_lines)
@@ -307,10 +351,11 @@ class _Walker:
         if any(line.comment is not None for line in lines):
             self.carried.extend(lines)
 
-    def _branch(self, statement: cst.If, modes: Modes, when: Modes) -> Modes:
+    def _branch(self, statement: cst.If, modes: Modes, when: Modes, surely: Modes | None = None) -> Modes:
+        """Walks what the modes `when` run of an `if`, and what those run that do not do so for certain."""
         self._carry(statement.leading_lines)
         out = self.block(_body(statement.body), modes & when) if modes & when else frozenset()
-        rest = modes - when
+        rest = modes - (when if surely is None else surely)
         if statement.orelse is None or not rest:
             return out | rest
         if isinstance(statement.orelse, cst.If):

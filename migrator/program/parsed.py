@@ -64,7 +64,7 @@ class ParsedFile:
 
     @cached_property
     def imports(self) -> ImportMap:
-        return read_imports(self.module, "compat.v1" in self.text)
+        return read_imports(self.module, self.text)
 
     @cached_property
     def _positions(self) -> Mapping[cst.CSTNode, object]:

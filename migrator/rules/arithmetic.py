@@ -13,7 +13,22 @@ from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
 
+WHERE_OF_EITHER = "`tf.where` broadcasts in TensorFlow 2 and takes rows in `tf.compat.v1.where`: say which is meant"
+
 RULES = (
+    Rule(
+        "TFM189",
+        "a name that means another thing in TensorFlow 2, in a file for TensorFlow 2",
+        Severity.REVIEW,
+        """
+The file names what only TensorFlow 1 has as TensorFlow 2 does (`tf.compat.v1.get_variable`), and nothing of it plainly:
+it runs in TensorFlow 2. So a plain `tf.X` is taken for that of TensorFlow 2, and stays. The second argument of
+`tf.nn.dropout(x, 0.1)` is then the share that is dropped, where TensorFlow 1 keeps so much; `tf.where` broadcasts;
+`tf.while_loop` gives one value in the structure that it is given in. If the program is run in TensorFlow 1.15, where
+the same line means the other thing, say which is meant: `rate=0.1`. A file that has both ways to spell is not taken
+for either: such calls are refused (TFM204, TFM240).
+""",
+    ),
     Rule(
         "TFM240",
         "a function that computes something else in TensorFlow 2 for some arguments",
@@ -109,9 +124,11 @@ def _where(site: Site) -> cst.BaseExpression:
     like = {site.code(node) for value in (given["x"], given["y"]) for node in (value, _likened(value))}
     if _compares(given["condition"], like, site):
         return site.call
+    if site.imports is not None and site.imports.means_two(site.original.func):
+        site.remarks.append(Blocked("TFM189", site.original, "`tf.where` broadcasts, as in TensorFlow 2"))
+        return site.call
     if site.imports is not None and site.imports.may_be_two(site.original.func):
-        message = "`tf.where` broadcasts in TensorFlow 2 and takes rows in `tf.compat.v1.where`: say which is meant"
-        raise Blocked("TFM240", site.original, message)
+        raise Blocked("TFM240", site.original, WHERE_OF_EITHER)
     new = site.arguments(("condition", "x", "y", "name"), "TFM240")
     return expression(call_text("tf.raw_ops.Select", [f"{key}={site.code(node)}" for key, node in new.items()]))
 

@@ -93,8 +93,26 @@ def training_dropout(statement: cst.BaseStatement, imports: ImportMap) -> cst.Ca
     return small.value if is_training_dropout(small.value, small.targets[0].target, imports) else None
 
 
+ONE = ("x", "keep_prob", "noise_shape", "seed", "name", "rate")
+TWO = ("x", "rate", "noise_shape", "seed", "name")
+
+
+def dropout_parameters(call: cst.Call, imports: ImportMap) -> tuple[str, ...]:
+    """The parameters of `tf.nn.dropout`, whose second one is another in TensorFlow 2. Raises Blocked (TFM204)."""
+    if len(call.args) < 2 or call.args[1].keyword is not None or not imports.may_be_two(call.func):
+        return ONE
+    if imports.means_two(call.func):
+        return TWO
+    message = "argument 2 of `tf.nn.dropout` is what is kept in TensorFlow 1 and what is dropped in TensorFlow 2"
+    raise Blocked("TFM204", call, f"{message}: give it by name")
+
+
 def _dropout(site: Site) -> cst.BaseExpression:
-    bound = site.arguments(("x", "keep_prob", "noise_shape", "seed", "name", "rate"), "TFM202")
+    parameters = ONE if site.imports is None else dropout_parameters(site.original, site.imports)
+    if parameters is TWO:
+        message = "the second argument of `tf.nn.dropout` is the rate, as in TensorFlow 2"
+        site.remarks.append(Blocked("TFM189", site.original, message))
+    bound = site.arguments(parameters, "TFM202")
     keep, rate = bound.get("keep_prob"), bound.get("rate")
     if "x" not in bound or is_none(keep) == is_none(rate):
         raise Blocked("TFM202", site.original, "`tf.nn.dropout` is given neither or both of `keep_prob` and `rate`")

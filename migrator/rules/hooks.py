@@ -10,7 +10,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import missing_file
 from migrator.names.symbols import home
-from migrator.program.calls import is_none
+from migrator.program.calls import is_none, string
 from migrator.program.classes import find_class
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.scopes import path_to, returns_in
@@ -52,6 +52,18 @@ print from `on_train_batch_end(batch, logs)` of a `tf.keras.callbacks.Callback`.
 """,
     ),
     Rule(
+        "TFM188",
+        "hooks of TensorFlow's official models that are not given",
+        Severity.REVIEW,
+        """
+`hooks_helper.get_train_hooks([...])` of TensorFlow's official models (`official/utils/logs/hooks_helper.py`, which many
+programs hold a copy of) makes hooks that only report: it knows `LoggingTensorHook`, `ProfilerHook`,
+`ExamplesPerSecondHook`, `LoggingMetricHook` and `StepCounterHook`, and raises for other names. Its file was not given,
+so that this is taken from its place and the names; the hooks are left out as in TFM141. Look whether your copy does
+more, or give tf-migrate the file, too.
+""",
+    ),
+    Rule(
         "TFM160",
         "a program that Horovod distributes",
         Severity.MANUAL,
@@ -83,6 +95,8 @@ _REFUSED = {
     "FeedFnHook": "let the dataset give what it fed",
 }
 _HOROVOD = ("horovod.",)
+#: The hooks that `get_train_hooks` of TensorFlow's official models (official/utils/logs/hooks_helper.py) knows.
+_OFFICIAL = ("loggingtensorhook", "profilerhook", "examplespersecondhook", "loggingmetrichook", "stepcounterhook")
 
 Tensors = Callable[[str], str | None]
 
@@ -247,6 +261,22 @@ def read_spec_hooks(
     return SpecHooks(tuple(remarks.values()), tuple(nodes), tuple(classes), stop, tuple(makers))
 
 
+def is_of_official_models(name: str | None, call: cst.Call) -> bool:
+    """Whether a call of a function that is not given makes hooks of TensorFlow's official models, by name.
+
+    A copy of their module elsewhere is known by its place (`logs.hooks_helper`) and the names of its hooks.
+    """
+    module, _, function = (name or "").rpartition(".")
+    if function != "get_train_hooks" or not f".{module}".endswith(".logs.hooks_helper") or not call.args:
+        return False
+    if module.startswith("official."):
+        return True
+    names = call.args[0].value
+    return isinstance(names, cst.List) and all(
+        (string(element.value) or "").lower() in _OFFICIAL for element in names.elements
+    )
+
+
 def _mark(scope: cst.CSTNode, name: str) -> str:
     """A name of a scope, or the scope itself, as one of those that are being followed."""
     return f"{id(scope)} {name}"
@@ -387,6 +417,13 @@ class _Judge:
             elif function is None and not all(stays):
                 raise Blocked("TFM110", node, "some of the hooks that this table may give go away, others do not")
             return any(stays)
+        if is_of_official_models(name, node):
+            text = file.code(node.func).strip()
+            message = (
+                f"what `{text}` gives is left out: its file is not given, but such hooks of the official models report"
+            )
+            self._remark(file, node, "TFM188", message)
+            return False
         text = file.code(node.func).strip()
         told = missing_file(file.imports, node.func) or ": it is not in the given files"
         raise Blocked("TFM110", node, f"what hook `{text[:40]}(...)` gives is not known{told}")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from functools import lru_cache
-from pathlib import Path
 
 import libcst as cst
 
-import migrator.names
 from migrator.findings import Severity
+from migrator.names.compat import in_compat
 from migrator.program.calls import string
 from migrator.rules.rule import Rule
 
@@ -218,22 +215,6 @@ def is_own_collection(name: str, node: cst.Call, constants: Mapping[str, cst.Bas
         key = constants.get(key.value, key)
     text = string(key)
     return text is not None and text not in _FILLED_BY_TENSORFLOW
-
-
-@lru_cache(maxsize=1)
-def _table() -> dict[str, frozenset[str]]:
-    data = json.loads(Path(migrator.names.__file__).with_name("compat.json").read_text(encoding="utf-8"))
-    return {key: frozenset(data[key]) for key in ("compat", "two")}
-
-
-def in_compat(name: str) -> bool:
-    """Whether TensorFlow 2.21 has `tf.X` of TensorFlow 1 as `tf.compat.v1.X`, and nowhere else."""
-    return name in _table()["compat"]
-
-
-def only_two(name: str) -> bool:
-    """Whether TensorFlow 2.21 has a `tf.X` that is not what TensorFlow 1 called so."""
-    return name in _table()["two"]
 
 
 def may_stay_outside(name: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.compat import only_two
 from migrator.names.imports import ImportMap, dotted, imports_tensorflow
 from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program.calls import is_none
@@ -20,7 +21,6 @@ from migrator.rules import datasets, embeddings, initializers, keras3, keras_lay
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
-from migrator.rules.mapped import only_two
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, TrainingContext, expression
@@ -576,6 +576,8 @@ class Rewriter(cst.CSTTransformer):
             if parameter is None:
                 which = f"`{arg.keyword.value}`" if arg.keyword is not None else f"argument {index + 1}"
                 raise Blocked("TFM204", arg, f"{which} of `{name}` has no counterpart in TensorFlow 2")
+            if arg.keyword is None and index >= signature.shared and self.imports.means_two(original.func):
+                return updated
             if arg.keyword is None and index >= signature.shared and self.imports.may_be_two(original.func):
                 message = f"argument {index + 1} of `{name}` is another one in TensorFlow 2: give it by name"
                 raise Blocked("TFM204", arg, message)

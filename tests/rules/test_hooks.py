@@ -568,6 +568,24 @@ def test_a_hook_that_is_not_known() -> None:
     assert found[0].code == "TFM110" and "`other.inputs(...)`" in found[0].message
 
 
+OFFICIAL = "estimator.train(input_fn, hooks=hooks_helper.get_train_hooks({}, batch_size=3))"
+
+
+@pytest.mark.parametrize(
+    ("place", "names"), [("official.utils.logs", "flags.hooks"), ("copy_of.logs", '["ExamplesPerSecondHook"]')]
+)
+def test_hooks_of_the_official_models(place: str, names: str) -> None:
+    text = program(driver=OFFICIAL.format(names)).replace("import t", f"from {place} import hooks_helper\nimport t", 1)
+    new, findings = migrated(text)
+    assert "get_train_hooks" not in new and "TFM188" in findings
+
+
+@pytest.mark.parametrize(("place", "names"), [("copy_of.logs", "flags.hooks"), ("copy_of.logs", '["OtherHook"]')])
+def test_but_not_of_what_may_be_something_else(place: str, names: str) -> None:
+    text = program(driver=OFFICIAL.format(names)).replace("import t", f"from {place} import hooks_helper\nimport t", 1)
+    assert [f.code for f in refused(text)] == ["TFM110"]
+
+
 def test_a_name_that_is_used_twice() -> None:
     driver = COUNTS.replace(
         "estimator.train(input_fn, steps=3)\nhooks = []",

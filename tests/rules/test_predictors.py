@@ -95,6 +95,10 @@ def test_a_program_that_evaluates_too_is_none() -> None:
         ("if x:\n    return a\nb\n", []),
         ("train = mode == 'train'\nif train:\n    a\ntrain = x\nif train:\n    b\n", ["a"]),
         ("if not mode == 'infer':\n    return a\nb\n", ["return a"]),
+        ("if x and mode == 'infer':\n    return a\nelse:\n    if mode == 'train':\n        b\n    c\n", ["b"]),
+        ("if x and mode == 'train':\n    a\nelse:\n    return b\nc\n", ["a", "c"]),
+        ("if x or mode == 'infer':\n    a\nelif x:\n    b\nelse:\n    c\n", ["b", "c"]),
+        ("with x:\n    if mode == 'infer':\n        return a\n    b\nc\n", ["b", "c"]),
     ],
 )
 def test_what_a_mode_does_not_run(body: str, gone: list[str]) -> None:
