@@ -283,7 +283,7 @@ class _Emitter:
         end = statements("\n".join(lines) + "\n", self.file.module)
         node = function.node
         assert isinstance(node.body, cst.IndentedBlock)
-        own = next(line for line in lines if line).startswith("class ")
+        own = next(line for line in lines if line).startswith(("class ", "def "))
         if self._is_airy() or own or (rate and function.train.index is None):
             comments = [cst.EmptyLine(indent=False), *comments]
         end = self._with_comments(end, comments)
