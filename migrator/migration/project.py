@@ -57,7 +57,7 @@ def migrate_project(
     files, without = without_horovod(files, texts)
     for path, remarks in without.items():
         on_tpus[path] += remarks
-    files, refused = by_hand.write_out(write_out(files))
+    files, refused = by_hand.write_out(write_out(files, texts))
     files = [with_one_tower(with_symbols_in_place(with_named_estimators(file))) for file in files]
     for finding in refused:
         findings.setdefault(Path(finding.path), []).append(finding)

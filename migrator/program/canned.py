@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import libcst as cst
 
@@ -34,15 +35,20 @@ _INDENT = "    "
 _MIXED = ("model_dir", "config", "warm_start_from")
 
 
-def write_out(files: Sequence[ParsedFile]) -> list[ParsedFile]:
+def write_out(files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
     """The files with their canned Estimators and heads written out, where that can be done.
 
-    Not in a file of which something was left out already: what is written there would stand in its old text.
+    `texts` are those of all files, also of those that do without TensorFlow. Nothing is written in a file of which
+    something was left out already: it would stand in the old text.
     """
     exported = any(
         word in file.text for file in files for word in ("export_savedmodel", "export_saved_model", "Exporter")
     )
-    return [_Writer(file, exported).write() if _may_hold(file) else file for file in files]
+    made = []
+    for file in files:
+        others = [text for path, text in texts.items() if path != file.path]
+        made.append(_Writer(file, exported, others).write() if _may_hold(file) else file)
+    return made
 
 
 def _may_hold(file: ParsedFile) -> bool:
@@ -114,10 +120,14 @@ class _Function:
 
 @dataclass
 class _Writer:
-    """Writes out what stands in a file; `exported` says that the program exports its models, to be served."""
+    """Writes out what stands in a file; `exported` says that the program exports its models, to be served.
+
+    `others` are the texts of the other files.
+    """
 
     file: ParsedFile
     exported: bool
+    others: Sequence[str] = ()
     edits: list[Edit] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     said: list[Finding] = field(default_factory=list)
@@ -144,7 +154,7 @@ class _Writer:
             self._try(call, lambda c=call, s=line, f=function: self._spec(c, s, f), line)  # type: ignore[misc]
         for title, maker, function in finder.heads:
             self._only_a_size(title, maker, function)
-        self.edits += without_folded(self.file, self.folded)
+        self.edits += without_folded(self.file, self.folded, lambda name: any(name in text for text in self.others))
         if not self.edits:
             return replace(self.file, refused=self.refused)
         made = spread(self.file.text, self.edits)

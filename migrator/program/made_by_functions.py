@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -110,10 +110,15 @@ def _given(statements: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
     return made.value if isinstance(target, cst.Name) and target.value == value.value else None
 
 
-def without_folded(file: ParsedFile, folded: Sequence[Folded]) -> list[Edit]:
-    """The edits that remove what nothing calls when these calls are gone: functions, or one branch of them."""
+def without_folded(file: ParsedFile, folded: Sequence[Folded], elsewhere: Callable[[str], bool]) -> list[Edit]:
+    """The edits that remove what nothing calls when these calls are gone: functions, or one branch of them.
+
+    `elsewhere` says whether a name stands in another file: then its function stays as it is.
+    """
     edits: list[Edit] = []
     for function in dict.fromkeys(one.function for one in folded):
+        if elsewhere(function.name.value):
+            continue
         gone = [one for one in folded if one.function is function]
         mentions = [n for n in name_nodes(file.module) if n.value == function.name.value and n is not function.name]
         left = [n for n in mentions if not any(n is one.call.func for one in gone)]

@@ -141,6 +141,12 @@ def test_an_optimizer_that_a_function_makes_for_a_constant() -> None:
     assert "def make(" not in alone and '"one"' not in alone
 
 
+def test_a_function_that_another_file_calls_stays() -> None:
+    texts = {"train.py": made_by(), "other.py": "from train import make\n\nprint(make('one'))\n"}
+    new = run_project(texts)
+    assert 'if kind == "one":' in new["train.py"][0] and 'elif kind == "other":' in new["train.py"][0]
+
+
 def test_a_linear_model_beside_a_name_of_its_function() -> None:
     new = migrated(canned("tf1.estimator.LinearRegressor(columns)", "    linear_model = 1\n    print(linear_model)\n"))
     assert "def linear_model_2(features, columns" in new and "logits = linear_model_2(features" in new
