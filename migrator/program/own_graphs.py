@@ -19,6 +19,8 @@ _ANYWHERE = (
     *("tf.RunOptions", "tf.RunMetadata", "tf.logging", "tf.gfile", "tf.io.gfile", "tf.core.framework"),
     *("tf.core.protobuf", "tf.flags", "tf.app.flags"),
 )
+#: Libraries whose functions for TensorFlow 1 are gone, or make operations in the default graph.
+_ON_GRAPHS = ("tensorflow", "keras", "tf_keras", "tf_slim", "tensor2tensor", "bert")
 _TELLING = ("tf.logging", "tf.flags", "tf.app.flags")
 #: What puts operations into the default graph, which the function has to name.
 _INTO_GRAPH = ("tf.import_graph_def", "tf.graph_util.import_graph_def", "tf.placeholder")
@@ -132,6 +134,8 @@ class _Reader(cst.CSTVisitor):
     def _read(self, node: cst.Attribute | cst.Name) -> bool:
         name = self.file.imports.tensorflow(node)
         if name is None:
+            if (self.file.imports.resolve(node) or "").startswith(_ON_GRAPHS):
+                self.other.append(node)
             return False
         self.named.append(name)
         allowed = node in self._good or (self._inside and name in _INTO_GRAPH)

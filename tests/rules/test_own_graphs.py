@@ -36,6 +36,7 @@ def benchmark(path, feed):
 
 '''
 IMPORTS = """\
+import tensorflow_hub as hub
 from tensorflow.core.protobuf import rewriter_config_pb2
 from tensorflow.python.platform import tf_logging
 """
@@ -95,6 +96,7 @@ def test_a_graph_that_has_its_name_from_with() -> None:
         ('"out:0", feed', "tf.nn.softmax(feed)"),
         ('        tf.import_graph_def(definition, name="")', "        tf.layers.dense(definition, 3)"),
         ("rewriter_config_pb2.RewriterConfig.OFF", "tf.contrib.nothing.OFF"),
+        ('        tf.import_graph_def(definition, name="")', "        hub.Module(path)"),
     ],
 )
 def test_what_asks_for_more_than_its_own_graph_blocks(old: str, new: str) -> None:
