@@ -134,6 +134,18 @@ CASES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         MINIMIZE,
         ("Dropout(0.4)(net)", "        net = tf.keras.layers.Dropout(0.3)(net)"),
     ),
+    "Keras layers and models": (
+        """
+        layers = tf.keras.layers
+        model = tf.keras.Sequential([layers.Flatten(), layers.Dense(6, activation="relu"), layers.Dropout(0.3)])
+        net = model(features, training=is_training)
+        net = layers.Dropout(0.4)(net)
+        net = layers.Dropout(0.2)(net, training=is_training)
+        """,
+        MSE,
+        MINIMIZE,
+        ("model(features)", "Dropout(0.4)(net, training=False)", "Dropout(0.2)(net)"),
+    ),
     "batch normalization of images and vectors": (
         """
         net = tf.layers.conv2d(features, 3, 3, use_bias=False)

@@ -75,6 +75,7 @@ class KerasRecorder(object):
         self.recorded_state = None
         self.coordinated = False
         self.parts = []
+        self.first = []  # those of the model that the training began with
         self.training_depth = 0
         self.program = {}
         self.traced = None  # what the last trace of a train step said about the program
@@ -86,6 +87,16 @@ class KerasRecorder(object):
     # -- variables --
     def model_parts(self, model):
         return keras_variables.parts_of(self.tf, model)
+
+    def recorded_parts(self, model):
+        """The variables of a model, under the names of those that the training began with: a model that is made anew
+        and goes on from a checkpoint has layers with other numbers.
+        """
+        found = self.model_parts(model)
+        if [(part.whole, part.offset) for part in found] == [(part.whole, part.offset) for part in self.first]:
+            for part, first in zip(found, self.first):
+                part.name = first.name
+        return found
 
     def current(self):
         return parts.join(self.parts, [read(self.tf, part.variable) for part in self.parts])
@@ -328,7 +339,8 @@ class KerasRecorder(object):
     # -- training --
     def begin(self, model, strategy):
         """Once, before step 1: the values to start from, what the program is, and the start barrier."""
-        self.parts = self.model_parts(model)
+        self.parts = self.recorded_parts(model)
+        self.first = self.first or self.parts
         if not self.parts:
             raise RuntimeError("the model has no variables before fit; the recorder needs a built model")
         self.folder.begin_training(self.steps_done)
@@ -696,7 +708,7 @@ class KerasRecorder(object):
         self.settle(model)
         if not model.built:
             run()  # makes the variables
-        model_parts = self.model_parts(model)
+        model_parts = self.recorded_parts(model)
         own = [[self.tf.convert_to_tensor(one).numpy() for one in copies(part.variable)] for part in model_parts]
         found = {}
         try:
