@@ -152,6 +152,7 @@ class GroupState:
         }
         for path, rewriter in self.rewriters.items():
             rewriter.training = self.training[path]
+            rewriter.of_keras_models = all(program.model.ready for program in group.programs)
         for path in request.for_both & group.files.keys():
             self.rewriters[path].in_both = True
         for program in group.programs:

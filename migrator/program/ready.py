@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import libcst as cst
 
 from migrator.program.body import Parameters
-from migrator.program.calls import is_none
+from migrator.program.calls import calls_in, is_none
 from migrator.program.model_reference import ModelReference
-from migrator.program.parsed import Blocked, ParsedFile, name_nodes
-from migrator.program.scopes import bindings, path_to
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.scopes import bindings, path_to, returns_in, values_of
 
 ESTIMATORS = ("tf.keras.estimator.model_to_estimator",)
 PARAMETERS = (
@@ -22,7 +22,7 @@ _TRAINING = ("fit", "fit_generator", "train_on_batch", "load_weights", "set_weig
 
 
 def ready_model(
-    file: ParsedFile, scope: cst.CSTNode, call: cst.Call, bound: dict[str, cst.BaseExpression]
+    project: Project, file: ParsedFile, scope: cst.CSTNode, call: cst.Call, bound: dict[str, cst.BaseExpression]
 ) -> ModelReference:
     """The model that an Estimator is made of. Raises Blocked (TFM194)."""
     for key in _OPEN:
@@ -31,7 +31,7 @@ def ready_model(
     model = bound.get("keras_model")
     if not isinstance(model, cst.Name):
         raise Blocked("TFM194", model or call, "give model_to_estimator its Keras model by a name")
-    compiled = False
+    compiled = any(_is_compiled(project, file, value) for value in values_of(scope, model.value))
     at = file.position(call)
     # The name may stand for other models before and after.
     given = [
@@ -60,6 +60,21 @@ def ready_model(
     assert isinstance(function, cst.FunctionDef)
     parameters = Parameters("features", None, None, None, None, frozenset())
     return ModelReference(file, function, parameters, model, ready=True)
+
+
+def _is_compiled(project: Project, file: ParsedFile, value: cst.BaseExpression) -> bool:
+    """Whether a value is what a function of the given files returns, which compiles it."""
+    found = project.function(file, value.func) if isinstance(value, cst.Call) else None
+    if found is None:
+        return False
+    returned = {node.value.value for node in returns_in(found[1].body) if isinstance(node.value, cst.Name)}
+    return any(
+        isinstance(made.func, cst.Attribute)
+        and made.func.attr.value == "compile"
+        and isinstance(made.func.value, cst.Name)
+        and made.func.value.value in returned
+        for made in calls_in(found[1])
+    )
 
 
 def check_uses(call: cst.Call, methods: Sequence[str]) -> None:

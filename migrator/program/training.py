@@ -381,7 +381,7 @@ class ProgramReader:
 
     def _models(self, bound: Arguments) -> Sequence[ModelReference]:
         if self.place.name in ready.ESTIMATORS:
-            return [ready.ready_model(self.file, self.scope, self.place.call, bound)]
+            return [ready.ready_model(self.project, self.file, self.scope, self.place.call, bound)]
         reference = bound.get("model_fn")
         if reference is None:
             raise Blocked("TFM104", self.place.call, "the Estimator is made without a model_fn")

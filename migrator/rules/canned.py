@@ -89,7 +89,7 @@ and the migrated program nothing: where tables are larger than that, give the st
         """
 `tf.keras.estimator.model_to_estimator(keras_model=model)` goes, and the compiled model itself is trained and evaluated.
 The Estimator trained a copy of the model. So the program is refused where the model is used after that call, trained
-before it, or anything else than the name of a model that is compiled there. Predictions and exports of such an
+before it, or not compiled beside it or in the function that makes it. Predictions and exports of such an
 Estimator, which have the names of the model's outputs, and clusters are not carried over: call `model.predict`.
 """,
     ),

@@ -37,6 +37,8 @@ _OF_TWO = frozenset(
 )
 # Names that TensorFlow does not promise, but that work in 2.15.1 and 2.21 as in 1.15.5 (run in each).
 _KEPT = frozenset(("tf.python.client.device_lib.list_local_devices",))
+# Of a Keras model that is trained as it is; the graph of a model_fn does not move its averages.
+_OF_KERAS_MODELS = frozenset(("tf.keras.layers.BatchNormalization",))
 RULES = (
     Rule(
         "TFM203",
@@ -259,6 +261,7 @@ class Rewriter(cst.CSTTransformer):
         self.dropped_regularizers: list[cst.CSTNode] = []
         self.needs: set[str] = set()
         self.training = TrainingContext()
+        self.of_keras_models = False
         self.replaced: dict[cst.CSTNode, cst.BaseExpression] = {}
         self.dropped_arguments: Mapping[cst.CSTNode, frozenset[int]] = {}  # of calls of helpers, by index
         self.untold: Collection[cst.CSTNode] = ()  # calls of Keras layers that nobody told to train
@@ -646,6 +649,8 @@ class Rewriter(cst.CSTTransformer):
             return cst.parse_expression(logs.LEVELS[name])
         if name in TEXTS:
             return cst.SimpleString(f'"{TEXTS[name]}"')
+        if self.of_keras_models and name in _OF_KERAS_MODELS:
+            return cst.parse_expression(name)
         if name in _KEPT:
             message = f"`{name.rpartition('.')[2]}` is no public name: TensorFlow 2.21 has it, a later one may not"
             self.remarks.append(Blocked("TFM259", original, message))

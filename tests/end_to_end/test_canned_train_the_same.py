@@ -81,15 +81,20 @@ def test_canned_estimator(name: str, servers: Servers, tmp_path: Path) -> None:
 
 
 KERAS = """\
-model = tf.keras.Sequential([tf.keras.layers.Dense(4, activation="relu", input_shape=(3,)), tf.keras.layers.Dense(1)])
-model.compile(optimizer=tf1.train.AdamOptimizer(0.01), loss="mse", metrics=["mae"])
+def build():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(4, activation="relu", input_shape=(3,))])
+    model.add(tf.keras.layers.BatchNormalization(momentum=0.8))
+    model.add(tf.keras.layers.Dropout(0.3))
+    model.add(tf.keras.layers.Dense(1))
+    model.compile(optimizer=tf1.train.AdamOptimizer(0.01), loss="mse", metrics=["mae"])
+    return model
 
 
 def arrays():
     return tf.data.Dataset.from_tensor_slices((X, AGE[:, None] / 80.0)).batch(8)
 
 
-estimator = tf1.keras.estimator.model_to_estimator(keras_model=model)
+estimator = tf1.keras.estimator.model_to_estimator(keras_model=build())
 estimator.train(arrays, steps=5)
 estimator.evaluate(arrays)
 """
@@ -97,4 +102,4 @@ estimator.evaluate(arrays)
 
 def test_an_estimator_of_a_keras_model(servers: Servers, tmp_path: Path) -> None:
     new = prove(DATA + KERAS, servers, tmp_path)
-    assert "model.fit(arrays().take(5))" in new
+    assert "BatchNormalization(momentum=0.8)" in new and "Dropout(0.3)" in new and ".fit(arrays().take(5))" in new

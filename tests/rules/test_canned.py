@@ -333,6 +333,30 @@ print(estimator.evaluate(input_fn))
 """
 
 
+BUILT = """
+def build(units):
+    net = tf.keras.Sequential()
+    net.add(tf.keras.layers.BatchNormalization(input_shape=(1,)))
+    net.add(tf.keras.layers.Dense(units))
+    net.compile(loss="mse", optimizer=tf.train.AdamOptimizer(0.1))
+    return net
+
+
+{}
+"""
+
+
+@pytest.mark.parametrize("made", ["estimator", "model"])
+def test_a_keras_model_that_a_function_makes_and_compiles(made: str) -> None:
+    start = KERAS.index("model = ")
+    body = KERAS[KERAS.index("estimator = ") :]
+    body = f"model = build(1)\n{body}" if made == "model" else body.replace("keras_model=model", "build(1)")
+    new = migrated(KERAS[:start] + BUILT.format(body).lstrip())
+    assert "model_to_estimator" not in new and "model = build(1)\nmodel.fit(input_fn().take(3))" in new
+    assert 'net.compile(loss="mse", optimizer=tf.keras.optimizers.Adam(' in new
+    assert "    net.add(tf.keras.layers.BatchNormalization(input_shape=(1,)))\n" in new
+
+
 def test_an_estimator_of_a_keras_model() -> None:
     new = migrated(KERAS)
     assert "model_to_estimator" not in new and "model.fit(input_fn().take(3))" in new
@@ -344,7 +368,8 @@ def test_an_estimator_of_a_keras_model() -> None:
     [
         ("print(", "model.predict([[1.0]])\nprint(", "is used after"),
         ("estimator = ", "model.fit([[1.0]], [[1.0]])\nestimator = ", "model.fit"),
-        ("keras_model=model", "keras_model=build()", "by a name"),
+        ("keras_model=model", "keras_model=models[0]", "by a name"),
+        ("keras_model=model", "keras_model=build()", "not compiled"),
         ("keras_model=model", 'keras_model_path="m"', "keras_model_path"),
         ("model.compile(", "print(", "not compiled"),
         ("print(", "list(estimator.predict(input_fn))\nprint(", "predict"),

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import os
+import sys
 
 import parts
 import sources
@@ -159,9 +160,16 @@ def patch_dropout(tf, recorder):
         if not inside:
             recorder.saw_dropout(rate, inputs)
 
+    kinds = [kind for kind in tf.layers.Dropout.__mro__ if kind.__name__ == "Dropout" and "call" in vars(kind)]
+    module = sys.modules[kinds[-1].__module__]
+    backend = getattr(module, "backend", None) or module.K
+
     def call(original, self, inputs, training=None):
-        # tf.layers passes the truth value of the mode comparison.
-        if training is None or training is False or not recorder.building:
+        # tf.layers passes the truth value of the mode comparison. An Estimator of a Keras model sets the phase for the
+        # whole graph; where nobody does, it is a placeholder that says no.
+        told = training if training is not None or not recorder.building else backend.learning_phase()
+        asked = training is None and hasattr(told, "dtype")
+        if told is None or asked or not (hasattr(told, "dtype") or told) or not recorder.building:
             return original(self, inputs, training=training)
         note(self.rate, inputs)
         if pin:
@@ -172,7 +180,6 @@ def patch_dropout(tf, recorder):
         finally:
             inside.pop()
 
-    kinds = [kind for kind in tf.layers.Dropout.__mro__ if kind.__name__ == "Dropout" and "call" in vars(kind)]
     parts.wrap(kinds[-1], "call", call)
 
     def function(original, x, *args, **kwargs):

@@ -28,6 +28,18 @@ def activations_of(tf, captures):
     return [(same[0][0], replicas.joined(tf, [tensor for _, tensor in same])) for same in zip(*found)]
 
 
+def averaging(graph):
+    """The operations that move the averages of batch normalizations.
+
+    Those of `tf.layers` are in the collection UPDATE_OPS; an Estimator of a Keras model runs them without one.
+    """
+    return [
+        op
+        for op in graph.get_operations()
+        if op.type.startswith("Assign") and op.inputs[0].op.name.endswith(("/moving_mean", "/moving_variance"))
+    ]
+
+
 def make_hook(recorder, hooks=()):
     """The session hook that writes one record per training step of this task. ``hooks`` is the list of all
     hooks of the call, which may still grow.
@@ -83,7 +95,7 @@ def make_hook(recorder, hooks=()):
             if self.regular:
                 self.first["regular"] = self.regular
             trained = ancestors([capture.train_op])
-            updates = capture.graph.get_collection(tf.GraphKeys.UPDATE_OPS)
+            updates = capture.graph.get_collection(tf.GraphKeys.UPDATE_OPS) or averaging(capture.graph)
             self.program = {
                 "program": "original",
                 "tensorflow": tf.__version__,
