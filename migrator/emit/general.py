@@ -37,7 +37,7 @@ from migrator.program.calls import is_false
 from migrator.program.carving import Carved, given
 from migrator.program.loss import GeneralLoss, collection_of, output_of
 from migrator.program.model_function import ModelFunction
-from migrator.program.parsed import Blocked, names_in
+from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.rules.generation import Keras
 from migrator.walking import walk
 
@@ -55,7 +55,7 @@ class ModelClass:
     `loss` the lines of its `compute_loss`, if any. With `own_metrics` it has a `compute_metrics` too, whose lines
     `metrics` update the metrics in the dict named `listed`: Keras' own, which serves the metrics given to `compile`,
     wants labels and outputs of one structure. Those metrics are no attributes: Keras counts the variables of such among
-    the model's weights.
+    the model's weights. `owner` is what these lines call the object whose method the model_fn is.
     """
 
     name: str
@@ -65,6 +65,7 @@ class ModelClass:
     own_metrics: bool = False
     metrics: list[str] = field(default_factory=list)
     listed: str | None = None
+    owner: str = "owner"
 
     @property
     def output(self) -> cst.BaseExpression:
@@ -87,7 +88,9 @@ class ModelClass:
         if self.own_metrics:
             body = [*self.metrics, "return self.get_metrics_result()"]
             methods.append(("def compute_metrics(self, x, y, y_pred, sample_weight):", body))
-        lines = ["", f"class {self.name}(tf.keras.Model):"]
+        reads = any(re.search(rf"\b{self.owner}\b", line) for line in (*self.loss, *self.metrics))
+        own = [f"{self.owner} = self"] if reads else []
+        lines = [*own, "", f"class {self.name}(tf.keras.Model):"]
         for head, body in methods:
             lines += [
                 *(indent + line for line in head.split("\n")),
@@ -130,6 +133,9 @@ class Method:
         finder = _OfModel(self.function, collected)
         walk(node, finder)
         self.replaced.update(finder.found)
+        for name in name_nodes(node):
+            if name.value == "self":
+                self.replaced[name] = cst.Name(owner_of(self.function))
         return self.text(node)
 
     def unpack(self, carved: Carved) -> list[str]:
@@ -179,7 +185,7 @@ def emit_general_loss(
     """
     loss = function.loss
     assert isinstance(loss, GeneralLoss)
-    model = ModelClass(class_name(function, taken), tuple(outputs))
+    model = ModelClass(class_name(function, taken), tuple(outputs), owner=owner_of(function))
     method = Method(function, text, replaced, outputs)
     lines = method.lines(loss.carved)
     name = loss.expression.value if isinstance(loss.expression, cst.Name) else None
@@ -195,6 +201,22 @@ def emit_general_loss(
     model.loss += lines
     model.own_metrics = len(outputs) > 1 or function.labels_by_key
     return model
+
+
+def owner_of(function: ModelFunction) -> str:
+    """What the `self` of a model_fn that is a method is called in the methods of the model, whose `self` is another."""
+    return free("owner", set(function.file.names))
+
+
+class OfOwner(cst.CSTTransformer):
+    """Gives the `self` of a model_fn the name that it has in the methods of the model."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__()
+        self.owner = owner
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        return cst.Name(self.owner) if original_node.value == "self" else updated_node
 
 
 def class_name(function: ModelFunction, taken: set[str]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrator.emit.general import OfOwner, owner_of
 from migrator.emit.inlining import Inliner
 from migrator.emit.layout import call
 from migrator.emit.names import free
@@ -126,6 +127,7 @@ class _Emitter:
         self.outputs: set[str] = set()
         self.copied: dict[int, str] = {}
         self.computing = 0
+        self.owner = owner_of(function)
         self.title = function.metrics_title or free("metrics", taken)
         self._titles: dict[tuple[str, ...], str] = {}
 
@@ -308,13 +310,15 @@ class _Emitter:
         inliner = Inliner(self.function, set(), lambda name: True, self.code)
         if not isinstance(self.function.output, cst.Name) and self.known == (self.output_name,):
             inliner.output = (self.code(self.function.output), self.output_name)
-        new = node.visit(inliner)
+        inlined = node.visit(inliner)
+        assert isinstance(inlined, cst.BaseExpression)
+        new = inlined.visit(OfOwner(self.owner))
         assert isinstance(new, cst.BaseExpression)
         return new
 
     def _need(self, node: cst.CSTNode, place: cst.CSTNode) -> None:
         """Sees to it that every name in an expression has its value in `compute_metrics`."""
-        for name in sorted(names_in(node)):
+        for name in sorted(names_in(node) - {self.owner}):
             if name in (*self.known, *self.outputs):
                 self.reads.add(name)
                 continue
@@ -355,6 +359,8 @@ class _Emitter:
     def _statement(self, node: cst.BaseStatement) -> str:
         """A statement of the model_fn, rewritten, as it stands in `compute_metrics`."""
         inner = node.visit(Inliner(self.function, set(), lambda name: True, self.code))
+        assert isinstance(inner, cst.BaseStatement)
+        inner = inner.visit(OfOwner(self.owner))
         assert isinstance(inner, cst.BaseStatement)
         new = self._rewritten(inner, node)
         assert isinstance(new, cst.BaseStatement)

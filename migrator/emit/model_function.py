@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.emit import optimizer
-from migrator.emit.general import ModelClass, class_name
+from migrator.emit.general import ModelClass, class_name, owner_of
 from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
 from migrator.emit.metrics import EmittedMetrics, emit_metrics
@@ -250,7 +250,8 @@ class _Emitter:
         model_name = free("model", self.taken)
         model = loss.model
         if metrics.made:
-            model = model or ModelClass(class_name(function, self.taken), (self.output_name, *metrics.outputs))
+            outputs = (self.output_name, *metrics.outputs)
+            model = model or ModelClass(class_name(function, self.taken), outputs, owner=owner_of(function))
             self._add_metrics(model, metrics)
         lines = [*given, *metrics.made, *(model.lines(self.indent, self.keras) if model is not None else ())]
         output = self._one_line(self._built(function.output))

@@ -227,7 +227,8 @@ class Rewriter(cst.CSTTransformer):
     `problems` collects what could not be carried over, `partitioners` the partitioners of variable scopes (the node
     that gave each, and it with the values of names that are `local` to a function), `remarks` what is carried over and
     should be looked at, `classes` the classes that the file needs (name and text). `updates` says whether the program
-    runs UPDATE_OPS (None: one does, another does not). `replaced` are calls that somebody else found the new form of.
+    runs UPDATE_OPS (None: one does, another does not). `replaced` are calls and names that somebody else found the new
+    form of.
     Visit only nodes of the file's own tree, so that problems have places.
     """
 
@@ -623,6 +624,8 @@ class Rewriter(cst.CSTTransformer):
         return self._reference(name, original_node, updated_node)
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        if original_node in self.replaced:
+            return self.replaced[original_node]
         if original_node in self._consumed:
             return updated_node
         if original_node.value not in self.imports.names:

@@ -249,3 +249,39 @@ def test_labels_that_the_network_makes(text: str) -> None:
     new, findings = run(whole_program(loss=f"loss = tf.losses.mean_squared_error({text}, logits)"))
     assert not [f for f in findings if f.severity is Severity.MANUAL]
     assert "def loss_fn" not in new and f"tf.keras.losses.mean_squared_error({text}, logits)" in new
+
+
+METHOD = """
+import tensorflow as tf
+
+
+class Trainer:
+    weight = 0.5
+
+    def model_fn(self, features, labels, mode):
+        a = tf.layers.dense(features, 1)
+        b = tf.layers.dense(features, 1)
+        loss = tf.losses.mean_squared_error(labels, a) + self.weight * tf.losses.mean_squared_error(labels, b)
+        metrics = {"both": tf.metrics.mean(METRIC)}
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+estimator = tf.estimator.Estimator(Trainer().model_fn)
+estimator.train(input_fn, steps=3)
+print(estimator.evaluate(input_fn))
+"""
+
+
+def test_self_of_a_model_fn_is_not_that_of_the_model() -> None:
+    new, findings = run(METHOD.replace("METRIC", "loss"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "        owner = self\n\n        class Model(tf.keras.Model):\n" in new
+    assert "+ owner.weight * tf.reduce_mean(" in new and "self.weight" not in new
+    new, findings = run(METHOD.replace("METRIC", "a * self.weight"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "update_state(a * owner.weight)" in new and "self.weight" not in new
