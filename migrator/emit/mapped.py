@@ -36,6 +36,7 @@ from migrator.program.mapped import (
     read_training,
 )
 from migrator.program.modes import SPEC, TRAIN, ModeNames
+from migrator.program.own_graphs import asks_imported_graph
 from migrator.program.own_training import is_kept_collection, is_of_training
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.region import Region
@@ -344,7 +345,8 @@ class MappedRewriter(FileRewriter):
                 return catalogue.call_rules()[name](self._site(name, original, updated))
             except Blocked:  # it is known when the network is made only which of its names counts
                 return updated.with_changes(func=cst.parse_expression("tf.compat.v1.name_scope"))
-        if mapped.is_own_collection(name, original, self.file.constants):
+        of_import = name == "tf.get_default_graph" and asks_imported_graph(self.file, original)
+        if of_import or mapped.is_own_collection(name, original, self.file.constants):
             return updated.with_changes(func=cst.parse_expression(f"tf.compat.v1.{name.removeprefix('tf.')}"))
         reason = self._refused(name, original)
         if reason is not None:

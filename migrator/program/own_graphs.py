@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.names.bindings import dotted
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, string
 from migrator.program.parsed import ParsedFile, Project
+from migrator.program.scopes import path_to
 from migrator.walking import walk
 
 _SESSION = "tf.Session"
@@ -38,6 +39,24 @@ def runs_own_graph(project: Project, file: ParsedFile, function: cst.FunctionDef
         and not reader.other
         and all(_only_tells(*known) for call in calls_in(function.body) if (known := project.function(file, call.func)))
     )
+
+
+def asks_imported_graph(file: ParsedFile, call: cst.Call) -> bool:
+    """Whether a call (`tf.get_default_graph()`) is asked for a tensor by its name in a function that imports a graph.
+
+    The names are those of the imported graph (`name=""`), and the same in the graph that `tf.function` makes.
+    """
+    around = path_to(file.module, call)
+    above = around[-2] if len(around) > 1 else None
+    if not isinstance(above, cst.Attribute) or above.attr.value != "get_tensor_by_name":
+        return False
+    function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+    calls = calls_in(function.body) if function is not None else []
+    return any(file.imports.tensorflow(one.func) in _INTO_GRAPH and _has_no_prefix(one) for one in calls)
+
+
+def _has_no_prefix(call: cst.Call) -> bool:
+    return any(arg.keyword is not None and arg.keyword.value == "name" and string(arg.value) == "" for arg in call.args)
 
 
 def _graphs(file: ParsedFile, function: cst.FunctionDef) -> set[str]:
@@ -144,4 +163,4 @@ class _Reader(cst.CSTVisitor):
         return True
 
 
-__all__ = ["runs_own_graph"]
+__all__ = ["asks_imported_graph", "runs_own_graph"]

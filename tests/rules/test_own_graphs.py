@@ -103,3 +103,44 @@ def test_what_asks_for_more_than_its_own_graph_blocks(old: str, new: str) -> Non
     assert old in BENCHMARK
     text = beside(BENCHMARK.replace(old, new, 1))
     assert blocking(text) and run(text)[0] == text
+
+
+IMPORTED = """\
+    if FROZEN and mode == tf.estimator.ModeKeys.PREDICT:
+        definition = tf.GraphDef()
+        tf.graph_util.import_graph_def(definition, {"x": features}, ["y"], name="")
+        found = [tf.get_default_graph().get_tensor_by_name(name + ":0") for name in ["y"]]
+        return tf.estimator.EstimatorSpec(mode, predictions={"y": found[0]})
+    else:
+        with tf.variable_scope("model"):
+            net = tf.get_variable("w", [1]) * features
+            if mode == tf.estimator.ModeKeys.PREDICT:
+                return tf.estimator.EstimatorSpec(mode, predictions={"y": net})
+            loss = tf.losses.mean_squared_error(labels, net)
+            train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+            return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+"""
+
+
+def imported(body: str = IMPORTED, driver: str = "estimator.train(input_fn, steps=3)\n") -> str:
+    head = "import tensorflow as tf\n\nFROZEN = None\n\n\ndef input_fn():\n"
+    head += "    return tf.data.Dataset.from_tensors(1.0)\n\n\ndef model_fn(features, labels, mode):\n"
+    made = "\n\nestimator = tf.estimator.Estimator(model_fn)\n"
+    return f"{head}{body}{made}{driver}for one in estimator.predict(input_fn):\n    print(one)\n"
+
+
+@pytest.mark.parametrize("driver", ["", "estimator.train(input_fn, steps=3)\n"])
+def test_a_graph_that_the_model_fn_imports_to_predict(driver: str) -> None:
+    new, findings = run(imported(driver=driver), style="mapped")
+    assert not [finding for finding in findings if finding.severity is Severity.MANUAL]
+    assert '[tf.compat.v1.get_default_graph().get_tensor_by_name(name + ":0") for name in ["y"]]' in new
+    assert ("mean_squared_error" in new) is bool(driver) and 'mode == "infer":' in new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('name=""', 'name="a"'), (".get_tensor_by_name(name", ".get_operation_by_name(name")]
+)
+def test_but_not_other_names_of_the_graph(old: str, new: str) -> None:
+    text = imported(IMPORTED.replace(old, new))
+    found = run(text, style="mapped")
+    assert found[0] == text and "TFM151" in {finding.code for finding in found[1]}
