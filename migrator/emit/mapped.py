@@ -329,7 +329,7 @@ class MappedRewriter(FileRewriter):
         written = write_out(name, updated, self.file.names, self.classes, self.file.module.default_indent)
         if written is not None:
             return written
-        if self.imports.means_two(original.func) and only_two(name) and self._refused(name, original) is None:
+        if self.imports.is_of_two(original.func) and only_two(name) and self._refused(name, original) is None:
             return self._of_two(name, original, updated)
         if name == "tf.nn.dropout":
             dropout_parameters(original, self.imports)

@@ -31,17 +31,17 @@ def only_two(name: str) -> bool:
     return name in _table()["two"]
 
 
-def written_for_two(text: str, heads: Collection[str]) -> bool:
+def written_for_two(text: str, heads: Collection[str], compat_heads: Collection[str] = ()) -> bool:
     """Whether a file names symbols of TensorFlow 1 as TensorFlow 2 does, `tf.compat.v1.X`, and none of them plainly.
 
     Such a file runs in TensorFlow 2, so that a plain `tf.X` in it means what it means there. `heads` are the names that
-    it gives to TensorFlow.
+    it gives to TensorFlow, `compat_heads` those that it gives to `tensorflow.compat.v1`.
     """
     spelled = False
     try:
         for name in _dotted(text):
             head, _, rest = name.partition(".")
-            if head in heads and rest.startswith("compat.v1."):
+            if head in compat_heads or (head in heads and rest.startswith("compat.v1.")):
                 name = f"tf.{rest.removeprefix('compat.v1.')}"
                 spelled |= in_compat(name) or _is_only_one(name)
             elif head in heads and _is_only_one(f"tf.{rest}"):

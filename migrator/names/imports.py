@@ -106,14 +106,18 @@ class ImportMap:
         return self.mentions_v1 and "compat.v1" not in f"{self.names.get(head, '')}.{rest}"
 
     def means_two(self, node: cst.BaseExpression) -> bool:
-        """Whether a name means TensorFlow 2: it is spelled plainly where that can be nothing else.
-
-        That is where `tensorflow.compat.v1` is imported as well, and where a file only runs in TensorFlow 2.
-        """
-        head = (dotted(node) or "").partition(".")[0]
+        """Whether a name of what only TensorFlow 2 has so means that: `tensorflow.compat.v1` is imported as well."""
         origins = self.names.values()
         both = "tensorflow" in origins and "tensorflow.compat.v1" in origins
-        return (both or self.for_two) and self.names.get(head) == "tensorflow" and self.may_be_two(node)
+        return (both or self.for_two) and self._is_plain(node)
+
+    def is_of_two(self, node: cst.BaseExpression) -> bool:
+        """Whether a name that both versions have means that of TensorFlow 2, where alone the file runs."""
+        return self.for_two and self._is_plain(node)
+
+    def _is_plain(self, node: cst.BaseExpression) -> bool:
+        head = (dotted(node) or "").partition(".")[0]
+        return self.names.get(head) == "tensorflow" and self.may_be_two(node)
 
     def tensorflow(self, node: cst.BaseExpression | None) -> str | None:
         """Like resolve, but only for TensorFlow symbols (`tf` or `tf.X`)."""
@@ -140,7 +144,8 @@ def read_imports(module: cst.Module, text: str = "") -> ImportMap:
     if "compat.v1" not in text:
         return found
     heads = {name for name, origin in found.names.items() if origin == "tensorflow"}
-    return replace(found, mentions_v1=True, for_two=written_for_two(text, heads))
+    compat_heads = {name for name, origin in found.names.items() if origin == "tensorflow.compat.v1"}
+    return replace(found, mentions_v1=True, for_two=written_for_two(text, heads, compat_heads))
 
 
 class _Reader:

@@ -124,7 +124,7 @@ def _where(site: Site) -> cst.BaseExpression:
     like = {site.code(node) for value in (given["x"], given["y"]) for node in (value, _likened(value))}
     if _compares(given["condition"], like, site):
         return site.call
-    if site.imports is not None and site.imports.means_two(site.original.func):
+    if site.imports is not None and site.imports.is_of_two(site.original.func):
         site.remarks.append(Blocked("TFM189", site.original, "`tf.where` broadcasts, as in TensorFlow 2"))
         return site.call
     if site.imports is not None and site.imports.may_be_two(site.original.func):

@@ -101,7 +101,7 @@ def dropout_parameters(call: cst.Call, imports: ImportMap) -> tuple[str, ...]:
     """The parameters of `tf.nn.dropout`, whose second one is another in TensorFlow 2. Raises Blocked (TFM204)."""
     if len(call.args) < 2 or call.args[1].keyword is not None or not imports.may_be_two(call.func):
         return ONE
-    if imports.means_two(call.func):
+    if imports.is_of_two(call.func):
         return TWO
     message = "argument 2 of `tf.nn.dropout` is what is kept in TensorFlow 1 and what is dropped in TensorFlow 2"
     raise Blocked("TFM204", call, f"{message}: give it by name")

@@ -580,7 +580,7 @@ class Rewriter(cst.CSTTransformer):
             if parameter is None:
                 which = f"`{arg.keyword.value}`" if arg.keyword is not None else f"argument {index + 1}"
                 raise Blocked("TFM204", arg, f"{which} of `{name}` has no counterpart in TensorFlow 2")
-            if arg.keyword is None and index >= signature.shared and self.imports.means_two(original.func):
+            if arg.keyword is None and index >= signature.shared and self.imports.is_of_two(original.func):
                 return updated
             if arg.keyword is None and index >= signature.shared and self.imports.may_be_two(original.func):
                 message = f"argument {index + 1} of `{name}` is another one in TensorFlow 2: give it by name"
