@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -27,16 +27,16 @@ def name_layers(
     Blocked (TFM202) at the call that gives a name for the second time in a scope, and (TFM705) where a scope with
     `reuse=tf.AUTO_REUSE` is entered twice, whose layers were the same.
     """
-    seen = _Seen()
+    seen: list[_Named] = []
     for node in nodes:
-        walk(node, _Walker(project, scope, seen, (), 0, None, ()))
-    found = {layer.call: known[layer.call] for layer in seen.layers if layer.call in known}
-    shared = Counter(found.get(layer.call, layer.name) for layer in seen.layers)
-    for layer in seen.layers:
-        if shared[layer.name] > 1 and layer.scopes and _COMPUTED not in layer.scopes:
+        walk(node, _Walker(project, scope, seen, (), 0, None, (), {}))
+    found = {layer.call: known[layer.call] for layer in seen if layer.call in known}
+    shared = Counter(found.get(layer.call, layer.name) for layer in seen)
+    for layer in seen:
+        if shared[layer.name] > 1 and layer.written and layer.scopes and _COMPUTED not in layer.scopes:
             found.setdefault(layer.call, "_".join((*layer.scopes, layer.name)).replace("/", "_"))
     given: set[str] = set()
-    for layer in seen.layers:
+    for layer in seen:
         name = found.get(layer.call, layer.name)
         if layer.in_loop or name in given:
             message = f"two layers get the name `{layer.name}`: Keras needs a name of its own for each"
@@ -47,19 +47,17 @@ def name_layers(
 
 @dataclass(frozen=True)
 class _Named:
-    """A layer that is given a name: by which call, in which scopes, and the place in the model_fn that leads to it."""
+    """A layer that is given a name: by which call, in which scopes, and the place in the model_fn that leads to it.
+
+    The name is `written` in the call, or given to the function around it.
+    """
 
     call: cst.Call
     name: str
+    written: bool
     scopes: tuple[str, ...]
     in_loop: bool
     place: cst.CSTNode
-
-
-@dataclass
-class _Seen:
-    layers: list[_Named] = field(default_factory=list)
-    shared: set[tuple[str, ...]] = field(default_factory=set)
 
 
 class _Walker(cst.CSTVisitor):
@@ -67,11 +65,12 @@ class _Walker(cst.CSTVisitor):
         self,
         project: Project,
         scope: Scope,
-        seen: _Seen,
+        seen: list[_Named],
         inside: tuple[cst.FunctionDef, ...],
         loops: int,
         place: cst.CSTNode | None,
         scopes: tuple[str, ...],
+        given: Mapping[str, str],
     ) -> None:
         super().__init__()
         self.project = project
@@ -81,6 +80,7 @@ class _Walker(cst.CSTVisitor):
         self.loops = loops
         self.place = place
         self.scopes = scopes
+        self.given = given
         self.outer: list[tuple[str, ...]] = []
 
     def visit_For(self, node: cst.For) -> None:
@@ -102,11 +102,6 @@ class _Walker(cst.CSTVisitor):
             if not isinstance(call, cst.Call) or self.scope.file.imports.resolve(call.func) not in _SCOPES:
                 continue
             self.scopes += (string(call.args[0].value) or _COMPUTED if call.args else _COMPUTED,)
-            if any(self.scope.file.imports.resolve(arg.value) == "tf.AUTO_REUSE" for arg in call.args):
-                if self.loops or _COMPUTED in self.scopes or self.scopes in self.seen.shared:
-                    message = "the variable scope shares its variables: in Keras, make a layer once and call it twice"
-                    raise Blocked("TFM705", self.place or node, message)
-                self.seen.shared.add(self.scopes)
 
     def leave_With(self, original_node: cst.With) -> None:
         self.scopes = self.outer.pop()
@@ -119,13 +114,29 @@ class _Walker(cst.CSTVisitor):
             if function not in self.inside:
                 inner = Scope.of(self.project, file, function)
                 around = (*self.inside, function)
-                walker = _Walker(self.project, inner, self.seen, around, self.loops, place, self.scopes)
+                given = self._strings(node, function)
+                walker = _Walker(self.project, inner, self.seen, around, self.loops, place, self.scopes, given)
                 walk(function.body, walker)
             return
         if not (self.scope.file.imports.resolve(node.func) or "").startswith(_LAYERS):
             return
         for arg in node.args:
             named = arg.keyword is not None and arg.keyword.value in ("name", "scope")
-            name = string(arg.value) if named else None
+            name = self._string(arg.value) if named else None
             if name is not None:
-                self.seen.layers.append(_Named(node, name, self.scopes, self.loops > 0, place))
+                written = not isinstance(arg.value, cst.Name)
+                self.seen.append(_Named(node, name, written, self.scopes, self.loops > 0, place))
+
+    def _string(self, node: cst.BaseExpression) -> str | None:
+        return self.given.get(node.value) if isinstance(node, cst.Name) else string(node)
+
+    def _strings(self, call: cst.Call, function: cst.FunctionDef) -> dict[str, str]:
+        """The strings that the parameters of a function have in a call."""
+        parameters = function.params.params
+        names = [p.name.value for p in parameters if p.name.value != "self"]
+        values = {p.name.value: p.default for p in parameters if p.default is not None}
+        for index, arg in enumerate(call.args):
+            if arg.keyword is not None or index < len(names):
+                values[arg.keyword.value if arg.keyword is not None else names[index]] = arg.value
+        found = {name: self._string(value) for name, value in values.items()}
+        return {name: value for name, value in found.items() if value is not None}

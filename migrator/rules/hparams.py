@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.names.imports import dotted
 from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.scopes import values_of
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site
 from migrator.walking import walk
@@ -37,8 +37,10 @@ asks for a model structure, has no counterpart: write keywords by hand first.
 NAME = "tf.contrib.training.HParams"
 #: Methods that are not carried over; no other object in such a program has them.
 _REFUSED = ("set_model_structure", "get_model_structure", "to_proto")
-#: What parameters are usually called where they come from elsewhere.
-_USUAL = frozenset(("params", "hparams", "hparam", "hps", "hp", "config"))
+#: Methods that no other object in such a program has, and one that every class HParams has.
+_OWN = frozenset(("add_hparam", "del_hparam", "override_from_dict", "parse_json", "set_hparam", "to_json"))
+#: Names of what is something else, where it has such a method.
+_OTHERS = frozenset(("features", "labels", "inputs"))
 
 _START = '''\
 class {name}:
@@ -182,14 +184,14 @@ def uses(files: Sequence[ParsedFile]) -> Uses:
     if not any(finder.made for finder in finders):
         return Uses(frozenset(), ())
     problems: list[tuple[ParsedFile, Blocked]] = []
-    named = _USUAL | {name for finder in finders for name in finder.names}
     methods: set[str] = set()
     for finder in finders:
         for node, receiver, method in finder.asked:
             if method in _REFUSED:
                 problems.append((finder.file, Blocked("TFM123", node, f"`{method}` of HParams is not carried over")))
-            elif receiver is None or receiver in named:
+            elif method in _OWN or not finder.is_other(receiver):
                 methods |= _with_called(method)
+    for finder in finders:
         if finder.made and not methods and "types" in finder.file.names:
             if finder.file.imports.names.get("types") != "types":
                 message = "`types` means something else in this file"
@@ -203,35 +205,34 @@ def _with_called(method: str) -> set[str]:
 
 
 class _Uses(cst.CSTVisitor):
-    """Where HParams are made, what they are called, and calls of methods that they may have."""
+    """Where HParams are made, and what is asked for by the name of one of their methods."""
 
     def __init__(self, file: ParsedFile) -> None:
         super().__init__()
         self.file = file
         self.made: list[cst.Call] = []
-        self.names: set[str] = set()
-        self.asked: list[tuple[cst.CSTNode, str | None, str]] = []  # with the receiver's name, None for HParams(...)
+        self.asked: list[tuple[cst.CSTNode, cst.BaseExpression, str]] = []  # with what is asked
 
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if self._makes(node.value):
-            for target in node.targets:
-                self.names.add((dotted(target.target) or "").rpartition(".")[2])
-
-    def _makes(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, cst.Call) and self.file.imports.resolve(node.func) == NAME
+    def is_other(self, node: cst.BaseExpression) -> bool:
+        """Whether something cannot be HParams; those that methods are missing of would fail."""
+        if isinstance(node, cst.Name):
+            given = values_of(self.file.module, node.value)
+            return node.value in _OTHERS or (bool(given) and all(self.is_other(value) for value in given))
+        if isinstance(node, cst.Call):
+            return isinstance(node.func, cst.Name) and node.func.value in ("dict", "list", "set", "sorted", "tuple")
+        if isinstance(node, cst.Attribute):
+            return self.file.imports.resolve(node) is not None
+        collections = cst.BaseDict | cst.List | cst.ListComp | cst.Tuple | cst.BaseSet | cst.BaseString
+        return isinstance(node, collections)
 
     def visit_Call(self, node: cst.Call) -> None:
-        if self._makes(node):
+        if self.file.imports.resolve(node.func) == NAME:
             self.made.append(node)
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
-        if node.attr.value not in (*_METHODS, *_REFUSED):
-            return
-        receiver = dotted(node.value)
-        if receiver is not None or self._makes(node.value):
-            self.asked.append((node, receiver and receiver.rpartition(".")[2], node.attr.value))
+        if node.attr.value in (*_METHODS, *_REFUSED, *_OWN):
+            self.asked.append((node, node.value, node.attr.value))
 
     def visit_ComparisonTarget(self, node: cst.ComparisonTarget) -> None:
-        receiver = dotted(node.comparator)
-        if isinstance(node.operator, cst.In | cst.NotIn) and receiver is not None:
-            self.asked.append((node, receiver.rpartition(".")[2], "__contains__"))
+        if isinstance(node.operator, cst.In | cst.NotIn):
+            self.asked.append((node, node.comparator, "__contains__"))

@@ -77,8 +77,7 @@ take a MinSizePartitioner with a `min_shard_bytes` above their size.
         """
 `tf.variable_scope("name")` becomes `tf.name_scope("name")`, and its partitioner moves to the strategy. A scope that
 sets an initializer, a regularizer, a custom getter or reuse changes what the layers inside do: give those arguments
-to the layers instead. `reuse=tf.AUTO_REUSE` shares nothing where the scope is entered once, and goes; a scope that is
-entered twice shares its variables, for which Keras calls one layer twice. `--style mapped` keeps such code.
+to the layers instead. `--style mapped` keeps such code.
 
 Layers that have one name in several scopes get names of their own, since Keras wants one for each in all the model:
 `hidden` of the scope `encoder` is called `encoder_hidden`.

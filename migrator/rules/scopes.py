@@ -51,9 +51,7 @@ def read_scope(node: cst.With, imports: ImportMap) -> Scope | None:
     for key, value in bound.items():
         if key in ("name_or_scope", "default_name", "partitioner", *_HARMLESS):
             continue
-        # A scope that is entered twice is refused before: see program/layer_names.py.
-        harmless = key == "reuse" and (is_false(value) or imports.resolve(value) == "tf.AUTO_REUSE")
-        if not is_none(value) and not harmless:
+        if not is_none(value) and not (key == "reuse" and is_false(value)):
             raise Blocked("TFM705", value, f"the variable scope sets `{key}`: give it to the layers inside")
     name = bound.get("name_or_scope")
     if is_none(name):

@@ -207,6 +207,29 @@ def test_the_class_has_the_methods_that_are_asked_for() -> None:
     assert all(f"import {module}\n" in parsed for module in ("numbers", "re"))
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "hparams.add_hparam('more', 4)",
+        "other = copy.deepcopy(hparams)\nother.set_hparam('units', 4)",
+        "for one in [hparams]:\n    one.parse('units=4')",
+        "def more(options):\n    return options.values()\n\n\nprint(more(hparams))",
+        "def made():\n    return hparams\n\n\nprint(made().get('units', 2))",
+    ],
+)
+def test_whatever_may_be_hparams_has_their_methods(use: str) -> None:
+    new, findings = run("import copy\n" + with_hparams(use))
+    assert not manual(findings), findings
+    assert "class HParams" in new and use.partition("\n")[0] in new
+
+
+@pytest.mark.parametrize(
+    "use", ["print({}.get('a'))", "import os\nos.environ.get('a')", "ways = [1]\nprint(2 in ways)"]
+)
+def test_what_is_no_hparams_asks_for_nothing(use: str) -> None:
+    assert "types.SimpleNamespace(units=3)" in run(with_hparams(use))[0]
+
+
 HPARAMS = (
     *("units=4", "rate=2", "rate=.5,units=-2", "names=[x, y],deep=true", "deep=0", "many=[1,2]", "title=a b", ""),
     *("units=4.5", "units=1,units=2", "many=3", "many[0]=3", "other=1", "units", "deep=yes", "units=[1]", "many=[a]"),

@@ -177,8 +177,6 @@ def test_layers_of_one_name_in_several_scopes_are_told_apart() -> None:
     new, _ = run(scoped())
     assert 'Dense(size, name="first_hidden")(x)' in new and 'Dense(2, name="outer_second_hidden")(x)' in new
     assert 'name="own"' in new and 'tf.name_scope("second")' in new
-    reused, _ = run(scoped('"first", reuse=tf.AUTO_REUSE'))
-    assert 'tf.name_scope("first")' in reused and "reuse" not in reused
 
 
 @pytest.mark.parametrize(
@@ -186,10 +184,26 @@ def test_layers_of_one_name_in_several_scopes_are_told_apart() -> None:
     [
         (scoped(network="net = half(half(net, 2), 2)"), "TFM202"),
         (scoped(first='name + "a"', second='name + "b"').replace('"outer"', "name"), "TFM202"),
-        (scoped('"first", reuse=tf.AUTO_REUSE', network="net = half(net, 2) + half(net, 2)"), "TFM705"),
-        (scoped('"first", reuse=tf.AUTO_REUSE', network="for _ in [1, 2]:\n    net = half(net, 2)"), "TFM705"),
+        (scoped('"first", reuse=tf.AUTO_REUSE'), "TFM705"),
+        (scoped(network="net = half(net, 2)\nnet = half(net, 3)"), "TFM202"),
         (scoped('"first", reuse=True'), "TFM705"),
     ],
 )
 def test_layers_that_share_name_and_scope_are_refused(text: str, code: str) -> None:
     assert code in codes(text, Severity.MANUAL)
+
+
+NAMED = """
+def block(x, name="hidden"):
+    return tf.layers.dense(x, 2, name=name)
+
+
+def model_fn"""
+
+
+@pytest.mark.parametrize(("second", "told"), [('"h"', False), ("", False), ('name="hidden"', False), ('"other"', True)])
+def test_names_that_a_function_is_given(second: str, told: bool) -> None:
+    first = second if second == '"h"' else ""
+    network = f'with tf.variable_scope("a"):\n    net = block(net, {first})\nwith tf.variable_scope("b"):\n'
+    text = program(network=f"{network}    net = block(net, {second})").replace("def model_fn", NAMED.lstrip(), 1)
+    assert codes(text, Severity.MANUAL) == ([] if told else ["TFM202"])
