@@ -31,8 +31,8 @@ def adds_metrics(text: str) -> bool:
 def with_added_metrics(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
     """The edits that write such metrics into their model_fns, and what is to be said about them.
 
-    Only `estimator = add_metrics(estimator, function)`, where everything about it is in this file and plain; anything
-    else stays, and is refused as an Estimator that is handed to something unknown.
+    Only `estimator = add_metrics(estimator, function)` in the block that makes the Estimator, where everything about it
+    is in this file and plain; anything else stays, and is refused as an Estimator that is handed to something unknown.
     """
     edits: list[Edit] = []
     said: list[Finding] = []
@@ -53,7 +53,7 @@ class _Adding:
     def edits(self) -> list[Edit]:
         line, name, metrics = self._line()
         function = self.file.functions.get(metrics) if metrics is not None else None
-        model = self._model(name) if name is not None else None
+        model = self._model(name, line) if name is not None and line is not None else None
         if line is None or function is None or model is None or not self._is_alone(function, 2):
             return []
         takes = [param.name.value for param in parameters_of(function)]
@@ -140,13 +140,22 @@ class _Adding:
             node = self.file.parents[node]
         return node
 
-    def _model(self, name: str) -> cst.FunctionDef | None:
-        """The model_fn of the only Estimator that a name stands for, which serves no other one."""
+    def _line_of(self, value: cst.Call) -> cst.CSTNode:
+        """The line of a name's value."""
+        return self.file.parents[self.file.parents[value]]
+
+    def _model(self, name: str, line: cst.SimpleStatementLine) -> cst.FunctionDef | None:
+        """The model_fn of the only Estimator that a name stands for, which serves no other one.
+
+        None where `line` may be left out when the Estimator is made: it stands in another block.
+        """
         scope = self._scope()
         bound = [node for known, node in bindings(scope) if known == name and isinstance(node, cst.Name)]
         values = [getattr(self.file.parents[self.file.parents[node]], "value", None) for node in bound]
         made = [v for v in values if isinstance(v, cst.Call) and self.file.imports.resolve(v.func) == _ESTIMATOR]
         if len(bound) != 2 or len(made) != 1 or self.file.range(made[0]) > self.file.range(self.call):
+            return None
+        if self.file.parents.get(self._line_of(made[0])) is not self.file.parents.get(line):
             return None
         try:
             given = bind(made[0], _MODEL, _ESTIMATOR, "TFM103").get("model_fn")

@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.program.calls import bind, number, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
+from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Edit, Written
 
 _CODE = "TFM190"
@@ -27,7 +28,8 @@ class Folded:
 def fold(file: ParsedFile, call: cst.Call) -> Folded | None:
     """What a call of a function of this file gives, where that is one expression which reads none of its parameters.
 
-    None where the function does something else than to choose, by comparing parameters with literals, what it returns.
+    None where the function does something else than to choose, by comparing parameters with literals, what it returns,
+    and where a name of the expression may mean something else at the call than in the function.
     """
     function = file.functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
     bound = [s for s in file.module.body if isinstance(s, cst.FunctionDef) and s is not function]
@@ -47,9 +49,15 @@ def fold(file: ParsedFile, call: cst.Call) -> Folded | None:
         rest = [] if any(isinstance(small, cst.Return) for small in _smalls(branch.body.body)) else statements[1:]
         statements = [*branch.body.body, *rest]
     value = _given(statements)
-    if value is None or names_in(value) & {*values, function.name.value}:
+    if value is None or names_in(value) & {*values, function.name.value, *_local(file, call)}:
         return None
     return Folded(call, function, value, branch)
+
+
+def _local(file: ParsedFile, call: cst.Call) -> set[str]:
+    """The names that the functions and classes around a call bind."""
+    around = [n for n in path_to(file.module, call) if isinstance(n, cst.FunctionDef | cst.ClassDef | cst.Lambda)]
+    return {name for scope in around for name, _ in bindings(scope)}
 
 
 def _is_text(statement: cst.CSTNode) -> bool:

@@ -14,7 +14,7 @@ import libcst as cst
 from migrator.names.bindings import read_bindings
 from migrator.program.calls import number, parameters_of, string
 from migrator.program.parsed import ParsedFile, Project
-from migrator.program.scopes import bindings
+from migrator.program.scopes import bindings, path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.arrays import is_array_input
 from migrator.walking import walk
@@ -64,6 +64,8 @@ _KEEP = frozenset(
         *("get_next", "make_initializable_iterator", "make_one_shot_iterator"),
     )
 )
+#: What Estimators and strategies give an input function that has such a parameter, beside the mode: values of the run.
+_GIVEN = ("params", "config", "input_context", "labels_shape")
 _ITERATORS = ("tf.data.make_initializable_iterator", "tf.data.make_one_shot_iterator")
 #: Transformations for `apply` that do the same, by the ends of their names.
 _APPLIED = frozenset(
@@ -90,18 +92,23 @@ def functions_behind(
 
 
 class _Lazy(dict[str, "_Value"]):
-    """The values of the names of a driver that are bound once, looked up when they are read."""
+    """The values of the names of a scope that are bound once, looked up when they are read, before those around it."""
 
-    def __init__(self, reader: _Reader, file: ParsedFile, bound: Mapping[str, cst.CSTNode]) -> None:
+    def __init__(
+        self, reader: _Reader, file: ParsedFile, bound: Mapping[str, cst.CSTNode], around: Mapping[str, _Value]
+    ) -> None:
         super().__init__()
         self.reader = reader
         self.file = file
         self.bound = bound
+        self.around = around
 
     def __contains__(self, name: object) -> bool:
-        return name in self.bound
+        return name in self.bound or name in self.around
 
     def __missing__(self, name: str) -> _Value:
+        if name not in self.bound:
+            return self.around[name]
         node = self.bound[name]
         self[name] = None  # while it is looked up
         if isinstance(node, cst.FunctionDef):
@@ -153,11 +160,14 @@ class _Reader:
 
     def of_input(self, program: TrainingProgram, given: cst.BaseExpression | None, mode: str) -> _Value:
         """What the input function of a program gives."""
-        names = _Lazy(self, program.file, _of_scope(program.scope))
+        names: Mapping[str, _Value] = {}
+        for scope in path_to(program.file.module, program.scope):
+            if scope is program.scope or isinstance(scope, cst.FunctionDef):
+                names = _Lazy(self, program.file, _of_scope(scope), names)
         value = self.value(program.file, given, names, _DEPTH)
         if isinstance(value, _ArrayInput):
             return _ENDLESS
-        told = {"mode": _Constant(mode)}
+        told = {**dict.fromkeys(_GIVEN), "mode": _Constant(mode)}
         return self.called(value, [], told, _DEPTH) if isinstance(value, _Function) else None
 
     def called(
@@ -172,6 +182,8 @@ class _Reader:
         left = [parameter.name.value for parameter in parameters]
         names = {p.name.value: self.value(file, p.default, function.around, depth - 1) for p in parameters}
         names.update({name: value for name, value in told.items() if name in left})
+        several = (node.params.star_arg, node.params.star_kwarg)
+        names.update({star.name.value: None for star in several if isinstance(star, cst.Param)})
         for keyword, value in [*function.given, *args]:
             if keyword is None and left:
                 names[left.pop(0)] = value
@@ -279,8 +291,8 @@ class _Reader:
             return _ArrayInput() if self._repeats(file, node, 3, "num_epochs", names, depth, 1) else None
         if name in _ITERATORS and node.args:
             return self.value(file, node.args[0].value, names, depth)
-        if name == "tf.data.Dataset.zip" and node.args:
-            return self.value(file, node.args[0].value, names, depth)
+        if name == "tf.data.Dataset.zip":
+            return self._zipped(file, node, names, depth)
         if name is None and isinstance(node.func, cst.Attribute):
             found = self._method(file, node, node.func, names, depth)
             if found is not None:
@@ -289,6 +301,13 @@ class _Reader:
         if not isinstance(function, _Function) or any(arg.star for arg in node.args):
             return None
         return self.called(function, self._args(file, node.args, names, depth), {}, depth)
+
+    def _zipped(self, file: ParsedFile, node: cst.Call, names: Mapping[str, _Value], depth: int) -> _Value:
+        """What `zip` gives, of one structure of datasets or of several datasets: it ends where the first one does."""
+        given = [arg for arg in node.args if arg.keyword is None or arg.keyword.value != "name"]
+        if any(arg.star or (arg.keyword is not None and arg.keyword.value != "datasets") for arg in given):
+            return None
+        return self._all(file, [arg.value for arg in given], names, depth)
 
     def _args(
         self, file: ParsedFile, args: Sequence[cst.Arg], names: Mapping[str, _Value], depth: int

@@ -69,6 +69,9 @@ def test_a_model_without_metrics_of_its_own() -> None:
         ('{"mse": tf1', "{name: tf1"),
         ("def more(labels, predictions)", "def more(labels, predictions, config)"),
         ("add_metrics(estimator, more)", "add_metrics(estimator, lambda labels: {})"),
+        ("estimator = tf1.estimator.add", "if input():\n    estimator = tf1.estimator.add"),
+        ("estimator = tf1.estimator.add", "if input():\n    print(1)\n    estimator = tf1.estimator.add"),
+        ("print(estimator.ev", "finally:\n    print(1)\nprint(estimator.ev"),
         ("estimator = tf1.estimator.add_metrics", "other = tf1.estimator.add_metrics"),
         ("    logits = tf1", "    labels = labels + 1\n    logits = tf1"),
         ("estimator.train(input_fn)", "estimator.train(input_fn)\ntf1.estimator.Estimator(model_fn).train(input_fn)"),
@@ -77,6 +80,8 @@ def test_a_model_without_metrics_of_its_own() -> None:
 )
 def test_what_is_not_plain_stays(old: str, new: str) -> None:
     text = PROGRAM.replace(old, new)
+    if new.startswith("finally"):
+        text = text.replace("estimator = tf1.estimator.add", "try:\n    estimator = tf1.estimator.add")
     assert text != PROGRAM
     result, findings = run(text)
     assert result == text and [f for f in findings if f.severity is Severity.MANUAL]

@@ -141,6 +141,40 @@ def test_an_optimizer_that_a_function_makes_for_a_constant() -> None:
     assert "def make(" not in alone and '"one"' not in alone
 
 
+CHOSEN = """\
+RATE = 0.1
+
+
+def make(kind):
+    if kind == "one":
+        optimizer = tf1.train.AdagradOptimizer(RATE)
+    elif kind == "other":
+        optimizer = tf1.train.FtrlOptimizer(0.2)
+    return optimizer
+
+
+"""
+LOCAL = """\
+def main():
+    columns = [tf.feature_column.numeric_column("x")]
+    estimator = tf.estimator.DNNClassifier([2], columns, optimizer=make("one"))
+    estimator.train(input_fn)
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "other", ["    RATE = 0.5\n    print(RATE)\n", "    for RATE in [0.5]:\n        print(RATE)\n"]
+)
+def test_a_name_that_means_something_else_at_the_call(other: str) -> None:
+    assert "Adagrad(learning_rate=RATE" in migrated(made_by(LOCAL, CHOSEN))
+    text = made_by(LOCAL.replace("def main():\n", "def main():\n" + other), CHOSEN)
+    result, findings = run(text)
+    assert result == text and "TFM190" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
 def test_a_function_that_another_file_calls_stays() -> None:
     texts = {"train.py": made_by(), "other.py": "from train import make\n\nprint(make('one'))\n"}
     new = run_project(texts)

@@ -84,6 +84,12 @@ def data(batch_size, epochs=1):
 
 input_fn = functools.partial(data, 1, epochs=None)
 """,
+    "several": """
+def input_fn():
+    x = tf.data.Dataset.from_tensor_slices([[1.0], [2.0]]).repeat()
+    y = tf.data.Dataset.from_tensor_slices([[1.0], [2.0]]).repeat()
+    return tf.data.Dataset.zip((x, y)).batch(1)
+""",
     "a transformation": PLAIN.format("apply(tf.data.experimental.shuffle_and_repeat(9)).batch(1)"),
     "arrays": """
 import numpy as np
@@ -120,6 +126,27 @@ def input_fn(mode):
         dataset = dataset.repeat()
     return dataset.batch(1)
 """,
+    "params of the Estimator": f"""
+def input_fn(mode, params=None):
+    epochs = params["epochs"] if params else None
+    return {SOURCE}.repeat(epochs).batch(1)
+""",
+    "what else is given": f"""
+def input_fn(**params):
+    return {SOURCE}.repeat(None if not params else 2).batch(1)
+""",
+    "one of several": """
+def input_fn():
+    x = tf.data.Dataset.from_tensor_slices([[1.0], [2.0]]).repeat()
+    y = tf.data.Dataset.from_tensor_slices([[1.0], [2.0]])
+    return tf.data.Dataset.zip(x, y).batch(1)
+""",
+    "one of a dict": """
+def input_fn():
+    x = tf.data.Dataset.from_tensor_slices([[1.0], [2.0]]).repeat()
+    y = tf.data.Dataset.from_tensor_slices([[1.0], [2.0]])
+    return tf.data.Dataset.zip(({"x": x}, y)).batch(1)
+""",
     "a function of another library": """
 from elsewhere import endless
 
@@ -144,6 +171,22 @@ input_fn = tf.estimator.inputs.numpy_input_fn(np.ones((9, 1)), np.ones((9, 1)), 
 }
 
 
+INSIDE = """
+def outer():
+    def data():
+        return input_fn().{0}
+
+    def inner():
+        estimator = tf.estimator.Estimator(model_fn, params={{}})
+        estimator.train(data, steps=30)
+
+    inner()
+
+
+outer()
+"""
+
+
 def with_inputs(text: str, driver: str) -> str:
     """The program with another input function."""
     return program(driver=driver).replace(OLD, text)
@@ -160,6 +203,16 @@ def test_fit_is_told_the_steps_of_data_without_an_end(text: str, keras: int) -> 
 def test_of_other_data_batches_are_taken(text: str) -> None:
     new, _ = run(with_inputs(text, TRAIN))
     assert "steps_per_epoch" not in new
+
+
+@pytest.mark.parametrize(("held", "told"), [("take(3)", False), ("shuffle(3)", True)])
+def test_the_data_of_a_function_around_the_training(held: str, told: bool) -> None:
+    module = PLAIN.format("repeat().batch(1)") + "\n\ndef data():\n    return input_fn()\n"
+    text = with_inputs(module, "")
+    first = text.index("estimator = ")
+    text = text[:first] + text[text.index("\n", first) :] + INSIDE.format(held)
+    new, _ = run(text)
+    assert (", steps_per_epoch=30)" in new) is told and ("data().take(30)" in new) is not told
 
 
 def test_evaluations_are_told_theirs() -> None:
