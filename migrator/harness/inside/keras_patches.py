@@ -43,6 +43,12 @@ def patch_sources(tf, base, optimizer, recorder):
 
     parts.wrap(optimizer._BaseOptimizer, "__init__", make_optimizer)
 
+    patch_batches(tf)
+
+
+def patch_batches(tf):
+    """The user's lines that make batches."""
+
     def make_batches(original, self, *args, **kwargs):
         dataset = original(self, *args, **kwargs)
         sources.mark(dataset, sources.user_line())

@@ -10,7 +10,7 @@ import inspect
 
 import parts
 import sources
-from keras_patches import patch_places
+from keras_patches import patch_batches, patch_places
 from keras_variables import creation_order
 from record_keras import KerasRecorder
 from tracing import watch_clipping
@@ -189,13 +189,7 @@ def _patch_sources(tf, recorder):
 
     parts.wrap(optimizer, "__init__", make_optimizer)
 
-    def make_batches(original, self, *args, **kwargs):
-        dataset = original(self, *args, **kwargs)
-        sources.mark(dataset, sources.user_line())
-        return dataset
-
-    for name in ("batch", "padded_batch"):
-        parts.wrap(tf.data.Dataset, name, make_batches)
+    patch_batches(tf)
 
 
 def _patch_gradients(tf, recorder):
