@@ -32,6 +32,7 @@ from migrator.walking import walk
 
 _FAMILY = "tf.estimator."
 _INDENT = "    "
+_BLANK = 2  # lines between functions
 _MIXED = ("model_dir", "config", "warm_start_from")
 
 
@@ -140,6 +141,7 @@ class _Writer:
         finder = _Calls(self.file)
         walk(self.file.module, finder)
         self.edits, self.said = without_what_says_nothing(self.file)
+        self.starts: set[int] = set()  # where functions were written
         self.edits += without_tapes(self.file, self._tensorflow)
         added, said = with_added_metrics(self.file)
         self.edits += added
@@ -218,7 +220,6 @@ class _Writer:
         text, given = self._model(canned, bound, head, tf, version, around, define, call)
         key = f"{text}|{[parameter for parameter, _ in given]}"
         function = self.functions.get(key)
-        first, start, _ = self._top(around)
         if function is None:
             function = _free(canned.function, self.taken)
             self.functions[key] = function
@@ -226,8 +227,8 @@ class _Writer:
             doc = f'    """What the canned {name} was."""\n'
             whole = self._indented(f"def {function}(features, labels, mode{extra}):\n{doc}{text}")
             anchor = self.file.range(call)[0]
-            blank = "\n\n" if first else ""
-            self.edits.append(Edit(start, start, (Written(f"{blank}{whole}\n\n", anchor),)))
+            start, before, behind = self._top(around)
+            self.edits.append(Edit(start, start, (Written(f"{before}{whole}{behind}", anchor),)))
         self._estimator(call, tf, function, given, bound)
         message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
         if head.kind != "numbers" and ".predict(" in self.file.text and not self.exported:
@@ -303,15 +304,21 @@ class _Writer:
                 return f"{name}.compat.v1" if "compat.v1" in self.file.text else name
         raise Blocked("TFM190", call, "TensorFlow is not imported as a module here: import it as `tf`")
 
-    def _top(self, around: Sequence[cst.CSTNode]) -> tuple[bool, int, cst.CSTNode]:
-        """Where a function goes that the code around it calls: before its top-level statement and its comments."""
+    def _top(self, around: Sequence[cst.CSTNode]) -> tuple[int, str, str]:
+        """Where a function goes that the code around it calls, and the blank lines before and behind it.
+
+        It stands before the top-level statement of that code, its comments and the blank lines above it.
+        """
         statement = around[1]
         lines = self.file.text.splitlines(keepends=True)
         nodes = [statement, *getattr(statement, "decorators", ())]
         row = min(self.file.position(node)[0] for node in nodes) - 1
         row -= len(getattr(statement, "leading_lines", ()))
-        blank = self.file.module.body[0] is not statement
-        return blank, sum(len(line) for line in lines[:row]), statement
+        start = sum(len(line) for line in lines[:row])
+        above = next((at for at, line in enumerate(lines[row:]) if line.strip()), 0)
+        before = self.file.module.body[0] is not statement and (above >= _BLANK or start not in self.starts)
+        self.starts.add(start)
+        return start, "\n" * _BLANK * before, "\n" * (_BLANK - min(above, _BLANK))
 
     def _estimator(
         self,
