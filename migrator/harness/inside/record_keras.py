@@ -493,7 +493,8 @@ class KerasRecorder(object):
     def build(self, model, data, strategy):
         """Makes the variables of a model that knows its inputs by its first batch only, as a class of its own does."""
         spec = getattr(data, "element_spec", None)
-        if model.built or not isinstance(spec, tuple):
+        # What has variables made them by itself; the call of a model_fn of TensorFlow 1 may want labels, too.
+        if model.built or model.trainable_variables or not isinstance(spec, tuple):
             return
         tf = self.tf
 
