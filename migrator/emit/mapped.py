@@ -40,7 +40,7 @@ from migrator.program.own_graphs import asks_imported_graph
 from migrator.program.own_training import is_kept_collection, is_of_training
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.region import Region
-from migrator.program.scopes import values_of
+from migrator.program.scopes import path_to, values_of
 from migrator.program.train_op import TrainOp
 from migrator.program.variables_in_code import is_variable
 from migrator.rules import catalogue, mapped
@@ -48,7 +48,7 @@ from migrator.rules.arithmetic import WHERE_OF_EITHER
 from migrator.rules.dropout import dropout_parameters
 from migrator.rules.layers import runs_updates
 from migrator.rules.metrics import is_metric
-from migrator.rules.partitioners import told_to_a_scope
+from migrator.rules.partitioners import is_variable_scope, told_to_a_scope
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.rules.site import CallRule, TrainingContext
@@ -282,10 +282,17 @@ class MappedRewriter(FileRewriter):
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.BaseStatement | cst.RemovalSentinel:
         told = told_to_a_scope(original_node)
-        if told is None or not self._inside:
+        if told is None or not self._inside or not self._tells_scope(told, original_node):
             return updated_node
         self.dropped_partitioners.append(told.args[0].value)
         return cst.RemoveFromParent()
+
+    def _tells_scope(self, told: cst.Call, line: cst.SimpleStatementLine) -> bool:
+        """Whether what a line tells its partitioner is a variable scope, and nothing else with such a method."""
+        assert isinstance(told.func, cst.Attribute)
+        paths = (path_to(root, line) for root in (self.file.module, *self.region))
+        around = next((path for path in paths if path), [])
+        return is_variable_scope(told.func.value, around, self.imports)
 
     def visit_Arg(self, node: cst.Arg) -> bool:
         return node not in self._left_out and super().visit_Arg(node)

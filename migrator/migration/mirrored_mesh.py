@@ -21,6 +21,7 @@ from migrator.emit.mesh import own_class, with_parameter
 from migrator.findings import Severity
 from migrator.migration import mesh_models
 from migrator.migration.mesh_own_loops import METHODS, shape_of
+from migrator.migration.replica_regularizers import unscaled_regularizer
 from migrator.names.free import free
 from migrator.names.imports import dotted
 from migrator.program.assignments import assignments
@@ -916,6 +917,13 @@ class _Program:
                 "Take `tf.nn.compute_average_loss(losses, global_batch_size=...)` of the loss of each example"
             )
             _refuse(step, message)
+        unscaled = unscaled_regularizer(self.file, reached)
+        if unscaled is not None:
+            message = (
+                "the terms of regularizers count once for each replica, and once on a mesh: write "
+                "`tf.nn.scale_regularization_loss(tf.add_n(model.losses))`, which counts them once on both"
+            )
+            _refuse(unscaled, message)
         tape = next((call for call in calls_in(step.body) if _method(call) == "gradient"), None)
         loss = dotted(tape.args[0].value) if tape is not None and tape.args else None
         for call in calls_in(step.body):

@@ -60,6 +60,8 @@ class Rewriter(FileRewriter):
         if original_node not in self.before:
             return new
         first, *rest = self.before[original_node]
+        if isinstance(new, cst.RemovalSentinel):  # what comes before a line stays where the line goes
+            return cst.FlattenSentinel([first, *rest])
         after = list(new) if isinstance(new, cst.FlattenSentinel) else [new]
         above: list[cst.EmptyLine] = []
         if isinstance(after[0], cst.SimpleStatementLine | cst.BaseCompoundStatement):

@@ -451,6 +451,7 @@ class _Reader:
         if isinstance(node, cst.Dict) and line is not None:
             read = names_in(features).union(*(names_in(s) for s in rest if s is not line))
             assert isinstance(receivers, cst.Name)
+            _check_unchanged([s for s in rest if s is not line], receivers.value)
             rest = [s for s in rest if s is not line or receivers.value in read]
         replaced = self.rewriting(file)[1]
         for statement in rest:
@@ -667,7 +668,30 @@ def _comprehension(file: ParsedFile, statements: Sequence[cst.BaseStatement], na
     if not isinstance(made, cst.Call) or file.imports.tensorflow(made.func) != "tf.placeholder":
         return None
     assert placed is not None
-    return None if any(_values(node, name) for node in placed.after) else replace(placed, doc=tuple(statements[:doc]))
+    if any(_values(node, name) for node in placed.after):
+        return None
+    _check_unchanged(placed.after, name)
+    return replace(placed, doc=tuple(statements[:doc]))
+
+
+def _check_unchanged(statements: Sequence[cst.BaseStatement], name: str) -> None:
+    """Refuses statements that put other tensors into a dict of placeholders: those were fed then. Raises Blocked."""
+    names = {name}
+    for statement in statements:
+        for target, value in _aliases(statement):
+            names |= {target} if value in names else set()
+        for known, node in bindings(statement):
+            if known in names and not isinstance(node, cst.Name):
+                message = f"`{name}` is changed after its placeholders are made: make the features a dict of their own"
+                raise Blocked("TFM142", node, message)
+
+
+def _aliases(statement: cst.BaseStatement) -> list[tuple[str, str]]:
+    """`name = other`, where that is all of a statement."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    if not isinstance(small, cst.Assign) or not isinstance(small.value, cst.Name):
+        return []
+    return [(t.target.value, small.value.value) for t in small.targets if isinstance(t.target, cst.Name)]
 
 
 def _placed_by_loop(node: cst.BaseStatement, name: str, after: tuple[cst.BaseStatement, ...]) -> _Placed | None:

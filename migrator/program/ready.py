@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import libcst as cst
 
 from migrator.program.body import Parameters
-from migrator.program.calls import calls_in, is_none
+from migrator.program.calls import is_none
 from migrator.program.model_reference import ModelReference
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
 from migrator.program.scopes import bindings, path_to, returns_in, values_of
@@ -68,12 +68,31 @@ def _is_compiled(project: Project, file: ParsedFile, value: cst.BaseExpression) 
     if found is None:
         return False
     returned = {node.value.value for node in returns_in(found[1].body) if isinstance(node.value, cst.Name)}
+    return _compiles(found[1].body, returned)
+
+
+def _compiles(body: cst.BaseSuite, names: Container[str]) -> bool:
+    """Whether the statements of a block surely compile a model of one of these names."""
+    return any(_statement_compiles(statement, names) for statement in body.body)
+
+
+def _statement_compiles(statement: cst.CSTNode | None, names: Container[str]) -> bool:
+    if isinstance(statement, cst.With):
+        return _compiles(statement.body, names)
+    if isinstance(statement, cst.If):
+        other = statement.orelse
+        orelse = _compiles(other.body, names) if isinstance(other, cst.Else) else _statement_compiles(other, names)
+        return orelse and _compiles(statement.body, names)
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    calls = [small.value for small in statement.body if isinstance(small, cst.Expr)]
     return any(
-        isinstance(made.func, cst.Attribute)
+        isinstance(made, cst.Call)
+        and isinstance(made.func, cst.Attribute)
         and made.func.attr.value == "compile"
         and isinstance(made.func.value, cst.Name)
-        and made.func.value.value in returned
-        for made in calls_in(found[1])
+        and made.func.value.value in names
+        for made in calls
     )
 
 

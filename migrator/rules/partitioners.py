@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -11,6 +11,7 @@ from migrator.findings import Severity
 from migrator.names.imports import ImportMap, dotted
 from migrator.program.calls import bind, calls_in, is_none, number, string
 from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.scopes import bindings, path_to
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, call_text, expression
@@ -322,6 +323,36 @@ def told_to_a_scope(statement: cst.CSTNode) -> cst.Call | None:
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
         return None
     return call if call.func.attr.value == "set_partitioner" else None
+
+
+def is_variable_scope(node: cst.BaseExpression, around: Sequence[cst.CSTNode], imports: ImportMap) -> bool:
+    """Whether an expression is surely a variable scope: that of its place, or a name for one.
+
+    `around` are the nodes around it, the outermost first.
+    """
+    if isinstance(node, cst.Call):
+        return imports.resolve(node.func) == "tf.get_variable_scope"
+    if not isinstance(node, cst.Name):
+        return False
+    for index in range(len(around) - 1, -1, -1):
+        scope = around[index]
+        if not isinstance(scope, cst.FunctionDef | cst.Module):
+            continue
+        bound = [n for name, n in bindings(scope) if name == node.value and not isinstance(n, cst.Attribute)]
+        if bound:
+            return all(_binds_scope(n, [*around[:index], *path_to(scope, n)], imports) for n in bound)
+    return False
+
+
+def _binds_scope(node: cst.CSTNode, path: Sequence[cst.CSTNode], imports: ImportMap) -> bool:
+    """Whether `with tf.variable_scope(...) as name` or `name = tf.get_variable_scope()` binds a name."""
+    above = path[-3] if len(path) > 2 else None
+    if isinstance(above, cst.WithItem) and isinstance(above.item, cst.Call):
+        return imports.resolve(above.item.func) == "tf.variable_scope"
+    if not isinstance(above, cst.Assign):
+        return False
+    again = isinstance(above.value, cst.Name) and isinstance(node, cst.Name) and above.value.value == node.value
+    return not again and is_variable_scope(above.value, path[:-3], imports)
 
 
 def set_in_scope(statement: cst.CSTNode, imports: ImportMap) -> cst.BaseExpression | None:

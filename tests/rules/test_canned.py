@@ -391,6 +391,25 @@ def test_a_keras_model_that_a_function_makes_and_compiles(made: str) -> None:
     assert "    net.add(tf.keras.layers.BatchNormalization(input_shape=(1,)))\n" in new
 
 
+@pytest.mark.parametrize(
+    ("lines", "compiled"),
+    [
+        ("    if units > 3:\n    {}", False),
+        ("    for _ in range(units):\n    {}", False),
+        ("    with tf.name_scope('a'):\n    {}", True),
+        ("    if units > 3:\n    {}\n    else:\n    {}", True),
+    ],
+)
+def test_a_function_that_may_not_compile_its_model(lines: str, compiled: bool) -> None:
+    start = KERAS[: KERAS.index("model = ")]
+    body = KERAS[KERAS.index("estimator = ") :].replace("keras_model=model", "build(1)")
+    text = start + BUILT.format(body).lstrip()
+    line = next(one for one in text.splitlines() if "net.compile" in one)
+    result, findings = run(text.replace(line, lines.format(line, line)))
+    assert ("TFM194" in [f.code for f in findings if f.severity is Severity.MANUAL]) is not compiled
+    assert ("model_to_estimator" not in result) is compiled
+
+
 def test_an_estimator_of_a_keras_model() -> None:
     new = migrated(KERAS)
     assert "model_to_estimator" not in new and "model.fit(input_fn().take(3))" in new

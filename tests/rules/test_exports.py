@@ -335,7 +335,31 @@ def test_exports_as_text_are_told(given: str, told: bool) -> None:
         assert "as_text" not in migrated(text)
 
 
+CHANGED = """\
+def serving_fn():
+    inputs = {0}
+    {1}
+    return tf.estimator.export.ServingInputReceiver({2}, inputs)
+
+
+"""
+ALL_OF_A_KEY = '{key: tf.placeholder(tf.float32, [None, 1]) for key in ["x"]}'
+ITEM = 'inputs["x"] = inputs["x"] * 2.0'
+
+
+def changing(inputs: str, change: str, features: str = "inputs") -> str:
+    """A program whose dict of placeholders gets another tensor."""
+    return exporting(CHANGED.format(inputs, change, features))
+
+
 REFUSED = {
+    "a comprehension that is changed": changing(ALL_OF_A_KEY, ITEM),
+    "by another name": changing(ALL_OF_A_KEY, "other = inputs\n    " + ITEM.replace("inputs[", "other[", 1), "other"),
+    "a dict that is changed": changing('{"x": tf.placeholder(tf.float32, [None, 1])}', ITEM),
+    "one that is updated": changing(ALL_OF_A_KEY, 'inputs.update({"x": inputs["x"] * 2.0})'),
+    "a loop that is changed": changing(
+        "{}", 'for key in ["x"]:\n        inputs[key] = tf.placeholder(tf.float32, [None, 1])\n    ' + ITEM
+    ),
     "no such function": exporting(
         "", driver="estimator.train(input_fn, steps=3)\nestimator.export_savedmodel('o', f())"
     ),
@@ -364,6 +388,11 @@ REFUSED = {
         'model_dir="m")', 'model_dir="m", config=tf.estimator.RunConfig(save_checkpoints_steps=2))'
     ),
 }
+
+
+def test_features_in_a_dict_of_their_own() -> None:
+    new = migrated(changing(ALL_OF_A_KEY, "other = dict(inputs)\n    " + ITEM.replace("inputs[", "other[", 1), "other"))
+    assert 'def serve(inputs):\n        other = dict(inputs)\n        other["x"] = inputs["x"] * 2.0\n' in new
 
 
 @pytest.mark.parametrize("name", REFUSED)

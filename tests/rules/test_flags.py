@@ -37,6 +37,17 @@ def test_where_no_flag_is_read_nothing_is_added(before: str) -> None:
     assert "sys.argv" not in new and "TFM856" not in codes
 
 
+def test_the_line_that_reads_a_flag_goes() -> None:
+    text = program(driver="estimator.train(input_fn, steps=FLAGS.every)")
+    head, _, tail = text.partition("\n\nestimator = ")
+    flags = "\n\ntf.app.flags.DEFINE_integer('every', 9, '')\nFLAGS = tf.app.flags.FLAGS\n"
+    config = "# How often.\nconfig = tf.estimator.RunConfig(save_checkpoints_steps=FLAGS.every)\nestimator = "
+    new, _ = run(head + flags + config + tail.replace("model_fn,", "model_fn, config=config,") + "\n")
+    assert new.count("FLAGS(sys.argv)\n") == 1 and "RunConfig" not in new
+    assert new.index("FLAGS(sys.argv)") < new.index("FLAGS.every")
+    compile(new, "new", "exec")
+
+
 def test_a_name_for_the_module() -> None:
     new, codes = migrated("print(FLAGS.name)", "tf.app.flags.FLAGS\nflags = tf.app.flags\nFLAGS = flags.FLAGS")
     assert "FLAGS(sys.argv)\n    print" in new and "TFM856" in codes

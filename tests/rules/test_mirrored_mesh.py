@@ -345,6 +345,33 @@ def test_layouts_of_a_loop_are_checked() -> None:
     )
 
 
+ALL = "tf.nn.scale_regularization_loss(tf.add_n(of_model))"
+
+
+@pytest.mark.parametrize(
+    ("term", "alike"),
+    [
+        ("tf.add_n(of_model)", False),
+        ("sum(0.1 * tf.nn.l2_loss(one) for one in of_model)", False),
+        ("tf.add_n(of_model) / strategy.num_replicas_in_sync", True),
+        ("tf.add_n(of_model) * (1.0 / strategy.num_replicas_in_sync)", True),
+        ("tf.add_n(of_model) + 0.0 / strategy.num_replicas_in_sync", False),
+    ],
+)
+def test_regularizers_that_every_replica_counts(term: str, alike: bool) -> None:
+    new, found = migrated(LOOP.replace(ALL, term))
+    assert [code for code, _ in found] == (["TFM780"] if alike else ["TFM799"])
+    assert ("mesh" in new) is alike
+    assert alike or "scale_regularization_loss" in found[0][1]
+
+
+def test_regularizers_in_the_mean_of_the_examples() -> None:
+    text = LOOP.replace(
+        "losses(labels, predictions), global", "losses(labels, predictions) + tf.add_n(of_model), global"
+    )
+    assert [code for code, _ in migrated(text.replace(" + " + ALL, ""))[1]] == ["TFM780"]
+
+
 def test_a_loss_that_is_divided_several_calls_away() -> None:
     text = LOOP.replace("loss = compute_loss(labels,", "loss = whole(labels,")
     text = text.replace("def train_step", "def whole(*given):\n    return compute_loss(*given)\n\n\ndef train_step")

@@ -93,6 +93,22 @@ def test_the_scope_of_the_model_by_a_name() -> None:
     assert "set_partitioner" not in new and "TFM154" in [f.code for f in findings]
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("with tf.variable_scope('a') as scope:\n    scope.set_partitioner(5)\n    net = net + 1", True),
+        ("tf.get_variable_scope().set_partitioner(5)", True),
+        ("first = tf.get_variable_scope()\nscope = first\nscope.set_partitioner(5)\nprint(scope, first)", True),
+        ("scope = Plan()\nscope.set_partitioner(5)", False),
+        ("scope = Plan() if params else tf.get_variable_scope()\nscope.set_partitioner(5)", False),
+        ("features.set_partitioner(5)", False),
+    ],
+)
+def test_only_scopes_are_told_nothing(made: str, told: bool) -> None:
+    new, findings = run(program(network=made, driver=DRIVER), style="mapped")
+    assert ("set_partitioner(5)" not in new) is told and ("TFM154" in [f.code for f in findings]) is told
+
+
 def test_layers_outside_of_the_scope_are_told_of() -> None:
     _, findings = run(scoped("partitioner = tf.fixed_size_partitioner(2)"))
     found = [f for f in findings if f.code == "TFM890"]
