@@ -24,6 +24,7 @@ from migrator.program.canned import remarks_of
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.helpers import Scope
 from migrator.program.inlining import inline_helpers
+from migrator.program.keras_phase import plan_model
 from migrator.program.layer_names import name_layers
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
@@ -204,7 +205,7 @@ class NativeMigration(GroupState):
             self.regularized[program.model_fn] = function.regularized
             scope = Scope.of(self.project, file, program.model_fn)
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
-            self.plan.add(self.project, scope, function.body.names, calls)
+            plan_model(self.plan, self.project, scope, function.body.names, calls, function.inlined)
             self.layer_names.update(name_layers(self.project, scope, calls, self.layer_names))
             replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
             self._check_replicas(sharing)

@@ -6,16 +6,17 @@ since Keras tells its layers whether they train; so does the argument in every c
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from migrator.program import keras_calls
-from migrator.program.calls import calls_in, is_false, is_none, is_true, number
+from migrator.program.calls import calls_in, is_false, is_none, is_true, number, parameters_of
 from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import bindings, method_of, path_to
+from migrator.program.scopes import bindings, method_of, path_to, values_of
 from migrator.walking import walk
 
 _STEPPING = (
@@ -179,13 +180,23 @@ class Stays:
 class HelperPlan:
     """The helpers that stay and lose parameters, and in every call of them the arguments that go, by index.
 
-    `untold` are calls of Keras layers that are in no training, since nobody told them.
+    `untold` are calls of Keras layers that are in no training, since nobody told them; `settled` are all calls of which
+    that is known, `symbolic` those on the inputs of a Keras model (whose call tells them), `flagged` those of them that
+    were told by themselves, and `models` are calls of what may be such a model. `units` is all code that was looked at,
+    and `callers` are the calls of each helper.
     """
 
     helpers: dict[cst.FunctionDef, Stays] = field(default_factory=dict)
     calls: dict[cst.CSTNode, frozenset[int]] = field(default_factory=dict)
     visited: dict[cst.FunctionDef, Stays] = field(default_factory=dict)
     untold: set[cst.CSTNode] = field(default_factory=set)
+    settled: set[cst.CSTNode] = field(default_factory=set)
+    symbolic: list[cst.Call] = field(default_factory=list)
+    flagged: list[cst.Call] = field(default_factory=list)
+    models: list[tuple[Made, cst.Call, bool]] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    callers: dict[cst.FunctionDef, list[tuple[Unit, cst.Call]]] = field(default_factory=dict)
+    given: dict[cst.FunctionDef, Kinds] = field(default_factory=dict)
 
     def add(
         self,
@@ -193,20 +204,22 @@ class HelperPlan:
         scope: Scope,
         names: ModeNames,
         nodes: Sequence[cst.CSTNode],
-        functional: bool = False,
+        functional: bool,
+        given: Kinds | None = None,
     ) -> None:
         """Plans the calls of helpers, and of Keras layers, in some code. Raises Blocked (TFM122, TFM404, TFM405).
 
-        `functional` says that the layers are called on inputs of a Keras model, which tells them whether they train.
+        `functional` says that there are inputs of Keras models; `given` are the parameters, and whether they are such.
         """
-        functional = functional or keras_calls.is_functional(scope.file, nodes)
+        unit = Unit(project, scope, tuple(nodes), functional, given or {})
+        self.units.append(unit)
         for call in (call for node in nodes for call in calls_in(node)):
             keras_calls.check_regularizers(scope.file, call)
             found = helper_of(project, scope, call.func)
             if found is None:
                 made = keras_object(project, scope, nodes, call.func)
                 if made is not None:
-                    self._add_keras(scope, names, call, made, functional, nodes)
+                    self._add_keras(unit, names, call, made)
                 continue
             told = _told(scope, names, call, found)
             if told is None:
@@ -214,6 +227,8 @@ class HelperPlan:
             stays, indices = told
             if indices:
                 self.calls[call] = frozenset(indices)
+            self.callers.setdefault(stays.node, []).append((unit, call))
+            kinds = unit.kinds_of_arguments(call, stays.node)
             known = self.visited.get(stays.node)
             self.visited[stays.node] = stays
             if known is not None:
@@ -221,24 +236,113 @@ class HelperPlan:
                     name = stays.node.name.value
                     message = f"`{name}` is told another mode here than in another call: its layers need one answer"
                     raise Blocked("TFM122", call, message)
+                if kinds != self.given[stays.node] and any(
+                    keras_calls.has_phase(one.scope.file, one.nodes) for one in self.units
+                ):
+                    raise Blocked("TFM404", call, _WHETHER_SYMBOLIC)
                 continue
+            self.given[stays.node] = kinds
             if stays.gone:
                 self.helpers[stays.node] = stays
             inner = Scope.of(project, stays.file, stays.node)
-            self.add(project, inner, _local_flags(stays), [stays.node.body], functional)
+            self.add(project, inner, _local_flags(stays), [stays.node.body], functional, kinds)
 
-    def _add_keras(
-        self, scope: Scope, names: ModeNames, call: cst.Call, made: Made, functional: bool, nodes: Sequence[cst.CSTNode]
-    ) -> None:
+    def _add_keras(self, unit: Unit, names: ModeNames, call: cst.Call, made: Made) -> None:
         """Plans the call of a Keras layer or model. Raises Blocked (TFM404)."""
         index = keras_calls.training_of(call)
         file, code = made
-        if index is not None and names.when(call.args[index].value) == frozenset((TRAIN,)):
-            self.calls[call] = frozenset((index,))
-        elif index is None and not functional:
-            added = nodes if file is scope.file and keras_calls.makes_model(file, code) else ()
-            if keras_calls.has_phase(file, [code, *added]):
+        symbolic = unit.kind(call.args[0].value) if call.args else None
+        flagged = index is not None and names.when(call.args[index].value) == frozenset((TRAIN,))
+        if index is not None:
+            self.settled.add(call)
+            if flagged:
+                self.calls[call] = frozenset((index,))
+                if symbolic is not False:
+                    self.flagged.append(call)
+        added = unit.nodes if file is unit.scope.file and keras_calls.makes_sequential(file, code) else ()
+        phased = keras_calls.has_phase(file, [code, *added])
+        if symbolic is False:
+            self.models.append((made, call, flagged))
+        if index is None and phased:
+            if symbolic is None:
+                raise Blocked("TFM404", call, _WHETHER_SYMBOLIC)
+            self.settled.add(call)
+            if symbolic:
+                self.symbolic.append(call)
+            else:
                 self.untold.add(call)
+
+
+_WHETHER_SYMBOLIC = "a layer is called on what may be an input of a Keras model, or none: say `training=` in its call"
+Kinds = Mapping[str, bool | None]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Code in which names mean the same, whether Keras inputs may be in it, and which parameters are such."""
+
+    project: Project
+    scope: Scope
+    nodes: tuple[cst.CSTNode, ...]
+    functional: bool
+    given: Kinds
+
+    def kind(self, node: cst.BaseExpression, held: Kinds | None = None) -> bool | None:
+        """Whether an expression is computed from inputs of a Keras model (None: that is not known)."""
+        if not self.functional:
+            return False
+        if isinstance(node, cst.Name):
+            return self._kind_of_name(node.value, held)
+        if isinstance(node, cst.Call):
+            if self.scope.file.imports.tensorflow(node.func) in keras_calls.INPUTS:
+                return True
+            helper = helper_of(self.project, self.scope, node.func)
+            if helper is not None and keras_calls.mentions(helper[0], helper[1], keras_calls.INPUTS):
+                return None
+            return _any_kind([self.kind(arg.value, held) for arg in node.args])
+        if isinstance(node, cst.Attribute | cst.Subscript):
+            return self.kind(node.value, held)
+        if isinstance(node, cst.BinaryOperation):
+            return _any_kind([self.kind(node.left, held), self.kind(node.right, held)])
+        if isinstance(node, cst.List | cst.Tuple):
+            return _any_kind([self.kind(element.value, held) for element in node.elements])
+        others = [self._kind_of_name(name, held) for name in names_in(node)]
+        return False if all(kind is False for kind in others) else None
+
+    def _kind_of_name(self, name: str, held: Kinds | None) -> bool | None:
+        if held is not None and name in held:
+            return held[name]
+        values = [value for node in self.nodes for value in values_of(node, name)]
+        bound = [n for node in self.nodes for one, n in bindings(node) if one == name and isinstance(n, cst.Name)]
+        params = [p.name.value for f in self.scope.around if isinstance(f, cst.FunctionDef) for p in parameters_of(f)]
+        if len(bound) != len(values):
+            return None
+        first = {self.kind(value, {**(held or {}), name: None}) for value in values if name not in names_in(value)}
+        if name in params:
+            first.add(self.given.get(name, False))
+        elif not values:
+            file = self.scope.file
+            return False if name in (file.imports.names.keys() | file.names_at_top | set(dir(builtins))) else None
+        found = first.pop() if len(first) == 1 else None
+        again = [self.kind(v, {**(held or {}), name: found}) for v in values if name in names_in(v)]
+        return found if all(kind is found for kind in again) else None
+
+    def kinds_of_arguments(self, call: cst.Call, helper: cst.FunctionDef) -> Kinds:
+        """Which parameters of a helper that is called here come of Keras inputs."""
+        names = [p.name.value for p in (*helper.params.posonly_params, *helper.params.params)]
+        if names[:1] == ["self"] and isinstance(call.func, cst.Attribute):
+            names = names[1:]
+        kinds = {name: None if any(arg.star for arg in call.args) else False for name in names}
+        for index, arg in enumerate(call.args):
+            if not arg.star and (arg.keyword is not None or index < len(names)):
+                kinds[arg.keyword.value if arg.keyword is not None else names[index]] = self.kind(arg.value)
+        return kinds
+
+
+def _any_kind(kinds: Sequence[bool | None]) -> bool | None:
+    if True in kinds:
+        return True
+    return None if None in kinds else False
 
 
 Made = tuple[ParsedFile, cst.CSTNode]

@@ -6,30 +6,33 @@ tells its layers. So a `training=` that is the test for TRAIN mode goes, and a c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import libcst as cst
 
-from migrator.program.calls import calls_in, is_none
+from migrator.program.calls import calls_in, functions_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import returns_in, values_of
+from migrator.walking import walk
 
 _LAYERS = "tf.keras.layers."
-_MODELS = ("tf.keras.Sequential", "tf.keras.models.Sequential", "tf.keras.Model", "tf.keras.models.Model")
-_INPUTS = ("tf.keras.Input", "tf.keras.layers.Input")
+SEQUENTIALS = ("tf.keras.Sequential", "tf.keras.models.Sequential")
+FUNCTIONALS = ("tf.keras.Model", "tf.keras.models.Model")
+_MODELS = (*SEQUENTIALS, *FUNCTIONALS)
+INPUTS = ("tf.keras.Input", "tf.keras.layers.Input")
 _NOISES = ("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout")
-_PHASED = frozenset(f"{_LAYERS}{name}" for name in (*_NOISES, "GaussianDropout", "GaussianNoise"))
+PHASED = frozenset(f"{_LAYERS}{name}" for name in (*_NOISES, "GaussianDropout", "GaussianNoise"))
 
 
 def makes_object(file: ParsedFile, node: cst.BaseExpression | None) -> bool:
     """Whether an expression is a call that makes a Keras layer or model."""
     name = file.imports.tensorflow(node.func) if isinstance(node, cst.Call) else None
-    return name is not None and (name in _MODELS or (name.startswith(_LAYERS) and name not in _INPUTS))
+    return name is not None and (name in _MODELS or (name.startswith(_LAYERS) and name not in INPUTS))
 
 
-def makes_model(file: ParsedFile, node: cst.CSTNode) -> bool:
-    """Whether a node is a call that makes a Keras model, to which layers may be added later."""
-    return isinstance(node, cst.Call) and file.imports.tensorflow(node.func) in _MODELS
+def makes_sequential(file: ParsedFile, node: cst.CSTNode | None) -> bool:
+    """Whether a node is a call that makes a Sequential, to which layers may be added later."""
+    return isinstance(node, cst.Call) and file.imports.tensorflow(node.func) in SEQUENTIALS
 
 
 def returns_object(file: ParsedFile, function: cst.FunctionDef) -> bool:
@@ -55,25 +58,103 @@ def training_of(call: cst.Call) -> int | None:
     return given[0] if given else None
 
 
+class _Symbols(cst.CSTVisitor):
+    def __init__(self, file: ParsedFile, apart: Collection[cst.CSTNode]) -> None:
+        super().__init__()
+        self.file = file
+        self.apart = apart
+        self.found: list[tuple[cst.BaseExpression, str]] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self.apart and super().on_visit(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        name = self.file.imports.tensorflow(node)
+        if name is not None:
+            self.found.append((node, name))
+        else:
+            walk(node.value, self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        walk(node.value, self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        name = self.file.imports.tensorflow(node)
+        if name is not None:
+            self.found.append((node, name))
+
+
+def mentions(
+    file: ParsedFile, node: cst.CSTNode, names: Collection[str], apart: Collection[cst.CSTNode] = ()
+) -> list[cst.BaseExpression]:
+    """Where some code, but what stands `apart` in it, means one of some symbols of TensorFlow."""
+    finder = _Symbols(file, frozenset(apart))
+    walk(node, finder)
+    return [found for found, name in finder.found if name in names]
+
+
 def has_phase(file: ParsedFile, nodes: Sequence[cst.CSTNode]) -> bool:
     """Whether some code makes Keras layers that do something else in training."""
-    return any(file.imports.tensorflow(call.func) in _PHASED for node in nodes for call in calls_in(node))
+    return any(mentions(file, node, PHASED) for node in nodes)
 
 
-def is_functional(file: ParsedFile, nodes: Sequence[cst.CSTNode]) -> bool:
-    """Whether some code calls layers on Keras inputs: the model that it makes of them is told the phase."""
-    return any(file.imports.tensorflow(call.func) in _INPUTS for node in nodes for call in calls_in(node))
+class _Changes(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Attribute] = []
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        if isinstance(node.target, cst.Attribute) and node.target.attr.value.endswith("_regularizer"):
+            self.found.append(node.target)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "add_loss":
+            self.found.append(node.func)
+
+
+def check_terms(file: ParsedFile, node: cst.CSTNode) -> None:
+    """Refuses all in some code by which a Keras layer has terms that only Keras adds. Raises Blocked (TFM405)."""
+    for call in calls_in(node):
+        check_regularizers(file, call)
+    changes = _Changes()
+    walk(node, changes)
+    for found in changes.found:
+        defined = any(function.name.value == found.attr.value for function in functions_in(file.module))
+        own = isinstance(found.value, cst.Name) and found.value.value == "self" and found.attr.value != "add_loss"
+        if file.imports.tensorflow(found) is None and not own and not defined:
+            raise _term(found, f"`{found.attr.value}` of a Keras layer")
+
+
+def _term(node: cst.CSTNode, what: str) -> Blocked:
+    message = (
+        f"{what}: a model_fn had no term of it in its loss, and Keras adds it. Leave "
+        "it out, or take `tf.layers`, whose terms `tf.losses.get_regularization_loss()` gives"
+    )
+    return Blocked("TFM405", node, message)
+
+
+# Where the regularizers begin in the arguments of a layer that are given by place.
+_REGULARIZERS_AT = {f"{_LAYERS}Dense": 5, f"{_LAYERS}Embedding": 3}
 
 
 def check_regularizers(file: ParsedFile, call: cst.Call) -> None:
     """Refuses a regularizer of a Keras layer, whose term only Keras adds to the loss. Raises Blocked (TFM405)."""
-    if not (file.imports.tensorflow(call.func) or "").startswith(_LAYERS):
+    name = file.imports.tensorflow(call.func) or ""
+    given = [file.imports.tensorflow(arg.value) or "" for arg in call.args]
+    if f"{_LAYERS}ActivityRegularization" in (name, *given):
+        raise _term(call, "`ActivityRegularization`")
+    if not any(one.startswith(_LAYERS) for one in (name, *given)):
         return
-    for arg in call.args:
-        name = arg.keyword.value if arg.keyword is not None else ""
-        if name.endswith("_regularizer") and not is_none(arg.value):
+    for index, arg in enumerate(call.args):
+        keyword = arg.keyword.value if arg.keyword is not None else ""
+        if arg.star == "**" or (arg.star and name.startswith(_LAYERS)):
             message = (
-                f"`{name}=` of a Keras layer: a model_fn had no term of it in its loss, and Keras adds it. Leave "
-                "it out, or take `tf.layers`, whose terms `tf.losses.get_regularization_loss()` gives"
+                "what this Keras layer is made with cannot be read (`*`, `**`), and may be a regularizer: write it"
             )
-            raise Blocked("TFM405", arg, message)
+            raise Blocked("TFM405", arg, f"{message} out")
+        if keyword.endswith("_regularizer") and not is_none(arg.value):
+            raise _term(arg, f"`{keyword}=` of a Keras layer")
+        if not keyword and index >= _REGULARIZERS_AT.get(name, 99) and not is_none(arg.value):
+            raise Blocked("TFM405", arg, "an argument of a Keras layer that may be a regularizer: write its name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import libcst as cst
@@ -31,7 +31,8 @@ class _Parents(cst.CSTVisitor):
 
 # A tree never changes, so what was found out about one node holds for ever; the caches are for speed only.
 @lru_cache(maxsize=512)
-def _parents(scope: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
+def parents_below(scope: cst.CSTNode) -> Mapping[cst.CSTNode, cst.CSTNode]:
+    """The node around each node below one."""
     finder = _Parents()
     walk(scope, finder)
     return finder.found
@@ -39,7 +40,7 @@ def _parents(scope: cst.CSTNode) -> dict[cst.CSTNode, cst.CSTNode]:
 
 def path_to(scope: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes from `scope` down to `node`, both included; empty when it is not in there."""
-    parents = _parents(scope)
+    parents = parents_below(scope)
     path = [node]
     while path[-1] is not scope:
         above = parents.get(path[-1])

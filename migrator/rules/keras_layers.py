@@ -25,7 +25,9 @@ itself, and means the same. A dropout that is called without `training=` was at 
 is its input). It stays so, with `training=False`, which is almost never what was meant: take it out to have the
 dropout, and expect other numbers.
 
-`training=` has to be given by name.
+`training=` has to be given by name. Each of these layers has to be called, by itself or in a model, in lines that can
+be followed from the one that makes it: what stands in a list, a dict or an attribute of an object, or is handed to a
+function, is refused. Make and call it in the model_fn, or in a function that it calls.
 """,
     ),
     Rule(
@@ -36,7 +38,8 @@ dropout, and expect other numbers.
 In TensorFlow 1 the term of `tf.keras.layers.Dense(10, kernel_regularizer=...)` is in `layer.losses` only, and no part
 of the loss unless the model_fn adds it; it is in none of the collections that `tf.losses` reads. A compiled Keras model
 adds it by itself. Leave the regularizer out where the loss had no term of it; where it had, take the function of
-`tf.layers`, and `tf.losses.get_regularization_loss()`.
+`tf.layers`, and `tf.losses.get_regularization_loss()`. Refused as well are `ActivityRegularization`, `add_loss` and
+regularizers that are set later, and arguments of Keras layers that cannot be read (`**options`).
 """,
     ),
 )

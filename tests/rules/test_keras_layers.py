@@ -155,3 +155,129 @@ def test_names_elsewhere_are_not_taken_away(helpers: str) -> None:
     text = text_of("logits = tf.keras.layers.Dense(1)(features)", helpers)
     new, _ = run(text)
     assert "flatten = tf.contrib.layers.flatten" in new
+
+
+INLINE = """inputs = tf.keras.Input([1])
+net = tf.keras.layers.Dropout(0.5)(inputs)
+net = tf.keras.layers.Dense(1)(net)
+model = tf.keras.Model(inputs, net)
+"""
+BLOCK = "\ndef block(x):\n    return tf.keras.layers.Dropout(0.5)(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "helpers", "expected"),
+    [
+        (INLINE + "logits = model(features)", "", "    logits = model(features, training=False)\n"),
+        (INLINE + f"logits = model(features, {TRAINING})", "", "    logits = model(features)\n"),
+        (
+            INLINE.replace("tf.keras.layers.Dropout(0.5)", "block") + "logits = model(features)",
+            BLOCK,
+            "    logits = model(features, training=False)\n",
+        ),
+        (
+            "inputs = tf.keras.Input([1])\nmodel = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(inputs))\n"
+            "logits = tf.keras.layers.Dropout(0.5)(model(features))",
+            "",
+            "    logits = tf.keras.layers.Dropout(0.5)(model(features), training=False)\n",
+        ),
+        (
+            "logits = tf.keras.layers.Dense(1)(wrap(features))",
+            "\ndef wrap(x):\n    inputs = tf.keras.Input([1])\n    net = tf.keras.layers.Dropout(0.5)(inputs)\n"
+            "    return tf.keras.Model(inputs, net)(x)\n",
+            "    return tf.keras.Model(inputs, net)(x, training=False)\n",
+        ),
+        (
+            "model = tf.keras.Sequential([tf.keras.Input([1]), tf.keras.layers.Dropout(0.5)])\n"
+            "logits = model(features)",
+            "",
+            "    logits = model(features, training=False)\n",
+        ),
+    ],
+    ids=["untold", "told", "a layer in a function", "beside a model", "in a function", "in a Sequential"],
+)
+def test_a_model_of_keras_inputs_is_told_by_its_call(body: str, helpers: str, expected: str) -> None:
+    new, findings = run(text_of(body, helpers))
+    assert not manual(findings), findings
+    assert expected in new
+    assert new.count("training=False") == expected.count("training=False")
+
+
+NET = """
+class Net({base}):
+    def __init__(self):
+        self.drop = tf.keras.layers.Dropout(0.5)
+
+    def {call}(self, x, **told):
+        return self.drop(x, **told)
+
+"""
+DROP = "tf.keras.layers.Dropout(0.5)"
+
+
+@pytest.mark.parametrize(
+    ("body", "helpers"),
+    [
+        (f"layer = tf.keras.layers.Dense(3)\nnet = layer(features)\nlayer = {DROP}\nlogits = layer(net)", ""),
+        (f"logits = features\nfor layer in [tf.keras.layers.Dense(3), {DROP}]:\n    logits = layer(logits)", ""),
+        (f'made = {{"drop": {DROP}}}\nlogits = made["drop"](features)', ""),
+        (f"drop = {DROP} if features is not None else tf.identity\nlogits = drop(features)", ""),
+        ("logits = make()[1](features)", f"\ndef make():\n    return tf.identity, {DROP}\n"),
+        ("logits = tf.keras.Sequential(make())(features)", f"\ndef make():\n    return [{DROP}]\n"),
+        ("logits = tf.keras.Sequential([make()])(features)", f"\ndef make():\n    return {DROP}\n"),
+        (f"logits = apply({DROP}, features)", "\ndef apply(block, x):\n    return block(x)\n"),
+        (
+            f"drop = {DROP}\nnet = drop(features, {TRAINING})\nlogits = apply(drop, net)",
+            "\ndef apply(block, x):\n    return block(x)\n",
+        ),
+        ("model = Net()\nlogits = model(features)", NET.format(base="tf.keras.Model", call="call")),
+        ("model = Net()\nlogits = model(features)", NET.format(base="object", call="__call__")),
+        (f"model = Net()\nlogits = model(features, {TRAINING})", NET.format(base="object", call="__call__")),
+        ("logits = MADE(features)", f"\nMADE = {DROP}\n"),
+        (f"model = tf.keras.Sequential([{DROP}])\nlogits = model.layers[0](features)", ""),
+        ("drop = functools.partial(tf.keras.layers.Dropout, 0.5)\nlogits = drop()(features)", "import functools\n"),
+        (
+            "inputs = tf.keras.Input([1])\n"
+            f"model = tf.keras.Model(inputs, {DROP}({DROP}(inputs, {TRAINING})))\nlogits = model(features)",
+            "",
+        ),
+        (INLINE.replace("= tf.keras.layers.Dense(1)", "= block") + "logits = model(block(features))", BLOCK),
+    ],
+    ids=[
+        *("rebound", "list", "dict", "one or the other", "pair of a function", "list of a function"),
+        *("layer of a function in a model", "parameter", "called and handed on", "subclass", "attribute"),
+        *("attribute that is told", "module", "layer of a model", "partial", "told and untold", "both kinds"),
+    ],
+)
+def test_layers_that_cannot_be_followed_are_refused(body: str, helpers: str) -> None:
+    text = text_of(body, helpers)
+    new, findings = run(text)
+    assert new == text
+    assert "TFM404" in manual(findings)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "dense = functools.partial(tf.keras.layers.Dense, kernel_regularizer=REG)\nlogits = dense(1)(features)",
+        'opts = {"kernel_regularizer": REG}\nlogits = tf.keras.layers.Dense(1, **opts)(features)',
+        'logits = tf.keras.layers.Dense(1, None, True, "ones", "zeros", REG)(features)',
+        "logits = tf.keras.layers.ActivityRegularization(l2=0.5)(features)",
+        "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel.layers[0].kernel_regularizer = REG\n"
+        "logits = model(features)",
+        "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel.add_loss(tf.constant(0.1))\n"
+        "logits = model(features)",
+    ],
+    ids=["partial", "options", "by place", "of activities", "set later", "add_loss"],
+)
+def test_terms_that_only_keras_adds_are_refused(body: str) -> None:
+    text = text_of(body, "import functools\n\nREG = tf.keras.regularizers.l2(0.1)\n")
+    new, findings = run(text)
+    assert new == text
+    assert "TFM405" in manual(findings)
+
+
+def test_layers_that_the_model_fn_does_not_reach_are_left_alone() -> None:
+    helpers = f"\ndef other():\n    return [{DROP}]\n" + NET.format(base="object", call="__call__")
+    _, findings = run(text_of("logits = tf.keras.layers.Dense(1)(features)", helpers))
+    assert not manual(findings), findings
