@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import libcst as cst
 
@@ -146,7 +147,7 @@ def _reached(
     project: Project, scope: Scope, nodes: Sequence[cst.CSTNode], left_out: Sequence[cst.CSTNode]
 ) -> list[Part]:
     """The code that some code may come to, itself first: by the names that it reads, and the methods it calls."""
-    top = [(file, _definitions(file.module.body), _methods(file)) for file in project.files]
+    top = {file.path: (file, _definitions(file.module.body), _methods(file)) for file in project.files}
     around = [n for outer in scope.around[:-1] for n in _inside(outer)]
     inner = _definitions(around)
     found: list[Part] = [(scope.file, node) for node in nodes]
@@ -157,13 +158,23 @@ def _reached(
         names = _Names(file)
         walk(node, names)
         new = [(scope.file, one) for name in names.names for one in inner.get(name, ())]
-        for other, defined, methods in top:
-            new += [(other, one) for name in names.names for one in defined.get(name, ())]
+        own = next((f for f in (*reversed(scope.around), node) if isinstance(f, cst.FunctionDef)), None)
+        own = node if isinstance(node, cst.FunctionDef) else own if node in nodes else None
+        local = {name for name, _ in bindings(own)} if own is not None else set()
+        for other, defined, methods in (top[path] for path in _near(project, file)):
+            new += [(other, one) for name in names.names - local for one in defined.get(name, ())]
             new += [(other, one) for name in names.methods for one in methods.get(name, ())]
         known = {id(one) for _, one in found} | {id(one) for one in left_out}
         unique = {id(part[1]): part for part in new if id(part[1]) not in known}
         found += unique.values()
     return found
+
+
+def _near(project: Project, file: ParsedFile) -> set[Path]:
+    """The paths of a file and of the given files that it imports."""
+    modules = {part for name in file.imports.names.values() for part in (name, name.rpartition(".")[0]) if part}
+    found = [project.sibling(file, module) for module in sorted(modules)]
+    return {file.path, *(other.path for other in found if other is not None)}
 
 
 def _inside(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
