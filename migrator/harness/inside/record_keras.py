@@ -31,6 +31,14 @@ from tracing import Clipping, LayerTrace, ancestors, one_value, own_weights, pac
 from turns import Dispatcher, wanted
 
 
+def has_variables(model):
+    """Whether some are there to be trained; a Sequential that does not know its inputs raises."""
+    try:
+        return bool(model.trainable_variables)
+    except ValueError:
+        return False
+
+
 class Step(object):
     """What one traced train step showed so far."""
 
@@ -494,7 +502,7 @@ class KerasRecorder(object):
         """Makes the variables of a model that knows its inputs by its first batch only, as a class of its own does."""
         spec = getattr(data, "element_spec", None)
         # What has variables made them by itself; the call of a model_fn of TensorFlow 1 may want labels, too.
-        if model.built or model.trainable_variables or not isinstance(spec, tuple):
+        if model.built or has_variables(model) or not isinstance(spec, tuple):
             return
         tf = self.tf
 
