@@ -250,8 +250,9 @@ class _Emitter:
         model_name = free("model", self.taken)
         model = loss.model
         if metrics.made:
-            outputs = (self.output_name, *metrics.outputs)
-            model = model or ModelClass(class_name(function, self.taken), outputs, owner=owner_of(function))
+            if model is None:
+                answers = (self.output_name, *metrics.outputs)
+                model = ModelClass(class_name(function, self.taken), answers, owner=owner_of(function))
             self._add_metrics(model, metrics)
         lines = [*given, *metrics.made, *(model.lines(self.indent, self.keras) if model is not None else ())]
         output = self._one_line(self._built(function.output))

@@ -282,6 +282,7 @@ def test_self_of_a_model_fn_is_not_that_of_the_model() -> None:
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert "        owner = self\n\n        class Model(tf.keras.Model):\n" in new
     assert "+ owner.weight * tf.reduce_mean(" in new and "self.weight" not in new
+    assert 'model = Model(features, {"a": a, "b": b})' in new
     new, findings = run(METHOD.replace("METRIC", "a * self.weight"))
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert "update_state(a * owner.weight)" in new and "self.weight" not in new
