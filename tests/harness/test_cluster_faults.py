@@ -130,7 +130,6 @@ def lock():
 
 
 def fill():
-    # At once: on a busy machine a slow one stalls before it is over the limit.
     held = [bytearray(b"x") * 20_000_000 for _ in range(15)]
     while held:
         time.sleep(0.02)
@@ -250,7 +249,9 @@ def strike(program: str, victim: str, fault: str, folder: Path, delay: float) ->
         moments.append(time.time())
         os.kill(int((folder / f"pid-{victim}").read_text()), number)
 
-    given = launch(folder, CLUSTER, program=program, memory_limit=LIMIT)
+    # A task that fills the memory makes no steps meanwhile, and on a busy machine 300 MB take longer than a stall.
+    patience = STALL if fault != "memory" else 20.0
+    given = launch(folder, CLUSTER, program=program, memory_limit=LIMIT, stall_timeout=patience)
     thread = threading.Thread(target=act)
     thread.start()
     try:
