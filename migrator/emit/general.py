@@ -133,9 +133,8 @@ class Method:
         finder = _OfModel(self.function, collected)
         walk(node, finder)
         self.replaced.update(finder.found)
-        for name in name_nodes(node):
-            if name.value == "self":
-                self.replaced[name] = cst.Name(owner_of(self.function))
+        owner = owner_of(self.function)
+        self.replaced.update({name: cst.Name(owner) for name in name_nodes(node) if name.value == "self"})
         return self.text(node)
 
     def unpack(self, carved: Carved) -> list[str]:

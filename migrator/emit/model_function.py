@@ -16,6 +16,7 @@ from migrator.emit.names import free
 from migrator.emit.steps import given_steps, with_steps
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
+from migrator.program.calls import is_docstring
 from migrator.program.comments import comment_lines
 from migrator.program.helpers import HelperPlan
 from migrator.program.loss import GENERAL_FORM, GeneralLoss, output_of
@@ -385,7 +386,7 @@ class _Emitter:
         if not changed.found and not any(d.name == features for d in self.function.definitions):
             return features
         name = free("inputs", self.taken)
-        at = 1 if body and _is_docstring(body[0]) else 0
+        at = 1 if body and is_docstring(body[0]) else 0
         text = f"{name} = {features}\n"
         if changed.found:
             text += f"{features} = dict({features})  # changed below, while the inputs stay\n"
@@ -676,11 +677,3 @@ def _tidy(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
         for index, line in enumerate(lines)
         if line.comment is not None or index == 0 or lines[index - 1].comment is not None
     ]
-
-
-def _is_docstring(node: cst.CSTNode) -> bool:
-    return (
-        isinstance(node, cst.SimpleStatementLine)
-        and isinstance(node.body[0], cst.Expr)
-        and isinstance(node.body[0].value, cst.SimpleString | cst.ConcatenatedString)
-    )

@@ -25,7 +25,7 @@ from migrator.migration.replica_regularizers import unscaled_regularizer
 from migrator.names.free import free
 from migrator.names.imports import dotted
 from migrator.program.assignments import assignments
-from migrator.program.calls import calls_in, classes_in, string
+from migrator.program.calls import calls_in, classes_in, is_docstring, string
 from migrator.program.modern import RUN, STRATEGIES, Change, Check, Edit, ModernFile, is_edit_of, keyword
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.scopes import returns_in
@@ -958,7 +958,7 @@ class _Program:
 
     def body_of(self, run: cst.Call, around: cst.FunctionDef, returns: bool) -> bool:
         """Whether a tf.function returns the sum of what its step returns. Raises Blocked for other bodies."""
-        body = [line for line in around.body.body if not _is_docstring(line, around)]
+        body = [line for line in around.body.body if not is_docstring(line)]
         reduces = [call for call in calls_in(around.body) if _method(call) == "reduce"]
         self.done |= {use for use in self.uses if self.above(use, cst.FunctionDef) is around}
         if not reduces:
@@ -1019,11 +1019,6 @@ def _method(call: cst.Call) -> str | None:
 
 def _receiver(call: cst.Call) -> str | None:
     return dotted(call.func.value) if isinstance(call.func, cst.Attribute) else None
-
-
-def _is_docstring(line: cst.BaseStatement | cst.BaseSmallStatement, function: cst.FunctionDef) -> bool:
-    first = line is function.body.body[0] and isinstance(line, cst.SimpleStatementLine)
-    return first and isinstance(line.body[0], cst.Expr) and isinstance(line.body[0].value, cst.SimpleString)  # type: ignore[union-attr]
 
 
 def _decorator(file: ModernFile, function: cst.FunctionDef) -> int | None:
@@ -1108,7 +1103,7 @@ def _with_function(node: cst.CSTNode) -> cst.CSTNode:
 def _without_function(node: cst.FunctionDef, place: int, body: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
     """A function with another body, which is no tf.function any more."""
     decorators = [one for index, one in enumerate(node.decorators) if index != place]
-    kept = [line for line in node.body.body[:1] if _is_docstring(line, node)]
+    kept = [line for line in node.body.body[:1] if is_docstring(line)]
     block = is_edit_of(node.body, cst.IndentedBlock).with_changes(body=[*kept, *body])
     return node.with_changes(decorators=decorators, body=block)
 

@@ -70,6 +70,12 @@ def parameters_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
     return [*params.posonly_params, *params.params, *params.kwonly_params]
 
 
+def is_docstring(statement: cst.CSTNode) -> bool:
+    """Whether a statement is a line that holds nothing but a string."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
+
+
 class _CallCollector(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ import libcst as cst
 
 from migrator.emit.layout import WIDTH
 from migrator.emit.names import free
-from migrator.program.calls import bind, is_false, is_none, string
+from migrator.program.calls import bind, is_docstring, is_false, is_none, string
 from migrator.program.classes import methods_named
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, returns_in
@@ -654,7 +654,7 @@ def _comprehension(file: ParsedFile, statements: Sequence[cst.BaseStatement], na
     Also `name = {}` and `for key in ...: name[key] = tf.placeholder(...)` on the lines behind.
     """
     first = statements[0] if statements else None
-    doc = 1 if isinstance(first, cst.SimpleStatementLine) and _is_text(first.body[0]) else 0
+    doc = 1 if first is not None and is_docstring(first) else 0
     if len(statements) == doc:
         return None
     found = _values(statements[doc], name)
@@ -715,10 +715,6 @@ def _with_first(function: cst.FunctionDef, statements: Sequence[cst.CSTNode]) ->
     body = function.body
     assert isinstance(body, cst.IndentedBlock)
     return function.with_changes(body=body.with_changes(body=[*statements, *body.body]))
-
-
-def _is_text(small: cst.BaseSmallStatement) -> bool:
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
 
 
 Entry = tuple[str, str, str, str]  # the key of the signature, the parameter, its dtype, its shape

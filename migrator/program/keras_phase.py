@@ -147,7 +147,8 @@ def _reached(
     project: Project, scope: Scope, nodes: Sequence[cst.CSTNode], left_out: Sequence[cst.CSTNode]
 ) -> list[Part]:
     """The code that some code may come to, itself first: by the names that it reads, and the methods it calls."""
-    top = {file.path: (file, _definitions(file.module.body), _methods(file)) for file in project.files}
+    near: dict[Path, list[ParsedFile]] = {}
+    top: dict[Path, tuple[Mapping[str, list[cst.CSTNode]], Mapping[str, list[cst.CSTNode]]]] = {}
     around = [n for outer in scope.around[:-1] for n in _inside(outer)]
     inner = _definitions(around)
     found: list[Part] = [(scope.file, node) for node in nodes]
@@ -161,7 +162,12 @@ def _reached(
         own = next((f for f in (*reversed(scope.around), node) if isinstance(f, cst.FunctionDef)), None)
         own = node if isinstance(node, cst.FunctionDef) else own if node in nodes else None
         local = {name for name, _ in bindings(own)} if own is not None else set()
-        for other, defined, methods in (top[path] for path in _near(project, file)):
+        if file.path not in near:
+            near[file.path] = _near(project, file)
+        for other in near[file.path]:
+            if other.path not in top:
+                top[other.path] = _definitions(other.module.body), _methods(other)
+            defined, methods = top[other.path]
             new += [(other, one) for name in names.names - local for one in defined.get(name, ())]
             new += [(other, one) for name in names.methods for one in methods.get(name, ())]
         known = {id(one) for _, one in found} | {id(one) for one in left_out}
@@ -170,11 +176,11 @@ def _reached(
     return found
 
 
-def _near(project: Project, file: ParsedFile) -> set[Path]:
-    """The paths of a file and of the given files that it imports."""
+def _near(project: Project, file: ParsedFile) -> list[ParsedFile]:
+    """A file, and the given files that it imports."""
     modules = {part for name in file.imports.names.values() for part in (name, name.rpartition(".")[0]) if part}
     found = [project.sibling(file, module) for module in sorted(modules)]
-    return {file.path, *(other.path for other in found if other is not None)}
+    return list({other.path: other for other in (file, *found) if other is not None}.values())
 
 
 def _inside(node: cst.CSTNode) -> Sequence[cst.CSTNode]:

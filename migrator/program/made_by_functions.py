@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from migrator.program.calls import bind, number, parameters_of, string
+from migrator.program.calls import bind, is_docstring, number, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.program.spread import Edit, Written
@@ -39,7 +39,7 @@ def fold(file: ParsedFile, call: cst.Call) -> Folded | None:
     if values is None:
         return None
     statements = list(function.body.body)
-    if len(statements) > 1 and _is_text(statements[0]):
+    if len(statements) > 1 and is_docstring(statements[0]):
         del statements[0]
     branch: cst.If | None = None
     if statements and isinstance(statements[0], cst.If):
@@ -58,11 +58,6 @@ def _local(file: ParsedFile, call: cst.Call) -> set[str]:
     """The names that the functions and classes around a call bind."""
     around = [n for n in path_to(file.module, call) if isinstance(n, cst.FunctionDef | cst.ClassDef | cst.Lambda)]
     return {name for scope in around for name, _ in bindings(scope)}
-
-
-def _is_text(statement: cst.CSTNode) -> bool:
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and string(small.value) is not None
 
 
 def _taken(chain: cst.If, values: Mapping[str, cst.BaseExpression | None]) -> cst.If | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.names.imports import SWITCHES
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, is_docstring
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.scopes import path_to, returns_in
 from migrator.rules.session_config import CONFIG, PARTS, Setting, settings
@@ -105,7 +105,7 @@ class _Reader:
         if made is None:
             return None
         self.session.lines[last] = made
-        if all(self.session.lines.get(s) == [] or _is_text(s) for s in function.body.body):
+        if all(self.session.lines.get(s) == [] or is_docstring(s) for s in function.body.body):
             self.session.gone.append(function)
             self.session.lines.clear()
         else:
@@ -168,14 +168,6 @@ class _Reader:
                 return []
             return None
         return answer
-
-
-def _is_text(statement: cst.CSTNode) -> bool:
-    """Whether a statement is a docstring."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return False
-    small = statement.body[0]
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
 
 
 class _Lines(cst.CSTVisitor):

@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrator.emit.names import free
 from migrator.findings import Severity
-from migrator.program.calls import is_none, string
+from migrator.program.calls import is_docstring, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import returns_in
 from migrator.rules.rule import Rule
@@ -135,7 +135,7 @@ def _adds_one(file: ParsedFile, node: cst.BaseExpression, steps: set[str]) -> bo
 
 def _statements(method: cst.FunctionDef) -> list[cst.CSTNode]:
     """The statements of a method that do something."""
-    return [s for s in method.body.body if not _is_docstring(s) and not _is_pass(s)]
+    return [s for s in method.body.body if not is_docstring(s) and not _is_pass(s)]
 
 
 class _Stops(cst.CSTVisitor):
@@ -330,7 +330,7 @@ class _Translator:
             return made
         body = [s for s in made.body.body if not _is_pass(s)]
         line = cst.parse_statement("super().__init__()\n")
-        at = 1 if body and _is_docstring(body[0]) else 0
+        at = 1 if body and is_docstring(body[0]) else 0
         return made.with_changes(body=made.body.with_changes(body=[*body[:at], line, *body[at:]]))
 
     def _method(self, name: str, method: cst.FunctionDef, fetches: _Fetches) -> cst.FunctionDef | None:
@@ -364,7 +364,7 @@ class _Translator:
         walk(made.body, calls)
         if calls.found and method.name.value in _METHODS:
             raise self._blocked(method.name, f"`{method.name.value}` calls the class that it is derived from")
-        return made if any(not _is_docstring(s) and not _is_pass(s) for s in made.body.body) else None
+        return made if any(not is_docstring(s) and not _is_pass(s) for s in made.body.body) else None
 
     def _merge_begin(self, new: dict[str, cst.FunctionDef | None]) -> None:
         """`begin` and `after_create_session` come to one method."""
@@ -374,7 +374,7 @@ class _Translator:
         if returns_in(first.body):
             raise self._blocked(first.name, "`begin` returns early")
         assert isinstance(first.body, cst.IndentedBlock) and isinstance(second.body, cst.IndentedBlock)
-        rest = [s for s in second.body.body if not _is_docstring(s)]
+        rest = [s for s in second.body.body if not is_docstring(s)]
         new["begin"] = first.with_changes(body=first.body.with_changes(body=[*first.body.body, *rest]))
         new["after_create_session"] = None
 
@@ -388,7 +388,7 @@ class _Translator:
         if begin is not None:
             assert isinstance(begin.body, cst.IndentedBlock)
             old = begin.body.body
-            at = 1 if old and _is_docstring(old[0]) else 0
+            at = 1 if old and is_docstring(old[0]) else 0
             new["before_run"] = begin.with_changes(body=begin.body.with_changes(body=[*old[:at], line, *old[at:]]))
             return
         method = cst.parse_statement(f"def on_train_batch_begin(self, {self.batch}, {self.logs}=None): pass\n")
@@ -591,12 +591,6 @@ def _value_of(method: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
 
 def _first_name(node: cst.CSTNode, names: Collection[str]) -> cst.CSTNode | None:
     return next((n for n in name_nodes(node) if n.value in names), None)
-
-
-def _is_docstring(node: cst.CSTNode) -> bool:
-    if not isinstance(node, cst.SimpleStatementLine) or not isinstance(node.body[0], cst.Expr):
-        return False
-    return isinstance(node.body[0].value, cst.SimpleString | cst.ConcatenatedString)
 
 
 def _is_pass(node: cst.CSTNode) -> bool:
