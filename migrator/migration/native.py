@@ -12,6 +12,7 @@ import libcst as cst
 
 from migrator.emit.driver import emit_driver, is_late, uses_of
 from migrator.emit.file import FileRewriter, finish_imports, insert_classes
+from migrator.emit.further_imports import with_imports
 from migrator.emit.layout import statements
 from migrator.emit.mesh import called, on_mesh
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
@@ -577,7 +578,8 @@ class NativeMigration(GroupState):
             self.problems[file.path].append(Blocked("TFM224", None, f"the file needs a class `{name}`: rename yours"))
         changes.classes.update(training.helpers)
         module = insert_classes(module, changes.classes)
-        return finish_imports(module, changes).code
+        module = finish_imports(module, changes)
+        return with_imports(module, {name: found.line for name, found in file.further.items()}).code
 
     def _on_keras3(self, file: ParsedFile, module: cst.Module) -> cst.Module:
         """A new file, and the classes that it needs, in their form for Keras 3; what has none is a problem."""

@@ -18,10 +18,11 @@ from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
 from migrator.program.calls import is_none, string
 from migrator.program.comments import comment_lines
+from migrator.program.further_imports import import_of, origin_of
 from migrator.program.helpers import Scope, can_stay, helper_of, touches_training, trains
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ModeNames
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, Further, ParsedFile, Project, names_in
 from migrator.program.scopes import bindings, mentions_of, returns_in
 from migrator.walking import walk
 
@@ -59,6 +60,7 @@ class _Inliner:
         self.names = ModeNames(self.file.imports, self.parameters.mode, {})
         self.tainted = {self.parameters.labels} - {None}
         self.taken = names_in(model.function) | self.file.imports.names.keys() | self.file.names_at_top
+        self.taken |= self.file.further.keys()
         self.helpers: list[tuple[ParsedFile, cst.FunctionDef]] = []
         self.mentions: set[cst.CSTNode] = set()
         self.stack: list[cst.FunctionDef] = []
@@ -377,6 +379,8 @@ class _Inliner:
             for here, known in imports.names.items():
                 if canonical(known) == wanted:
                     return cst.Name(here)
+            if self._imported(file, name):
+                return cst.Name(name)
             message = f"`{helper.name.value}` of another file reads `{name}`: import `{origin}` here as well"
             raise Blocked("TFM121", call, message)
         if isinstance(call.func, cst.Attribute) and dotted(call.func.value) is not None:
@@ -388,8 +392,21 @@ class _Inliner:
             whole, _, last = known.rpartition(".")
             if last == name and whole and self.project.sibling(self.file, whole) is file:
                 return cst.Name(here)
+        if self._imported(file, name):
+            return cst.Name(name)
         message = f"`{helper.name.value}` of another file reads `{name}`: import `{name}` from there as well"
         raise Blocked("TFM121", call, message)
+
+    def _imported(self, file: ParsedFile, name: str) -> bool:
+        """Whether the file of the model_fn can import what another calls `name`, which is noted then."""
+        if name not in self.file.further:
+            line = import_of(self.project, self.file, file, name) if name not in self.taken else None
+            if line is None:
+                return False
+            self.file.further[name] = Further(file, line)
+            self.file.imports.names[name] = origin_of(line)
+            self.taken.add(name)
+        return self.file.further[name].of is file
 
 
 def _nones(small: cst.BaseSmallStatement) -> list[cst.Assign]:

@@ -59,7 +59,7 @@ class MappedFunction:
     `trains_itself` says that its train_op stays what it is. `evaluated` are the `eval_metrics` of TPUEstimatorSpecs,
     `host_calls` their functions that write summaries. A program that only predicts has no `train_op` and no `loss`;
     `elsewhere` are the statements of its model_fn that only the other modes run, which are dead. With
-    `counts_by_condition`, not every batch counts as a step of the training.
+    `counts_by_condition`, not every batch counts as a step of the training. `project` are the given files.
     """
 
     file: ParsedFile
@@ -83,6 +83,7 @@ class MappedFunction:
     host_calls: tuple[cst.BaseExpression, ...] = ()
     elsewhere: tuple[cst.BaseStatement, ...] = ()
     counts_by_condition: bool = False
+    project: Project | None = None
 
     @property
     def only_predicts(self) -> bool:
@@ -212,6 +213,7 @@ def _read(
         evaluated=_eval_metrics(node, own_statements, bound.values()),
         host_calls=tuple(a["host_call"] for a in bound.values() if not is_none(a.get("host_call"))),
         counts_by_condition=by_itself and counts_by_condition(region),
+        project=project,
     )
 
 
@@ -316,8 +318,9 @@ def read_training(function: MappedFunction) -> TrainOp:
     assert function.loss is not None
     statements = function.train.statements
     last = {name: index for index, s in enumerate(statements) for name in names_given((s,))}
+    from_data = frozenset(_from_data(function))
     body = TrainBody(
-        function.file, function.node, statements, frozenset(_from_data(function)), lambda n: last.get(n, -1)
+        function.file, function.node, statements, from_data, lambda n: last.get(n, -1), project=function.project
     )
     return read_train_op(function.train_op, function.loss, body)
 

@@ -284,7 +284,10 @@ class _Reader:
 
     def _train_op(self, loss: cst.BaseExpression) -> TrainOp:
         last = {name: index for index, s in enumerate(self.statements) for name in names_given((s,))}
-        body = TrainBody(self.file, self.node, self.statements, frozenset(self._from_data()), lambda n: last.get(n, -1))
+        from_data = frozenset(self._from_data())
+        body = TrainBody(
+            self.file, self.node, self.statements, from_data, lambda n: last.get(n, -1), project=self.project
+        )
         train = read_train_op(self._piece("train_op", TRAIN), loss, body)
         self.consumed |= train.consumed | set(train.rate.moved)
         return train

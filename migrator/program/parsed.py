@@ -33,6 +33,14 @@ class Blocked(Exception):
 
 
 @dataclass(frozen=True)
+class Further:
+    """A name that a file does not have yet: the other file that it is `of`, and the `line` that imports it."""
+
+    of: ParsedFile
+    line: str
+
+
+@dataclass(frozen=True)
 class ParsedFile:
     """A file as a libcst tree, with its import map and the positions of its nodes.
 
@@ -41,7 +49,7 @@ class ParsedFile:
     where its places were; `said` are remarks about that, and `refused` why something could not be written out, by its
     place in the file. `left_out` are branches for TPUs, which the tree does not have any more, `clusters` those that
     programs make by hand, by the names of their Estimators, `towers` the Estimators whose programs built towers, and
-    `tower_models` the model_fns that did.
+    `tower_models` the model_fns that did. `further` are names of other files that statements read which were put here.
     """
 
     path: Path
@@ -56,6 +64,7 @@ class ParsedFile:
     clusters: Mapping[str, Cluster] = field(default_factory=dict, compare=False)
     towers: frozenset[str] = field(default=frozenset(), compare=False)
     tower_models: frozenset[str] = field(default=frozenset(), compare=False)
+    further: dict[str, Further] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:
@@ -121,7 +130,7 @@ class ParsedFile:
     def finding(self, code: str, severity: Severity, node: cst.CSTNode | None, message: str) -> Finding:
         file, node = self.home(node)
         line, column = file.position(node)
-        if code in ("TFM102", "TFM105", "TFM743"):  # what is left of something that could not be written out
+        if code in ("TFM102", "TFM105", "TFM224", "TFM743"):  # what is left of something that could not be written out
             code, message = file.refused.get((line, column), (code, message))
         return Finding(str(file.path), line, column, code, severity, message)
 
@@ -204,6 +213,9 @@ class NameCollector(cst.CSTVisitor):
         self.found: list[cst.Name] = []
 
     def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
         return False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
-from migrator.names.imports import ImportMap
+from migrator.names.imports import ImportMap, dotted, missing_file
 from migrator.program.assignments import assignments, branches, targets
 from migrator.program.calls import bind, is_none, is_true, number, string
 from migrator.program.model_variables import is_all_of_it
 from migrator.program.modes import TRAIN, ModalStatement
-from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.program.scopes import path_to
 from migrator.rules.optimizers import is_optimizer
@@ -76,7 +76,7 @@ class TrainBody:
     """A model_fn as the reader of its train_op sees it.
 
     `data` are the names whose values come from features or labels; `loss_index` says which statement gives a name its
-    last value.
+    last value, `project` which files were given.
     """
 
     file: ParsedFile
@@ -84,6 +84,7 @@ class TrainBody:
     statements: Sequence[ModalStatement]
     data: frozenset[str]
     loss_index: Callable[[str], int]
+    project: Project | None = None
 
     @property
     def imports(self) -> ImportMap:
@@ -188,7 +189,9 @@ class _Reader:
         if isinstance(value, _Several):
             value = self._joined(value.items, node)
         if not isinstance(value, _Operation) or value.optimizer is None or value.gradients is None:
-            raise Blocked("TFM403", self._made_by(node), "this train_op does not apply gradients with an optimizer")
+            made = self._made_by(node)
+            message = "this train_op does not apply gradients with an optimizer"
+            raise Blocked("TFM403", made, message + self._not_given(made))
         self._check(value, value.gradients, loss, node)
         optimizer = value.optimizer
         clipping = [c for c in (optimizer.clipping, value.gradients.clipping) if c is not None]
@@ -249,6 +252,17 @@ class _Reader:
                 if TRAIN in statement.modes and any(n == node.value for n, _ in assignments(statement.node)):
                     return next(v for n, v in assignments(statement.node) if n == node.value)
         return node
+
+    def _not_given(self, node: cst.CSTNode) -> str:
+        """What to give tf-migrate as well, where a function of a file that was not given makes a train_op."""
+        if self.body.project is None or not isinstance(node, cst.Call):
+            return ""
+        parts = (self.body.imports.resolve(node.func) or "").split(".")
+        modules = [".".join(parts[:length]) for length in range(1, len(parts))]
+        if any(self.body.project.sibling(self.body.file, module) for module in modules):
+            return ""
+        told = missing_file(self.body.imports, node.func)
+        return told and f"; what `{dotted(node.func)}(...)` makes is not known{told}"
 
     def _steps(self) -> set[str]:
         return {name for name, value in self.names.items() if isinstance(value, _Step)}

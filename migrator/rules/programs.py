@@ -180,8 +180,9 @@ branches of an `if`, not from inside a loop.
         Severity.MANUAL,
         """
 The statements of a helper function are put in the place of its call. What they read there must be what they read in
-their own file: import the named module or name in the file of the model_fn as well, or give the name that hides it
-another name.
+their own file. tf-migrate adds an import where that is safe; it is not where the file of the model_fn uses the name for
+something else, where the other file gives it more than one value, and where the import would close a circle of files.
+Then import the named module or name in the file of the model_fn yourself, or give the name that hides it another name.
 """,
     ),
     Rule(

@@ -268,18 +268,39 @@ def test_an_import_of_what_is_read_through_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("imports", "error", "message"),
+    ("imports", "error", "line"),
     [
-        ("from network import error, network", "error", "import `SCALE` from there as well"),
-        ("from network import network, power", "power", "import `numpy` here as well"),
+        ("from network import error, network", "error", "from network import SCALE, network\n"),
+        ("from network import network, power", "power", "import numpy as np\n"),
     ],
 )
-def test_names_of_another_file_have_to_be_imported(imports: str, error: str, message: str) -> None:
+def test_names_of_another_file_are_imported(imports: str, error: str, line: str) -> None:
     files = sibling_project(imports, "network", error)
+    results = run_project(files)
+    assert not [f for _, found in results.values() for f in manual(found)]
+    new = results["train.py"][0]
+    assert line in new and f"def {error}" not in results["network.py"][0]
+    assert ("np" in line) == ("np.float32(2) * tf.square(labels - logits)" in new)
+    assert new.count("import numpy") + new.count("SCALE,") == 1
+
+
+# what stands in the way -> (what the file of the model_fn has more, what that of the helper has more)
+NOT_IMPORTED = {
+    "the name is used here": ("SCALE = 3.0\n", ""),
+    "a function here has it as a parameter": ("def double(SCALE):\n    return SCALE * 2\n", ""),
+    "the value changes there": ("", "def change():\n    global SCALE\n    SCALE = 3.0\n"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_IMPORTED)
+def test_names_of_another_file_that_cannot_be_imported(name: str) -> None:
+    here, there = NOT_IMPORTED[name]
+    files = sibling_project("from network import error, network", "network", "error")
+    files = {"network.py": files["network.py"] + there, "train.py": files["train.py"] + here}
     results = run_project(files)
     assert {path: text for path, (text, _) in results.items()} == files
     found = manual(results["train.py"][1])
-    assert [f.code for f in found] == ["TFM121"] and message in found[0].message
+    assert [f.code for f in found] == ["TFM121"] and "import `SCALE` from there as well" in found[0].message
 
 
 def test_a_finding_inside_a_helper_names_the_helpers_line() -> None:

@@ -10,6 +10,8 @@ from tests.rules.programs import program, run
 MODEL = program().replace("Estimator(model_fn,", "Estimator(networks.model_fn,")
 HOOKS = program(driver="estimator.train(input_fn, steps=3, hooks=making.hooks(3))")
 
+MADE = program().replace("optimizer.minimize(loss, global_step=tf.train.get_global_step())", "making.train_op(loss)")
+
 
 @pytest.mark.parametrize(
     ("text", "imported", "code", "told"),
@@ -33,6 +35,13 @@ HOOKS = program(driver="estimator.train(input_fn, steps=3, hooks=making.hooks(3)
             "TFM110",
             "what hook `making.hooks(...)` gives is not known: it is not in the given files",
         ),
+        (
+            MADE,
+            "import making",
+            "TFM403",
+            "with an optimizer; what `making.train_op(...)` makes is not known: give tf-migrate `making.py` too",
+        ),
+        (MADE, "making = 3", "TFM403", "this train_op does not apply gradients with an optimizer"),
     ],
 )
 def test_what_is_missing_is_named(text: str, imported: str, code: str, told: str) -> None:
