@@ -530,6 +530,8 @@ class _Emitter:
         roots = names_in(self.function.output) | names_in(self.function.train.optimizer)
         if self.function.train.clipping is not None:
             roots |= names_in(self.function.train.clipping.value)
+        if self.function.train.averages is not None:
+            roots |= names_in(self.function.train.averages.decay)
         roots |= set(self.further_outputs)
         if self.predictions is not None:
             roots |= names_in(self.predictions)

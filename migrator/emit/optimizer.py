@@ -9,9 +9,10 @@ import libcst as cst
 
 from migrator.emit.names import free
 from migrator.program.parsed import Blocked
-from migrator.program.train_op import TrainOp
+from migrator.program.train_op import Order, TrainOp
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import TrainingContext
+from migrator.rules.weight_averages import averaging_class
 
 
 def prepare(
@@ -37,10 +38,27 @@ def prepare(
         schedules=train.rate.stock,
         scheduled=train.rate.scheduled,
         arguments=dict.fromkeys(train.made, arguments),
+        averaging=_averaging(context, train, code),
         rates=dict.fromkeys(train.rate.scheduled, f"{name}()") if name is not None else {},
         skipped=train.rate.values,
     )
     return name
+
+
+def _averaging(
+    context: TrainingContext, train: TrainOp, code: Callable[[cst.CSTNode], str]
+) -> dict[cst.CSTNode, tuple[str, str]]:
+    """What the optimizer must do to keep moving averages of the weights."""
+    averages = train.averages
+    if averages is None:
+        return {}
+    if averages.order is Order.OPEN:
+        message = (
+            "TensorFlow 1 may move these averages before a step moves the weights, or after it: here it is after it"
+        )
+        context.remark("TFM412", averages.call, message)
+    text = averaging_class(averages.counted, averages.order is Order.BEFORE)
+    return dict.fromkeys(train.made, (text, f"ema_momentum={code(averages.decay)}"))
 
 
 def clips_later(train: TrainOp, code: Callable[[cst.CSTNode], str]) -> str:

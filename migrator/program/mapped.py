@@ -623,7 +623,11 @@ def _dead(
             if unit.inside:
                 goes = all(inner in found for inner in unit.inside)
             else:
-                others: set[str] = set().union(*(u.reads for u in units if u.node not in found and u is not unit))
+                # What a `with` around it reads was there before: no such name waits for this statement.
+                around = [u for u in units if isinstance(u.node, cst.With) and unit.node in u.inside]
+                others: set[str] = set().union(
+                    *(u.reads for u in units if u.node not in found and u is not unit and u not in around)
+                )
                 goes = unit.gives is not None and bool(unit.gives & wanted) and not unit.gives & others
             if goes:
                 found.add(unit.node)

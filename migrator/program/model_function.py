@@ -306,7 +306,7 @@ class _Reader:
             found |= new
 
     def _training_is_apart(self, train: TrainOp, consumed: Collection[int]) -> None:
-        """What only the training knows must not be read elsewhere. Raises Blocked (TFM402, TFM403).
+        """What only the training knows must not be read elsewhere. Raises Blocked (TFM402, TFM403, TFM413).
 
         Statements that loss and metrics have taken must not read it either.
         """
@@ -330,6 +330,8 @@ class _Reader:
         read = apart & (train.names | train.rate.names)
         if read:
             code = "TFM402" if read & train.rate.names else "TFM403"
+            if read & train.averaging:
+                code = "TFM413"
             raise Blocked(code, node, f"`{sorted(read)[0]}` is used for more than the training")
 
     # -- evaluation ------------------------------------------------------------------------------------------------

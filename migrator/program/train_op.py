@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import libcst as cst
 
 from migrator.names.imports import ImportMap, dotted, missing_file
 from migrator.program.assignments import assignments, branches, targets
-from migrator.program.calls import bind, is_none, is_true, number, string
+from migrator.program.calls import bind, is_false, is_none, is_true, number, string
 from migrator.program.model_variables import is_all_of_it
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
@@ -43,6 +44,27 @@ class Clipping:
     value: cst.BaseExpression
 
 
+class Order(Enum):
+    """When a step updates moving averages of the weights: TensorFlow 1 leaves it open without control dependencies."""
+
+    BEFORE = "before the weights"
+    AFTER = "after the weights"
+    OPEN = "in no order"
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Every step moves averages of all trained weights: `tf.train.ExponentialMovingAverage(decay).apply()`.
+
+    `call` made them. `counted` says that their decay is smaller in the first steps, which `num_updates` counts.
+    """
+
+    call: cst.Call
+    decay: cst.BaseExpression
+    counted: bool
+    order: Order
+
+
 @dataclass(frozen=True)
 class TrainOp:
     """What `compile` needs to know, and the statements that said it.
@@ -53,7 +75,8 @@ class TrainOp:
     dependencies that may go. `place` is where to report an optimizer that is put together from several arguments,
     `helper` the function of the file that makes it, where one does. `variables` are names of all trained variables,
     which a loss may read too. `saved` are the objects of a `tf.train.Checkpoint`, each with its name there and what it
-    is ("step", "optimizer", or "" for a part of the network).
+    is ("step", "optimizer", or "" for a part of the network). `averages` are those of the weights that are kept, and
+    `averaging` the names of what keeps them.
     """
 
     optimizer: cst.BaseExpression
@@ -69,6 +92,8 @@ class TrainOp:
     helper: cst.FunctionDef | None = None
     variables: frozenset[str] = frozenset()
     saved: tuple[tuple[str, str, cst.BaseExpression], ...] = ()
+    averages: Averages | None = None
+    averaging: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -141,6 +166,14 @@ class _Operation:
     gradients: _Gradients | None = None
     counts: bool = False
     updates: bool = False
+    averages: Averages | None = None
+
+
+@dataclass(frozen=True)
+class _Averaging:
+    """`tf.train.ExponentialMovingAverage(...)`: what its `apply` does."""
+
+    averages: Averages
 
 
 @dataclass(frozen=True)
@@ -158,11 +191,11 @@ class _Checkpoint:
         return next((value for key, value, _ in self.objects if key == name), None)
 
 
-_Value = _Optimizer | _Gradients | _Variables | _Step | _Norm | _Operation | _Several | _Checkpoint
+_Value = _Optimizer | _Gradients | _Variables | _Step | _Norm | _Operation | _Averaging | _Several | _Checkpoint
 
 
 def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, body: TrainBody) -> TrainOp:
-    """Reads the train_op of the TRAIN mode, which minimizes `loss`. Raises Blocked (TFM401, TFM402, TFM403)."""
+    """Reads the train_op of the TRAIN mode, which minimizes `loss`. Raises Blocked (TFM401, TFM402, TFM403, TFM413)."""
     if node is None:
         raise Blocked("TFM403", body.function.name, "no EstimatorSpec of the TRAIN mode has a train_op")
     return _Reader(body).read(node, loss)
@@ -176,6 +209,7 @@ class _Reader:
     at: int = 0
     problems: dict[str, Blocked] = field(default_factory=dict)
     harmless: set[cst.CSTNode] = field(default_factory=set)
+    after: tuple[cst.BaseExpression, ...] = ()
 
     def read(self, node: cst.BaseExpression, loss: cst.BaseExpression) -> TrainOp:
         for index, statement in enumerate(self.body.statements):
@@ -202,6 +236,8 @@ class _Reader:
         if clipping and optimizer.kept:
             message = "the optimizer is made elsewhere: make it in the model_fn, which clips its gradients"
             raise Blocked("TFM403", clipping[0].value, message)
+        if value.averages is not None:
+            self._check_averages(value.averages, optimizer)
         only = {name for names in self.consumed.values() for name in names}
         return TrainOp(
             optimizer=optimizer.node,
@@ -222,7 +258,25 @@ class _Reader:
                 if isinstance(checkpoint, _Checkpoint)
                 for key, value, node in checkpoint.objects
             ),
+            averages=value.averages,
+            averaging=frozenset(
+                name
+                for name, known in self.names.items()
+                if isinstance(known, _Averaging) or (isinstance(known, _Operation) and known.averages is not None)
+            ),
         )
+
+    def _check_averages(self, averages: Averages, optimizer: _Optimizer) -> None:
+        """The optimizer keeps the averages: it must be made here, after all that says how."""
+        if optimizer.helper is not None or optimizer.kept or not optimizer.made:
+            message = "make the optimizer in the model_fn, which keeps moving averages of the weights"
+            raise Blocked("TFM413", averages.call, message)
+        if optimizer.index is None:
+            return
+        later = self.body.statements[optimizer.index :]
+        given = {name for statement in later for name, _ in assignments(statement.node)}
+        for name in sorted(names_in(averages.decay) & given):
+            raise Blocked("TFM413", averages.decay, f"give `{name}` its value before the optimizer is made")
 
     def _rate(self, optimizer: _Optimizer) -> Rate:
         consumed, steps = frozenset(self.consumed), frozenset(self._steps())
@@ -271,6 +325,7 @@ class _Reader:
 
     def _statement(self, statement: ModalStatement) -> None:
         node = statement.node
+        self.after = statement.after
         self.harmless |= {first for first in statement.after if self._only_updates(first)}
         if isinstance(node, cst.SimpleStatementLine):
             if len(node.body) == 1:
@@ -345,10 +400,12 @@ class _Reader:
     def _ordered(self, value: _Value | None, statement: ModalStatement) -> _Value | None:
         """A value that is made under control dependencies: what they run, runs with it."""
         for node in statement.after:
-            first = self._value(node)
+            first = self._outside(node)
             operation = self._joined(first.items, node) if isinstance(first, _Several) else first
             if not isinstance(operation, _Operation):
                 raise Blocked("TFM403", node, "these control dependencies are not carried over")
+            if isinstance(value, _Gradients) and operation.averages is not None:
+                raise Blocked("TFM413", node, "moving averages of the weights that gradients wait for")
             if isinstance(value, _Gradients):
                 value = replace(value, updates=value.updates or operation.updates)
             elif isinstance(value, _Operation):
@@ -356,9 +413,23 @@ class _Reader:
         return value
 
     def _only_updates(self, node: cst.BaseExpression) -> bool:
-        value = self._value(node)
+        value = self._outside(node)
         operation = self._joined(value.items, node) if isinstance(value, _Several) else value
-        return isinstance(operation, _Operation) and operation.optimizer is None and not operation.counts
+        if not isinstance(operation, _Operation) or operation.averages is not None:
+            return False
+        return operation.optimizer is None and not operation.counts
+
+    def _awaited(self) -> _Operation:
+        """What the control dependencies around this statement run before it."""
+        values = [self._outside(node) for node in self.after]
+        return self._joined(values, self.after[0]) or _Operation() if values else _Operation()
+
+    def _outside(self, node: cst.BaseExpression) -> _Value | None:
+        """The value of what control dependencies name, which does not wait for them itself."""
+        inside, self.after = self.after, ()
+        value = self._value(node)
+        self.after = inside
+        return value
 
     def _choice(self, node: cst.If) -> bool:
         """`if ...: optimizer = A(...) else: optimizer = B(...)`, and wrappers for TPUs."""
@@ -516,6 +587,8 @@ class _Reader:
                 return self._method(node, node.func.attr.value, subject)
             if isinstance(subject, _Step) and node.func.attr.value in ("assign_add", "assign"):
                 return self._counted(node, subject, node.func.attr.value, node.args)
+            if isinstance(subject, _Averaging) and node.func.attr.value == "apply":
+                return self._averaged(node, subject.averages)
         return None
 
     def _optimizer(self, node: cst.Call, name: str) -> _Value | None:
@@ -565,7 +638,7 @@ class _Reader:
             second = "params" if method == "get_updates" else "var_list"
             bound = bind(node, ("loss", second, "grad_loss", "name"), method, "TFM403")
             bound |= {"var_list": bound.pop(second)} if second in bound else {}
-            operation = _Operation(optimizer, self._differentiated(node, bound), optimizer.counts)
+            operation = self._applied(optimizer, self._differentiated(node, bound), optimizer.counts)
             return _Several((operation,)) if method == "get_updates" else operation
         if method == "minimize":
             bound = bind(
@@ -584,7 +657,7 @@ class _Reader:
                 "TFM403",
             )
             counts = self._is_step(bound.get("global_step"), node)
-            return _Operation(optimizer, self._differentiated(node, bound), counts)
+            return self._applied(optimizer, self._differentiated(node, bound), counts)
         if method == "apply_gradients":
             bound = bind(node, ("grads_and_vars", "global_step", "name"), "apply_gradients", "TFM403")
             pairs = self._value(bound["grads_and_vars"]) if "grads_and_vars" in bound else None
@@ -595,8 +668,24 @@ class _Reader:
                     "TFM403", place, "these gradients are changed in a way that is not understood"
                 )
             counts = optimizer.counts or self._is_step(bound.get("global_step"), node)
-            return _Operation(optimizer, pairs, counts)
+            return self._applied(optimizer, pairs, counts)
         return None
+
+    def _applied(self, optimizer: _Optimizer, gradients: _Gradients, counts: bool, updates: bool = False) -> _Operation:
+        """An update of the weights, and the averages that were moved before it."""
+        known = self._awaited().averages
+        averages = replace(known, order=Order.BEFORE) if known is not None else None
+        return _Operation(optimizer, gradients, counts, updates, averages)
+
+    def _averaged(self, node: cst.Call, averages: Averages) -> _Operation:
+        bound = bind(node, ("var_list",), "ExponentialMovingAverage.apply", "TFM413")
+        given = bound.get("var_list")
+        if not is_none(given) and not (given is not None and self._all_variables(given)):
+            raise Blocked("TFM413", given or node, "moving averages of something else than all trained variables")
+        first = self._awaited()
+        if first.optimizer is not None and (first.counts or not averages.counted):
+            averages = replace(averages, order=Order.AFTER)
+        return _Operation(averages=averages)
 
     def _is_of_keras(self, optimizer: _Optimizer) -> bool:
         made = [self._resolve(call) or "" for call in optimizer.made]
@@ -655,11 +744,15 @@ class _Reader:
                 return None
             if value.gradients is not None and found.gradients is not None and value.gradients != found.gradients:
                 raise Blocked("TFM403", node, "several optimizers, or one that runs twice, are not carried over yet")
+            averages = [one for one in (value.averages, found.averages) if one is not None]
+            if len({one.call for one in averages}) > 1:
+                raise Blocked("TFM413", averages[0].call, "several moving averages of the weights")
             found = _Operation(
                 value.optimizer or found.optimizer,
                 value.gradients or found.gradients,
                 value.counts or found.counts,
                 value.updates or found.updates,
+                next((one for one in averages if one.order is not Order.OPEN), averages[0] if averages else None),
             )
         return found
 
@@ -707,6 +800,20 @@ class _Reader:
         ):
             return None
         return _Gradients(bound["ys"], self.at)
+
+    def _averaging(self, node: cst.Call, name: str) -> _Value | None:
+        bound = bind(node, ("decay", "num_updates", "zero_debias", "name"), name, "TFM413")
+        decay, updates, debias = bound.get("decay"), bound.get("num_updates"), bound.get("zero_debias")
+        if decay is None or not self._is_number(decay) or self._reads_tensorflow(decay):
+            raise Blocked("TFM413", decay or node, "the decay of the moving averages is not a plain number")
+        if debias is not None and not is_false(debias):
+            raise Blocked("TFM413", debias, "`zero_debias` is not carried over")
+        if updates is not None and not is_none(updates) and not isinstance(self._value(updates), _Step):
+            raise Blocked("TFM413", updates, "`num_updates` is not the global step")
+        return _Averaging(Averages(node, decay, counted=not is_none(updates), order=Order.OPEN))
+
+    def _reads_tensorflow(self, node: cst.BaseExpression) -> bool:
+        return any((self.body.imports.names.get(name) or "").startswith("tensorflow") for name in names_in(node))
 
     def _checkpoint(self, node: cst.Call, name: str) -> _Value | None:
         given = [(arg.keyword, arg.value) for arg in node.args]
@@ -784,7 +891,8 @@ class _Reader:
         norm = bound.get("clip_gradient_norm")
         if norm is not None and number(norm) != 0.0 and not is_none(norm):
             gradients = self._clipped(gradients, "clipnorm", norm)
-        return _Operation(optimizer, gradients, counts=not is_none(bound.get("global_step", node)), updates=True)
+        counts = not is_none(bound.get("global_step", node))
+        return self._applied(optimizer, gradients, counts, updates=True)
 
     def _optimize_loss(self, node: cst.Call, name: str) -> _Value | None:
         parameters = (
@@ -815,7 +923,7 @@ class _Reader:
         norm = bound.get("clip_gradients")
         if norm is not None and not is_none(norm):
             gradients = self._clipped(gradients, "global_clipnorm", norm)
-        return _Operation(self._optimizer_of_loss(node, bound), gradients, counts=True, updates=True)
+        return self._applied(self._optimizer_of_loss(node, bound), gradients, counts=True, updates=True)
 
     def _optimizer_of_loss(self, node: cst.Call, bound: dict[str, cst.BaseExpression]) -> _Optimizer:
         """The optimizer that optimize_loss makes, or is given."""
@@ -1025,6 +1133,7 @@ _FUNCTIONS: dict[str, Callable[[_Reader, cst.Call, str], _Value | None]] = {
     "tf.contrib.slim.learning.create_train_op": _Reader._create_train_op,
     "tf.contrib.layers.optimize_loss": _Reader._optimize_loss,
     "tf.train.Checkpoint": _Reader._checkpoint,
+    "tf.train.ExponentialMovingAverage": _Reader._averaging,
 }
 
 

@@ -30,7 +30,7 @@ defaults changed: Adam's epsilon was 1e-8 and is 1e-7 in Keras (1.1 % in the wei
 had no epsilon at all. With them the weights agree to 2e-6 after 100 steps (measured against TensorFlow 1.15.5).
 
 Refused: optimizers of the program's own, AdamW and MomentumW (in TensorFlow 1 the decay and the gradients race: two
-runs of one program differ by 3e-4), LARS, moving averages and everything that wraps another optimizer.
+runs of one program differ by 3e-4), LARS, MovingAverageOptimizer and everything that wraps another optimizer.
 """,
         (
             Example("tf.train.GradientDescentOptimizer(0.1)", "tf.keras.optimizers.SGD(learning_rate=0.1)"),
@@ -65,8 +65,9 @@ runs of one program differ by 3e-4), LARS, moving averages and everything that w
         """
 `optimizer.minimize(loss, global_step=tf.train.get_global_step())` is what `Model.fit` does by itself. Understood are
 also `compute_gradients` or `tf.gradients` with `apply_gradients`, clipping of the gradients between them,
-`tf.group` and control dependencies on the update operations of batch normalization. Several optimizers, moving
-averages of the weights, gradients that are accumulated over several steps or changed otherwise are not carried over.
+`tf.group` and control dependencies on the update operations of batch normalization, and moving averages of the weights
+(see TFM412). Several optimizers, gradients that are accumulated over several steps or changed otherwise are not carried
+over.
 """,
     ),
     Rule(
@@ -382,6 +383,7 @@ _ON_KERAS_3 = (
     ("build(self, var_list)", "build(self, variables)"),
     ("build(var_list)", "build(variables)"),
     ("for variable in var_list", "for variable in variables"),
+    ('"average", initial_value=variable)', '"average", tf.keras.initializers.Constant(variable))'),
 )
 _TRIED_ON_KERAS_3 = frozenset(
     (
@@ -416,14 +418,20 @@ _CLIPPED_SPARSE = {
 }
 
 
+def _said_on_keras3(text: str) -> str:
+    """The text of a subclass of a Keras optimizer in the words of Keras 3."""
+    for old, new in _ON_KERAS_3:
+        text = text.replace(old, new)
+    return text
+
+
 def _on_keras3(site: Site, keras: str, text: str | None) -> str | None:
     """The text of a helper class on Keras 3; None where the stock class does it. Raises Blocked (TFM870)."""
     context = site.training
     if text is not None:
         if text not in _TRIED_ON_KERAS_3:
             raise Blocked("TFM870", site.original, f"`{site.name}` was not tried on Keras 3: leave `--keras 3` out")
-        for old, new in _ON_KERAS_3:
-            text = text.replace(old, new)
+        text = _said_on_keras3(text)
     stock = keras == "SGD" and text is None  # adds rows one by one, to the same sum
     if not context.sparse or context.keras.adds_rows or stock:
         return text
@@ -600,6 +608,8 @@ def _optimizer(site: Site) -> cst.BaseExpression:
     arguments = [f"learning_rate={texts['learning_rate']}"]
     arguments += [f"{known.keywords[p]}={texts[p]}" for p in known.keywords if p in texts]
     arguments += [*known.fixed, *context.arguments.get(site.original, ())]
+    if site.original in context.averaging:
+        arguments.append(context.averaging[site.original][1])
     return expression(call_text(_class(site, known, bound), arguments))
 
 
@@ -623,6 +633,22 @@ def _class(site: Site, known: _Optimizer, bound: Mapping[str, cst.BaseExpression
     if context.per_replica and context.arguments.get(site.original):
         name = context.helper(f"Clipped{name.rpartition('.')[2]}", _CLIPPED % name)
         context.remark("TFM410", site.original, f"`{name}` clips the gradients of each replica, Keras would their sum")
+    if site.original in context.averaging:
+        name = _averaging(site, name)
+    return name
+
+
+def _averaging(site: Site, base: str) -> str:
+    """The subclass that keeps moving averages of the weights, too. Raises Blocked (TFM413)."""
+    context = site.training
+    if context.on_mesh:
+        raise Blocked("TFM413", site.original, "moving averages of the weights are not kept on a mesh")
+    text, _ = context.averaging[site.original]
+    if context.keras.number == 3:
+        text = _said_on_keras3(text)
+    name = context.helper(f"Averaged{base.rpartition('.')[2]}", text % base)
+    message = f"`{name}` keeps moving averages of the weights, which `use_ema` would put in their place after `fit`"
+    context.remark("TFM412", site.original, message)
     return name
 
 

@@ -18,17 +18,18 @@ from migrator.rules.generation import KERAS_2, Keras
 class TrainingContext:
     """What the rules of optimizers and schedules know beyond their own call, and what they ask for.
 
-    `schedules` are the calls that become schedule objects, and `scheduled` the optimizers whose rate is one (None:
-    not known). `step` is the name of the step inside a schedule, `steps` are mentions of it that go away. `rates` and
-    `arguments` replace the rate of an optimizer (`skipped` as it was) and add arguments to it. `sparse` says that
-    variables may get sparse gradients, `per_replica` that several replicas clip their gradients before they are
-    summed, `of_examples` that a loop of the program's own wants the loss of each example, `exports` that predictions
-    are served for features that may be fewer than those trained on. `helpers` are the classes that the file needs: text
-    by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells how many
-    steps `fit` makes in one go, `of_execution` is how many it always makes, `divided` says that replicas divide the
-    batches of one device, `on_mesh` that the devices of a mesh compute each step as one. `layer_names` are those of
-    layers that share theirs with others of the model, by call, and `hparams` the methods that the program calls of its
-    HParams.
+    `schedules` are the calls that become schedule objects, and `scheduled` the optimizers whose rate is one (None: not
+    known). `step` is the name of the step inside a schedule, `steps` are mentions of it that go away. `rates` and
+    `arguments` replace the rate of an optimizer (`skipped` as it was) and add arguments to it. `averaging` says which
+    keep moving averages of the weights: the text of a class, with `%s` where its base goes, and its argument. `sparse`
+    says that variables may get sparse gradients, `per_replica` that several replicas clip their gradients before they
+    are summed, `of_examples` that a loop of the program's own wants the loss of each example, `exports` that
+    predictions are served for features that may be fewer than those trained on. `helpers` are the classes that the file
+    needs: text by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells
+    how many steps `fit` makes in one go, `of_execution` is how many it always makes, `divided` says that replicas
+    divide the batches of one device, `on_mesh` that the devices of a mesh compute each step as one. `layer_names` are
+    those of layers that share theirs with others of the model, by call, and `hparams` the methods that the program
+    calls of its HParams.
     """
 
     step: str | None = None
@@ -38,6 +39,7 @@ class TrainingContext:
     rates: Mapping[cst.CSTNode, str] = field(default_factory=dict)
     skipped: frozenset[cst.CSTNode] = frozenset()
     arguments: Mapping[cst.CSTNode, tuple[str, ...]] = field(default_factory=dict)
+    averaging: Mapping[cst.CSTNode, tuple[str, str]] = field(default_factory=dict)
     sparse: bool = False
     per_replica: bool = False
     of_examples: bool = False

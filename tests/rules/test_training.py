@@ -76,10 +76,70 @@ REFUSED = {
         average = tf.train.ExponentialMovingAverage(0.9)
         minimize = tf.train.AdamOptimizer(0.1).minimize(loss, {STEP})
         with tf.control_dependencies([minimize]):
-            train_op = average.apply(tf.trainable_variables())
+            train_op = average.apply(tf.trainable_variables("dense"))
+        """,
+        "TFM413",
+        "average.apply",
+    ),
+    "moving averages of the loss": (
+        f"""
+        losses = tf.train.ExponentialMovingAverage(0.9)
+        train_op = tf.group(tf.train.AdamOptimizer(0.1).minimize(loss, {STEP}), losses.apply([loss]))
+        """,
+        "TFM413",
+        "losses.apply([loss])",
+    ),
+    "moving averages that something else waits for": (
+        f"""
+        average = tf.train.ExponentialMovingAverage(0.9)
+        with tf.control_dependencies([average.apply()]):
+            loss = tf.identity(loss)
+        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, {STEP})
         """,
         "TFM403",
-        "average.apply",
+        "average.apply()",
+    ),
+    "two kinds of moving averages": (
+        f"""
+        minimize = tf.train.AdamOptimizer(0.1).minimize(loss, {STEP})
+        with tf.control_dependencies([minimize]):
+            fast = tf.train.ExponentialMovingAverage(0.9).apply()
+            slow = tf.train.ExponentialMovingAverage(0.99).apply()
+        train_op = tf.group(fast, slow)
+        """,
+        "TFM413",
+        "ExponentialMovingAverage(0.99)",
+    ),
+    "moving averages that are read": (
+        f"""
+        average = tf.train.ExponentialMovingAverage(0.9)
+        minimize = tf.train.AdamOptimizer(0.1).minimize(loss, {STEP})
+        with tf.control_dependencies([minimize]):
+            train_op = average.apply()
+        print(average.variables_to_restore())
+        """,
+        "TFM413",
+        "variables_to_restore",
+    ),
+    "moving averages with a decay that changes": (
+        f"""
+        average = tf.train.ExponentialMovingAverage(tf.train.exponential_decay(0.9, {STEP}, 10, 0.9))
+        minimize = tf.train.AdamOptimizer(0.1).minimize(loss, {STEP})
+        with tf.control_dependencies([minimize]):
+            train_op = average.apply()
+        """,
+        "TFM413",
+        "exponential_decay",
+    ),
+    "moving averages whose decay comes after the optimizer": (
+        f"""
+        optimizer = tf.train.AdamOptimizer(0.1)
+        decay = params["decay"]
+        with tf.control_dependencies([optimizer.minimize(loss, {STEP})]):
+            train_op = tf.train.ExponentialMovingAverage(decay).apply()
+        """,
+        "TFM413",
+        "ExponentialMovingAverage(decay)",
     ),
     "two optimizers": (
         f"""
@@ -162,6 +222,115 @@ def test_contrib_optimize_loss_says_it_all_at_once() -> None:
     schedule = 'tf.keras.optimizers.schedules.ExponentialDecay(params["rate"], 10, 0.9)'
     assert f"RMSPropOptimizer(learning_rate={schedule}, rho=0.9, epsilon=1e-10, global_clipnorm=2.0)" in new
     assert new.count("class RMSPropOptimizer(tf.keras.optimizers.RMSprop):") == 1
+
+
+def test_moving_averages_of_an_optimizer_that_a_function_makes_are_refused() -> None:
+    text = program(
+        f"""
+        with tf.control_dependencies([make_optimizer().minimize(loss, {STEP})]):
+            train_op = tf.train.ExponentialMovingAverage(0.9).apply()
+        """
+    )
+    maker = "def make_optimizer():\n    return tf.train.AdamOptimizer(0.1)\n\n\ndef model_fn("
+    text = text.replace("def model_fn(", maker)
+    new, findings = run(text)
+    assert new == text
+    assert "TFM413" in {f.code for f in findings}
+
+
+AVERAGING = """
+step = tf.train.get_global_step()
+ema = tf.train.ExponentialMovingAverage(params["decay"], num_updates=step)
+"""
+# how averages are moved -> when: the last lines of the class that keeps them
+AFTER = """\
+        super().update_step(gradient, variable)
+        steps = tf.cast(self.iterations + 1, variable.dtype)
+        decay = tf.minimum(self.ema_momentum, (1 + steps) / (10 + steps))
+        average.assign(start - (1 - decay) * (start - variable))
+"""
+BEFORE = """\
+        steps = tf.cast(self.iterations, variable.dtype)
+        decay = tf.minimum(self.ema_momentum, (1 + steps) / (10 + steps))
+        average.assign(start - (1 - decay) * (start - variable))
+        super().update_step(gradient, variable)
+"""
+OPEN = "TensorFlow 1 may move these averages before a step moves the weights"
+MOVED = {
+    "after a step": (
+        """
+        minimize = tf.train.RMSPropOptimizer(0.1).minimize(loss, step)
+        with tf.control_dependencies([minimize]):
+            train_op = ema.apply()
+        """,
+        AFTER,
+        False,
+    ),
+    "in a group that waits": (
+        """
+        minimize = tf.train.RMSPropOptimizer(0.1).minimize(loss, step)
+        with tf.control_dependencies([minimize]):
+            average_op = ema.apply(var_list=tf.trainable_variables())
+        train_op = tf.group(minimize, average_op)
+        """,
+        AFTER,
+        False,
+    ),
+    "before a step": (
+        """
+        with tf.control_dependencies([ema.apply()]):
+            train_op = tf.train.RMSPropOptimizer(0.1).minimize(loss, step)
+        """,
+        BEFORE,
+        False,
+    ),
+    "in a group": (
+        "train_op = tf.group(tf.train.RMSPropOptimizer(0.1).minimize(loss, step), ema.apply())",
+        AFTER,
+        True,
+    ),
+    "made before, run after": (
+        """
+        average_op = ema.apply()
+        with tf.control_dependencies([tf.train.RMSPropOptimizer(0.1).minimize(loss, step), average_op]):
+            train_op = tf.no_op()
+        """,
+        AFTER,
+        True,
+    ),
+    "after an update that does not count": (
+        """
+        optimizer = tf.train.RMSPropOptimizer(0.1)
+        with tf.control_dependencies([optimizer.apply_gradients(optimizer.compute_gradients(loss))]):
+            train_op = tf.group(ema.apply(), tf.assign_add(step, 1))
+        """,
+        AFTER,
+        True,
+    ),
+    "after optimize_loss": (
+        """
+        done = tf.contrib.layers.optimize_loss(loss, step, 0.1, "RMSProp")
+        with tf.control_dependencies([done]):
+            train_op = ema.apply()
+        """,
+        AFTER,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", MOVED)
+def test_moving_averages_of_the_weights(how: str) -> None:
+    training, expected, is_open = MOVED[how]
+    new, findings = run(program(AVERAGING + textwrap.dedent(training)))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "class AveragedRMSPropOptimizer(RMSPropOptimizer):" in new
+    assert 'AveragedRMSPropOptimizer(learning_rate=0.1, rho=0.9, epsilon=1e-10, ema_momentum=params["decay"])' in new
+    assert expected in new
+    assert "ema = " not in new
+    messages = [f.message for f in findings if f.code == "TFM412"]
+    assert len(messages) == 1 + is_open
+    assert is_open == any(OPEN in message for message in messages)
 
 
 def test_embeddings_get_lazy_updates() -> None:

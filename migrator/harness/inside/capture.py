@@ -5,6 +5,9 @@ import parts
 import v1_optimizers
 from tracing import Clipping, LayerTrace, ancestors
 
+#: The name of a moving average among the slots of a variable.
+AVERAGE = "average"
+
 
 def components(variable):
     """The variables of this process's replicas, for a variable that a strategy mirrors."""
@@ -68,6 +71,8 @@ class Capture(object):
         self.loss = None
         self.train_op = None
         self.applied = []  # (optimizer, [(gradient, variable)])
+        self.averages = []  # (variable, moving average of it, what moves it)
+        self.updates = []  # what updates the weights
         self.of_keras = {}  # settings of optimizers of Keras, before they become variables
         self.offered = []  # gradients as a wrapping optimizer got them, too
         self.layers = LayerTrace()
@@ -92,6 +97,7 @@ class Capture(object):
         if step is not None:
             excluded.add(component(step).op.name)
         excluded.update(self.counters)
+        excluded.update(component(average).op.name for _, average, _ in self.averages)
         trainable = {component(v).op.name for v in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
         found = []
         for variable in self.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
@@ -127,7 +133,28 @@ class Capture(object):
                         owners, values = table.setdefault(v1_optimizers.SLOTS.get(slot, slot), ([], []))
                         owners.append(by_name[component(variable).op.name])
                         values.append(component(value))
+        for variable, average in self.ordered_averages():
+            if component(variable).op.name in by_name:
+                owners, values = table.setdefault(AVERAGE, ([], []))
+                owners.append(by_name[component(variable).op.name])
+                values.append(component(average))
         return table
+
+    def averages_of(self, part):
+        """The variables that hold moving averages of a part: they start where it does."""
+        kept = [(component(variable).op.name, average) for variable, average, _ in self.averages]
+        return [copy for name, average in kept if name == part.variable.op.name for copy in components(average)]
+
+    def ordered_averages(self):
+        """The variables and their moving averages, where the program says whether weights move before or after them.
+
+        Where it does not, two runs of it may differ.
+        """
+        updated = ancestors(self.updates) if self.averages else set()
+        ordered = {move.name: move.name in updated for _, _, move in self.averages}
+        for move in {move.name: move for _, _, move in self.averages}.values():
+            ordered[move.name] |= not ancestors([move]).isdisjoint(update.name for update in self.updates)
+        return [(variable, average) for variable, average, move in self.averages if ordered[move.name]]
 
     def settings(self):
         """Canonical optimizer class and settings; a setting that is a tensor is None."""

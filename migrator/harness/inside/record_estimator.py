@@ -115,6 +115,17 @@ class EstimatorRecorder(object):
         if len(capture.applied) == depth:
             kept = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
             capture.applied.append((optimizer, kept))
+            capture.updates.append(result)
+        return result
+
+    def average(self, original, averages, var_list=None):
+        """`ExponentialMovingAverage.apply`: averages of weights stand beside them as the slots of an optimizer do."""
+        capture = self.traced
+        result = original(averages, var_list)
+        if capture is not None:
+            given = self.tf.trainable_variables() if var_list is None else var_list
+            kept = [(one, averages.average(one)) for one in given if isinstance(one, self.tf.Variable)]
+            capture.averages += [(one, average, result) for one, average in kept]
         return result
 
     def saw_gradients(self, optimizer, pairs):
@@ -212,7 +223,7 @@ class EstimatorRecorder(object):
             feed = {}
             initializers = []
             for part, piece in zip(model, parts.cut(model, values)):
-                for variable in part.copies:
+                for variable in part.copies + self.capture.averages_of(part):
                     initializers.append(variable.initializer)
                     feed[variable.initializer.inputs[1]] = piece
             session.run(initializers, feed)
@@ -281,6 +292,7 @@ def install(plan, folder):
         return recorder.apply_gradients(original, self, grads_and_vars, *args, **kwargs)
 
     own_optimizers.watch(optimizers.Optimizer, apply_by_itself)
+    parts.wrap(tf.train.ExponentialMovingAverage, "apply", recorder.average)
 
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
         if recorder.is_other(self):

@@ -15,6 +15,9 @@ from migrator.harness.recording import Recording, Variable
 
 ID, TITLE = "L1", "Same variables"
 
+#: What recordings call the moving average of a variable, which is kept beside it as a slot is.
+AVERAGE = "average"
+
 
 def _described(variable: Variable) -> str:
     trainable = "" if variable.trainable else ", not trainable"
@@ -84,6 +87,9 @@ def judge(
         )
     slots = slots_in_use(original), slots_in_use(migrated)
     for a, b in names.pairs:
+        if AVERAGE not in slots[0].get(a, ()) and b in slots[1]:
+            # Those of an original that does not say in which order they move are not recorded.
+            slots[1][b] -= {AVERAGE}
         if ours[a].shape != theirs[b].shape or ours[a].dtype != theirs[b].dtype:
             differences.append(Divergence(a, _described(ours[a]), _described(theirs[b])))
         elif ours[a].trainable != theirs[b].trainable:
