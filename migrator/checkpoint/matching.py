@@ -20,6 +20,7 @@ _POWER = re.compile(r"(?:.*/)?beta([12])_power(?:_\d+)?")
 _NOT_TRAINED = ("moving_mean", "moving_variance")
 
 # Keras optimizer -> its slots, in the order in which the TensorFlow 1 optimizer made them.
+_AVERAGE = "average"  # what a program calls the moving average of a weight that its optimizer keeps
 _SLOTS: Mapping[str, tuple[str, ...]] = {
     "AdagradDAOptimizer": ("gradient_accumulator", "accumulator"),
     "Adadelta": ("accumulated_grad", "accumulated_delta_var"),
@@ -291,17 +292,22 @@ def _slots(
             raise CheckpointError("TFM864", f"slots of the optimizer {kinds[0]} are not known")
         return [], []
     by_name = {_BY_NAME[last]: one for one in stored if (last := one.rpartition("/")[2]) in _BY_NAME}
-    # Other things hang on a variable, too: averages of it, say.
-    stored = [one for one in stored if "ExponentialMovingAverage" not in one.rpartition("/")[2]]
+    averages = [one for one in stored if "ExponentialMovingAverage" in one.rpartition("/")[2]]
+    entries, inert = [], []
+    if _AVERAGE in slots:
+        if len(averages) != 1:
+            told = ", ".join(averages) or "none"
+            raise CheckpointError("TFM864", f"the program keeps a moving average of `{name}`, the checkpoint {told}")
+        entries.append(_entry(tensors, averages[0], f"slot:{weight}|{_AVERAGE}"))
+    stored = [one for one in stored if one not in averages]
     found = by_name if by_name else dict(zip(order, stored, strict=False))
     if not stored:
-        return [], []  # a variable that was not trained
+        return entries, []  # a variable that was not trained
     if not by_name and len(stored) != len(order):
         told = ", ".join(stored) or "none"
         raise CheckpointError(
             "TFM864", f"{kinds[0]} has {len(order)} slot(s) for `{name}` ({', '.join(order)}), the checkpoint {told}"
         )
-    entries, inert = [], []
     for slot, source in found.items():
         if slot not in slots:
             inert.append(source)  # RMSProp without momentum keeps that slot, too

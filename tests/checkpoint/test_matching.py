@@ -158,6 +158,18 @@ def test_what_is_not_trained_may_stay_behind() -> None:
     assert found.alone == tuple(sorted(["OptimizeLoss/learning_rate", "global_step", *averages]))
 
 
+def test_averages_of_weights_are_carried_over_where_the_program_keeps_them() -> None:
+    values = checkpoint(slots=("ExponentialMovingAverage", "Momentum"))
+    order = created(*SHAPES)
+    found = table(find(values, weights(*SHAPES), SGD, order, ("m", "average")))
+    assert found["dense/bias/ExponentialMovingAverage"] == "slot:dense/bias|average"
+    assert found["dense/bias/Momentum"] == "slot:dense/bias|m"
+    assert "dense/bias/ExponentialMovingAverage" in find(values, weights(*SHAPES), SGD, order, ("m",)).alone
+    with pytest.raises(CheckpointError, match="keeps a moving average of `dense/") as problem:
+        find(checkpoint(slots=("Momentum",)), weights(*SHAPES), SGD, order, ("m", "average"))
+    assert problem.value.code == "TFM864"
+
+
 def test_a_power_of_beta_after_some_steps() -> None:
     expected = np.float32(0.9)
     for _ in range(10):

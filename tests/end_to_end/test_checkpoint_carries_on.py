@@ -12,6 +12,7 @@ from migrator.checkpoint.carrying import Carried, Order, carry
 from migrator.findings import Severity
 from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
 from migrator.harness.environments import migrated_python
+from migrator.harness.protocol import name_map
 from migrator.harness.recording import Recording, read
 from tests.end_to_end.proving import Servers
 from tests.rules.programs import run_project
@@ -37,6 +38,8 @@ def model_fn(features, labels, mode):
     optimizer = {optimizer}
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
         train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
+    with tf.control_dependencies([train_op]):
+        train_op = tf.train.ExponentialMovingAverage(0.9).apply()
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -68,7 +71,7 @@ def train(server: ForkServer, kind: str, text: str, model_dir: Path, folder: Pat
         "model_dir": str(model_dir.parent),  # folders below stay where they are
         "trainers": [str(LOCAL)],
         "steps": None,
-        "state_steps": [],
+        "state_steps": [10],
         "initial": None,
         "ulp_seed": None,
         "learning_rate_factor": 1.0,
@@ -123,10 +126,16 @@ def test_both_programs_go_on_alike(
     program = tmp_path / "migrated.py"
     program.write_text(new.replace("MODEL_DIR", str(keras)), encoding="utf-8")
     assert carried(program, tf1).prefix == keras / "ckpt"
-    second = losses(train(servers[0], "original", text, tf1, tmp_path / "b"))
-    ours = losses(train(servers[1], "migrated", new, keras, tmp_path / "c"))
+    original = train(servers[0], "original", text, tf1, tmp_path / "b")
+    goes_on = train(servers[1], "migrated", new, keras, tmp_path / "c")
+    second = losses(original)
     assert abs(second[0] - first[0]) > 1e-2  # another training than the first ten steps
-    np.testing.assert_allclose(ours, second, rtol=1e-5)
+    np.testing.assert_allclose(losses(goes_on), second, rtol=1e-5)
+    for a, b in name_map.build(original.variables, goes_on.variables).pairs:
+        if (a, "average") in original.slots[10] or (b, "average") in goes_on.slots[10]:
+            average, theirs_too = original.slots[10][a, "average"], goes_on.slots[10][b, "average"]
+            np.testing.assert_allclose(theirs_too, average, rtol=1e-4, atol=1e-6)
+    assert sum(slot == "average" for _, slot in original.slots[10]) > 2
 
     if not and_back:
         return

@@ -300,3 +300,25 @@ def test_gradients_of_keras3_are_those_of_all_replicas(replicas: int) -> None:
         (1.5 * replicas, "kernel"),
         (2.0 * replicas, "bias"),
     ]
+
+
+def test_a_step_of_its_own_is_one_that_does_not_hand_the_update_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(INSIDE))
+    has_own_step = load("keras_optimizers").has_own_step
+
+    class Stock:
+        def update_step(self, gradient: float, variable: float) -> None: ...
+
+    class Own(Stock):
+        def update_step(self, gradient: float, variable: float) -> None:
+            self.rule = gradient - variable
+
+    class Averaged(Stock):
+        def update_step(self, gradient: float, variable: float) -> None:
+            super().update_step(gradient, variable)
+
+    class AveragedOwn(Own):
+        def update_step(self, gradient: float, variable: float) -> None:
+            super().update_step(gradient, variable)
+
+    assert [has_own_step(kind, Stock) for kind in (Stock, Own, Averaged, AveragedOwn)] == [False, True, False, True]

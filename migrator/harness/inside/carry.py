@@ -15,6 +15,7 @@ import runpy
 import sys
 import traceback
 
+import keras_optimizers
 import numpy as np
 
 _REACHING = (
@@ -163,7 +164,7 @@ class Keras(object):
             value = getattr(self.optimizer, name, None)
             if isinstance(value, (bool, int, float)):
                 settings[name] = value
-        own_step = stock is None or type(self.optimizer).update_step is not stock.update_step
+        own_step = stock is None or keras_optimizers.has_own_step(type(self.optimizer), stock)
         return {"kinds": kinds, "rate": rate_of(self.optimizer), "own_step": own_step, "settings": settings}
 
     def values(self):

@@ -81,5 +81,16 @@ def divides_by_rate(optimizer):
     kind = stock_class(optimizer)
     if kind is None or kind.__name__ != "SGD":
         return False
-    # Those of tf.keras.optimizers.legacy have no update_step, and the same slot.
-    return getattr(type(optimizer), "update_step", None) is getattr(kind, "update_step", None)
+    return not has_own_step(type(optimizer), kind)
+
+
+def has_own_step(kind, stock):
+    """Whether a subclass of a Keras optimizer computes the update itself. One that keeps moving averages of the weights
+    leaves that to the class that it derives from.
+    """
+    for one in kind.__mro__[: kind.__mro__.index(stock)]:
+        # Those of tf.keras.optimizers.legacy have no update_step.
+        step = vars(one).get("update_step")
+        if step is not None and "update_step" not in step.__code__.co_names:
+            return True
+    return False
