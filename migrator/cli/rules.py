@@ -1,4 +1,4 @@
-"""``tf-migrate rules [TFMnnn]``: what the tool can do, and a page for each finding code."""
+"""``tf-migrate rules [TFMnnn | SYMBOL]``: what the tool can do, and a page for each finding code and symbol."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import click
 from migrator.report.outcome import ExitCode
 
 
-@click.command(short_help="List the rules, or explain one finding code.")
-@click.argument("code", required=False, metavar="[TFMnnn]")
+@click.command(short_help="List the rules, or explain one finding code or symbol.")
+@click.argument("code", required=False, metavar="[TFMnnn | tf.SYMBOL]")
 def command(code: str | None) -> None:
-    """List what is carried over and what is found, or show the page of one finding code."""
+    """List what is carried over and what is found, or show the page of one finding code.
+
+    Of a TensorFlow 1 symbol, as in `tf-migrate rules tf.train.AdamOptimizer`: what a call of it becomes.
+    """
     from migrator.rules.catalogue import all_rules
 
     rules = all_rules()
@@ -20,12 +23,29 @@ def command(code: str | None) -> None:
         for rule in rules:
             click.echo(f"{rule.code}  {rule.title}")
         return
+    if code.startswith(("tf.", "tensorflow")):
+        _show(_of_symbol(code))
+        return
     wanted = code.upper() if code.upper().startswith("TFM") else f"TFM{code}"
     pages = [rule.page() for rule in rules if rule.code == wanted]
     if not pages:
         click.echo(f"Error: no rule has the code {code}; tf-migrate rules lists all of them.", err=True)
         raise SystemExit(int(ExitCode.FAILED))
     _show("\n".join(pages))
+
+
+def _of_symbol(name: str) -> str:
+    from migrator.catalogue.page import page
+    from migrator.catalogue.rows import row, symbols
+
+    symbol = name.replace("tensorflow.", "tf.", 1).replace("tf.compat.v1.", "tf.", 1)
+    if symbol in symbols():
+        return page(row(symbol))
+    last = symbol.rpartition(".")[2].lower()
+    near = [known for known in symbols() if known.rpartition(".")[2].lower() == last]
+    hint = f"; there is {', '.join(near)}" if near else ""
+    click.echo(f"Error: no rule rewrites calls of {symbol}{hint}.", err=True)
+    raise SystemExit(int(ExitCode.FAILED))
 
 
 def _show(markdown: str) -> None:

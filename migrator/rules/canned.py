@@ -279,7 +279,7 @@ def _two(site: Site) -> cst.BaseExpression:
 
 def _part(site: Site, old: cst.BaseExpression, new: cst.BaseExpression, sparse: frozenset[str]) -> str:
     """The optimizer of one part, as source text. Raises Blocked (TFM190) for a legacy one that has no equal."""
-    name = site.tensorflow(old.func) if isinstance(old, cst.Call) else None
+    name = site.code(new.func) if isinstance(new, cst.Call) else None
     if name is None or not name.startswith(_LEGACY) or not isinstance(new, cst.Call):
         return site.code(new)
     kind = name.removeprefix(_LEGACY)

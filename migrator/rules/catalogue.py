@@ -23,6 +23,11 @@ def call_rules() -> dict[str, CallRule]:
     }
 
 
+def rules_beside(symbol: str) -> list[Rule]:
+    """The rules of the module that rewrites the calls of a symbol."""
+    return [rule for module in _names() if symbol in _of(module, "CALLS", {}) for rule in _of(module, "RULES", ())]
+
+
 def phases() -> dict[str, tuple[str, int]]:
     """Where layers of TensorFlow 1 say whether they train: parameter and position (`PHASES` of the modules)."""
     return {

@@ -291,6 +291,8 @@ _METRICS: dict[str, _Row] = {
     "true_positives_at_thresholds": _Row(_AT, "TruePositives", _given("thresholds")),
 }
 _METRICS["sparse_precision_at_k"] = _METRICS["precision_at_k"]
+#: The functions of tf.metrics that are carried over.
+FUNCTIONS = frozenset(_METRICS) - {"accuracy_baseline"}
 #: What takes every non-zero prediction as positive.
 TRUTHS = frozenset(
     ("precision", "recall", "true_positives", "true_negatives", "false_positives", "false_negatives"),

@@ -700,12 +700,22 @@ def _of_keras(site: Site) -> cst.BaseExpression:
     """An optimizer of Keras already; TensorFlow 1's own Keras had those that are called legacy now."""
     name = site.name.rpartition(".")[2]
     given = {arg.keyword.value for arg in site.call.args if arg.keyword is not None}
-    home = "tf.keras.optimizers.legacy" if ".legacy." in site.name or given & {"lr", "decay"} else "tf.keras.optimizers"
+    older = ".legacy." in site.name or given & {"lr", "decay"} or _is_computed_otherwise(name, site.call)
+    home = "tf.keras.optimizers.legacy" if older else "tf.keras.optimizers"
     rate = site.training.rates.get(site.original)
     args = site.call.args
     if rate is not None:
         args = [arg.with_changes(value=expression(rate)) if _is_rate(i, arg) else arg for i, arg in enumerate(args)]
     return site.call.with_changes(func=expression(f"{home}.{name}"), args=args)
+
+
+def _is_computed_otherwise(name: str, call: cst.Call) -> bool:
+    """Whether the class of that name computes something else since TensorFlow 2.11 (measured, see TFM713)."""
+    if name != "RMSprop":
+        return name == "Nadam"
+    given = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+    plain = not number(given.get("momentum")) or "centered" in given
+    return plain and not (len(call.args) > 2 and call.args[2].keyword is None)
 
 
 def _is_rate(index: int, arg: cst.Arg) -> bool:

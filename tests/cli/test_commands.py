@@ -30,6 +30,20 @@ def test_rules_shows_a_page(run: Run, code: str) -> None:
     assert "2to3" in result.stdout
 
 
+@pytest.mark.parametrize("symbol", ["tf.layers.dense", "tf.compat.v1.layers.dense", "tensorflow.layers.dense"])
+def test_rules_shows_what_becomes_of_a_symbol(run: Run, symbol: str) -> None:
+    result = run("rules", symbol)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("# tf.layers.dense\n")
+    assert "tf.keras.layers.Dense(10, activation=tf.nn.relu)(net)" in result.stdout
+
+
+def test_an_unknown_symbol_is_told_with_its_like(run: Run) -> None:
+    result = run("rules", "tf.keras.layers.dropout")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "tf.layers.dropout" in result.stderr and "tf.nn.dropout" in result.stderr
+
+
 def test_unknown_rule(run: Run) -> None:
     result = run("rules", "TFM999")
     assert (result.exit_code, result.stdout) == (2, "")

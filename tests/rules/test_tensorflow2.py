@@ -325,9 +325,10 @@ def test_optimizers_that_stay(line: str, expected: list[str]) -> None:
     assert modern(text) == (text, expected)
 
 
-def test_an_older_nadam_is_told_of() -> None:
-    new, findings = modern("import tensorflow as tf\nx = tf.keras.optimizers.Nadam(lr=0.1)\n")
-    assert new.endswith("Nadam(learning_rate=0.1)\n") and findings == ["TFM713 2", "TFM713 2"]
+@pytest.mark.parametrize("name", ["Nadam", "RMSprop"])
+def test_an_older_optimizer_that_is_computed_otherwise_is_told_of(name: str) -> None:
+    new, findings = modern(f"import tensorflow as tf\nx = tf.keras.optimizers.{name}(lr=0.1)\n")
+    assert new.endswith(f"{name}(learning_rate=0.1)\n") and findings == ["TFM713 2", "TFM713 2"]
 
 
 @pytest.mark.parametrize("line", ["model.fit(x, workers=2)", "tf.keras.callbacks.ModelCheckpoint('m', period=5)"])

@@ -438,3 +438,25 @@ def test_rates_and_steps_that_the_spec_reports_are_refused(spec: str) -> None:
     new, findings = run(text)
     assert new == text
     assert {"TFM402", "TFM403"} & {f.code for f in findings if "train_op=train_op" in text.splitlines()[f.line - 1]}
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        ("RMSprop(0.1)", "legacy.RMSprop(0.1)"),
+        ("RMSprop(0.1, centered=True, momentum=0.9)", "legacy.RMSprop(0.1, centered=True, momentum=0.9)"),
+        ("RMSprop(0.1, momentum=0.9)", "RMSprop(0.1, momentum=0.9)"),
+        ("RMSprop(0.1, 0.9, 0.9)", "RMSprop(0.1, 0.9, 0.9)"),
+        ("Nadam(0.1)", "legacy.Nadam(0.1)"),
+        ("Adagrad(0.1)", "Adagrad(0.1)"),
+    ],
+)
+def test_optimizers_of_keras_that_are_computed_otherwise_since_tensorflow_2_11(made: str, kept: str) -> None:
+    new = migrated(
+        f"""
+        optimizer = tf.keras.optimizers.{made}
+        optimizer.iterations = tf.train.get_or_create_global_step()
+        train_op = optimizer.minimize(loss, tf.trainable_variables())
+        """
+    )
+    assert f"tf.keras.optimizers.{kept}" in new
