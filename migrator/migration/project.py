@@ -15,6 +15,7 @@ from migrator.migration.reading import groups_of, places_of, read_all
 from migrator.migration.state import Request
 from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
+from migrator.program.arg_scopes import with_arguments_written_out
 from migrator.program.canned import write_out
 from migrator.program.local_names import with_symbols_in_place
 from migrator.program.named_estimators import with_named_estimators
@@ -59,6 +60,7 @@ def migrate_project(
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files, texts))
     files = [with_one_tower(with_symbols_in_place(with_named_estimators(file))) for file in files]
+    files = with_arguments_written_out(files, texts)
     for finding in refused:
         findings.setdefault(Path(finding.path), []).append(finding)
     project = Project.of(files)

@@ -92,6 +92,23 @@ def calls_in(node: cst.CSTNode) -> list[cst.Call]:
     return collector.found
 
 
+class _NodeCollector(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.found.append(node)
+        return True
+
+
+def nodes_in(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """A node and every node below it."""
+    collector = _NodeCollector()
+    walk(node, collector)
+    return collector.found
+
+
 class _ClassCollector(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()

@@ -15,11 +15,10 @@ from migrator.names.imports import ImportMap
 from migrator.program.by_hand.means import check_mean_of, check_rows
 from migrator.program.by_hand.towers import OneTower, inline_towers
 from migrator.program.by_hand.training import Line, Training, value_of
-from migrator.program.calls import calls_in, functions_in
+from migrator.program.calls import calls_in, functions_in, nodes_in
 from migrator.program.parsed import Blocked, ParsedFile, Tracked, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.rules.model_towers import CODE, find_towers
-from migrator.walking import walk
 
 
 def with_one_tower(file: ParsedFile) -> ParsedFile:
@@ -80,21 +79,9 @@ class _Writer(Tracked):
         body = self.bodies.get(original_node)
         if body is None:
             return updated_node
-        nodes = _Nodes()
-        for statement in body.made:
-            walk(statement, nodes)
-        self.made.update(dict.fromkeys(nodes.found, body.loop))
+        made = [node for statement in body.made for node in nodes_in(statement)]
+        self.made.update(dict.fromkeys(made, body.loop))
         return updated_node.with_changes(body=updated_node.body.with_changes(body=body.statements))
-
-
-class _Nodes(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.found.append(node)
-        return True
 
 
 def _body(file: ParsedFile, function: cst.FunctionDef, loop: cst.For) -> _Body:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -91,7 +91,10 @@ stride of 2, and `dropout` is given what it keeps. With those, losses agree with
         "a part of tf.contrib.layers or slim that is not carried over",
         Severity.MANUAL,
         """
-`arg_scope` gives arguments to calls that do not show them: write them at the calls. Collections
+`arg_scope` gives arguments to calls that do not show them. tf-migrate writes them at the calls where it sees all of
+them: those inside the `with`, also when a function of the project makes the scope, or is called inside it and nowhere
+else with other arguments. Where it does not (functions that are handed on or not given, lambdas, values that only the
+caller knows), the finding says why: write the arguments at the calls. Collections
 (`variables_collections`, `outputs_collections`) have no Keras counterpart: use the layers themselves. A `normalizer_fn`
 other than `batch_norm` and `layer_norm`, a `param_initializers`, or an `activation_fn` that is computed, is left.
 """,
@@ -503,11 +506,36 @@ def _one_hot(site: Site) -> cst.BaseExpression:
     return cst.Call(cst.parse_expression("tf.one_hot"), [cst.Arg(bound["labels"]), cst.Arg(bound["num_classes"])])
 
 
+@dataclass(frozen=True)
+class ScopedCall:
+    """A function whose calls take arguments from `arg_scope`: its key there, its parameters in order (the inputs too),
+    and those that it fixes itself."""
+
+    key: str
+    parameters: tuple[str, ...]
+    fixed: frozenset[str] = frozenset()
+
+
+def scoped_call(symbol: str) -> ScopedCall | None:
+    """What `arg_scope` gives to calls of a TensorFlow 1 symbol goes by; None for one that it gives nothing to."""
+    module, _, name = symbol.rpartition(".")
+    if module not in _MODULES:
+        return None
+    if name in _NORMALIZATIONS:
+        return ScopedCall(name, ("inputs", *_NORMALIZATIONS[name].parameters))
+    key = _ALIASES.get(name, name)
+    if key not in _LAYERS:
+        return None
+    fixed = frozenset(("activation_fn",)) if name in _ACTIVATIONS else frozenset[str]()
+    return ScopedCall(key, ("inputs", *_LAYERS[key].parameters), fixed)
+
+
 def _arg_scope(site: Site) -> cst.BaseExpression:
     raise Blocked(_CODE, site.original, "`arg_scope`: give the arguments to the calls inside")
 
 
 _MODULES = ("tf.contrib.layers", "tf.contrib.slim")
+_NORMALIZATIONS = {"batch_norm": _BATCH_NORM, "layer_norm": _LAYER_NORM}
 _RULES: dict[str, CallRule] = {
     **dict.fromkeys((*_LAYERS, *_ALIASES), _function),
     "batch_norm": _batch_norm,

@@ -1,0 +1,735 @@
+"""`with slim.arg_scope([slim.conv2d], padding="SAME"):` written out: the calls inside are given the arguments.
+
+An arg_scope gives keyword arguments to all calls of some functions that run inside its `with`, those in functions that
+are called there included; what a call gives itself goes before. `batch_norm` as a `normalizer_fn` is such a call, too.
+Where all calls can be seen, the arguments are put there and the `with` goes; else it stays, with a reason.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+
+from migrator.names.bindings import read_bindings
+from migrator.names.imports import dotted
+from migrator.program.calls import bind, functions_in, is_docstring, is_none, nodes_in, string
+from migrator.program.parsed import Blocked, ParsedFile, Project, Tracked, name_nodes, names_in
+from migrator.program.scopes import bindings, path_to, returns_in, values_of, with_values
+from migrator.rules.contrib_layers import ScopedCall, scoped_call
+from migrator.walking import walk
+
+_SCOPES = ("tf.contrib.slim.arg_scope", "tf.contrib.framework.arg_scope")
+_KNOWN_MODULES = frozenset(sys.stdlib_module_names) | {"numpy", "scipy", "six", "absl"}
+
+#: What calls of functions are given: the function's key, the keyword, the value.
+Given = Mapping[str, Mapping[str, cst.BaseExpression]]
+Frame = cst.FunctionDef | cst.Module
+
+
+def with_arguments_written_out(files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
+    """The files without their arg_scopes, as far as all calls inside them can be seen."""
+    if not any("arg_scope" in file.text for file in files):
+        return list(files)
+    plan = _Plan(files, texts)
+    return [plan.rewritten(file) for file in files]
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A call of a function of the project (`target`), or one that arg_scopes are for (`scoped`), in a `frame`.
+
+    `given` is what the arg_scopes around it in its own function say.
+    """
+
+    file: ParsedFile
+    frame: Frame
+    call: cst.Call
+    given: Given
+    target: tuple[ParsedFile, cst.FunctionDef] | None = None
+    scoped: ScopedCall | None = None
+
+
+@dataclass
+class _Found:
+    """What is found in one file: the calls, the `with`s, and mentions of functions that are no calls of them."""
+
+    sites: list[_Site] = field(default_factory=list)
+    withs: list[tuple[Frame, cst.With]] = field(default_factory=list)
+    makers: list[tuple[ParsedFile, cst.FunctionDef, cst.Call]] = field(default_factory=list)
+    mentions: list[cst.FunctionDef] = field(default_factory=list)
+
+
+class _Plan:
+    def __init__(self, files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> None:
+        self.project = Project(tuple(files), {Path.cwd() / file.path: file for file in files})
+        others = texts.keys() - {file.path for file in files}
+        self.elsewhere = [texts[path] for path in others]
+        self.touching = _touching(files)
+        self.refused: dict[Frame, tuple[cst.CSTNode, str]] = {}
+        self.found = {file.path: self._read(file) for file in files}
+        self.sites = [site for found in self.found.values() for site in found.sites]
+        self.to: dict[cst.FunctionDef, list[_Site]] = defaultdict(list)
+        for site in self.sites:
+            if site.target is not None:
+                self.to[site.target[1]].append(site)
+        self.mentioned = [function for found in self.found.values() for function in found.mentions]
+        self._settle()
+
+    def _read(self, file: ParsedFile) -> _Found:
+        reader = _Reader(self, file)
+        walk(file.module, reader)
+        return reader.found
+
+    def refuse(self, frame: Frame, node: cst.CSTNode, why: str) -> None:
+        self.refused.setdefault(frame, (node, why))
+
+    # -- functions that are called inside --------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Refuses functions until what the others are called with is certain."""
+        before = -1
+        while before < len(self.refused):
+            before = len(self.refused)
+            for function, sites in self.to.items():
+                problem = self._problem(function, sites)
+                for site in sites if problem else ():
+                    if self._all_given(site):
+                        self.refuse(
+                            site.frame, site.call, f"`{function.name.value}`, which is called inside, {problem}"
+                        )
+
+    def _problem(self, function: cst.FunctionDef, sites: Sequence[_Site]) -> str:
+        """Why what arg_scopes give cannot be given inside of a function that is called in them."""
+        all_given = [self._all_given(site) for site in sites]
+        if not any(all_given):
+            return ""
+        file = sites[0].target[0] if sites[0].target is not None else sites[0].file
+        if function in self.refused:
+            return "has an arg_scope that cannot be written out"
+        if any(function is other for other in self.mentioned) or any(function.name.value in t for t in self.elsewhere):
+            return "is used elsewhere, too"
+        if any(site.frame in self.refused for site in sites) or len({_text(given) for given in all_given}) > 1:
+            return "is called with other arguments elsewhere"
+        for site, given in zip(sites, all_given, strict=True):
+            if not all(is_same(site.file, site.frame, file, function, value) for value in _values(given)):
+                return "does not know what these arguments are computed from: give them to its calls"
+        return ""
+
+    def _all_given(self, site: _Site) -> Given:
+        return _layered(self._around(site.frame, ()), site.given)
+
+    def _around(self, frame: Frame, seen: tuple[Frame, ...]) -> Given:
+        """What the arg_scopes give that a function is called in."""
+        sites = self.to.get(frame, []) if isinstance(frame, cst.FunctionDef) else []
+        if not sites or any(frame is other for other in seen):
+            return {}
+        found = [_layered(self._around(site.frame, (*seen, frame)), site.given) for site in sites]
+        return next((given for given in found if given), {})
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def rewritten(self, file: ParsedFile) -> ParsedFile:
+        found = self.found[file.path]
+        arguments: dict[cst.CSTNode, list[cst.Arg]] = {}
+        for site in found.sites:
+            if site.scoped is not None and site.frame not in self.refused:
+                new = _arguments(file, site, self._all_given(site))
+                if new is not None:
+                    arguments[site.call] = new
+        gone = [node for frame, node in found.withs if frame not in self.refused]
+        kept = {f for frame in self.refused for f in self._makers_in(frame)}
+        makers = [
+            function
+            for other in self.found.values()
+            for where, function, _ in other.makers
+            if where is file and function not in kept and self._only_makes(function)
+        ]
+        if not arguments and not gone:
+            return replace(file, refused=self._reasons(file)) if self._reasons(file) else file
+        writer = _Writer(file, arguments, gone, makers)
+        module = file.module.visit(writer)
+        assert isinstance(module, cst.Module)
+        new_file = replace(file, module=module, refused=self._reasons(file))
+        new_file.keep_positions(writer.made, file)
+        return new_file
+
+    def _makers_in(self, frame: Frame) -> list[cst.FunctionDef]:
+        return [f for found in self.found.values() for _, f, call in found.makers if path_to(frame, call)]
+
+    def _only_makes(self, function: cst.FunctionDef) -> bool:
+        """Whether a function only made arg_scopes that are written out, so that it goes."""
+        calls = [call for found in self.found.values() for _, f, call in found.makers if f is function]
+        mentions = [n for f in self.project.files for n in _mentions(f.module, function.name.value)]
+        elsewhere = any(function.name.value in text for text in self.elsewhere)
+        return not elsewhere and all(any(n is call.func for call in calls) for n in mentions)
+
+    def _reasons(self, file: ParsedFile) -> Mapping[tuple[int, int], tuple[str, str]]:
+        found = dict(file.refused)
+        for frame, node in self.found[file.path].withs:
+            if frame in self.refused:
+                where, why = self.refused[frame]
+                line = file.position(where)[0]
+                for item in node.items:
+                    found[file.position(item.item)] = ("TFM224", f"this `arg_scope` stays: {why} (line {line})")
+        return found
+
+
+def _text(given: Given) -> str:
+    module = cst.Module([])
+    return repr({key: {k: module.code_for_node(v) for k, v in named.items()} for key, named in given.items()})
+
+
+def _values(given: Given) -> Iterator[cst.BaseExpression]:
+    for named in given.values():
+        yield from named.values()
+
+
+def _layered(outer: Given, inner: Given) -> Given:
+    keys = [*outer, *(key for key in inner if key not in outer)]
+    return {key: {**outer.get(key, {}), **inner.get(key, {})} for key in keys}
+
+
+def is_same(file: ParsedFile, frame: Frame, other: ParsedFile, there: Frame, value: cst.BaseExpression) -> bool:
+    """Whether an expression of one function says the same in another: it reads what both files call the same."""
+    own, theirs = _names_of(frame), _names_of(there)
+    for name in names_in(value) - {"True", "False", "None"}:
+        if name in own or name in theirs:
+            return False
+        if file is other:
+            continue
+        origin = file.imports.names.get(name)
+        if origin is None or other.imports.names.get(name) != origin:
+            return False
+    return True
+
+
+def _names_of(frame: Frame) -> set[str]:
+    """The names that a function has for itself."""
+    if isinstance(frame, cst.Module):
+        return set()
+    return {name for name, node in bindings(frame) if isinstance(node, cst.Name | cst.Param | cst.FunctionDef)}
+
+
+def _touching(files: Iterable[ParsedFile]) -> set[str]:
+    """The names of functions that may run calls that arg_scopes are for."""
+    inside: dict[str, set[str]] = defaultdict(set)
+    found: set[str] = set()
+    for file in files:
+        for function in functions_in(file.module):
+            words = _Words(file)
+            walk(function.body, words)
+            inside[function.name.value] |= words.found
+            if words.scoped:
+                found.add(function.name.value)
+    while True:
+        more = {name for name, words in inside.items() if words & found} - found
+        if not more:
+            return found
+        found |= more
+
+
+class _Words(cst.CSTVisitor):
+    """Every identifier below a node, and whether one is of tf.contrib's layers."""
+
+    def __init__(self, file: ParsedFile) -> None:
+        super().__init__()
+        self.file = file
+        self.found: set[str] = set()
+        self.scoped = False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.add(node.value)
+        self._look(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        self._look(node)
+
+    def _look(self, node: cst.BaseExpression) -> None:
+        name = self.file.imports.tensorflow(node) or ""
+        self.scoped = self.scoped or name.startswith(("tf.contrib.slim.", "tf.contrib.layers.", *_SCOPES))
+
+
+def _mentions(module: cst.Module, name: str) -> list[cst.CSTNode]:
+    finder = _Mentions(name)
+    walk(module, finder)
+    return finder.found
+
+
+class _Mentions(cst.CSTVisitor):
+    """Reads of a name, or of an attribute of that name, imports and definitions left out."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.CSTNode] = []
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        self.found += (
+            []
+            if isinstance(node.names, cst.ImportStar)
+            else [alias for alias in node.names if dotted(alias.name) == self.name]
+        )
+        return False
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        for part in (*node.decorators, node.params, node.body):
+            walk(part, self)
+        return False
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        if node.attr.value == self.name:
+            self.found.append(node)
+        walk(node.value, self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        if node.value == self.name:
+            self.found.append(node)
+
+
+# -- reading one file --------------------------------------------------------------------------------------------------
+
+
+class _Reader(cst.CSTVisitor):
+    def __init__(self, plan: _Plan, file: ParsedFile) -> None:
+        super().__init__()
+        self.plan = plan
+        self.file = file
+        self.found = _Found()
+        self.frames: list[Frame] = [file.module]
+        self.around: list[list[Given]] = [[]]  # of each frame the arg_scopes around
+        self.seen: set[cst.CSTNode] = set()
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    @property
+    def given(self) -> Given:
+        return self.around[-1][-1] if self.around[-1] else {}
+
+    def _refuse(self, node: cst.CSTNode, why: str) -> None:
+        self.plan.refuse(self.frame, node, why)
+
+    def _touches(self, node: cst.CSTNode) -> bool:
+        words = _Words(self.file)
+        walk(node, words)
+        return words.scoped or bool(words.found & self.plan.touching)
+
+    # -- functions --
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        if self.around[-1] and self._touches(node.body):
+            self._refuse(node, f"`{node.name.value}` is made inside, and runs who knows when")
+        for part in (*node.decorators, node.params):
+            walk(part, self)
+        self.frames.append(node)
+        self.around.append([])
+        walk(node.body, self)
+        self.frames.pop()
+        self.around.pop()
+        return False
+
+    def visit_Lambda(self, node: cst.Lambda) -> None:
+        if self.around[-1] and self._touches(node.body):
+            self._refuse(node, "a lambda is made inside, and runs who knows when")
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        if self.around[-1]:
+            self._refuse(node, "a class is made inside")
+
+    # -- scopes --
+
+    def visit_With(self, node: cst.With) -> bool:
+        calls = [item.item for item in node.items if self._is_scope(item.item)]
+        if not calls:
+            return True
+        outer = self.given
+        self.found.withs.append((self.frame, node))
+        for item in node.items:
+            if not self._is_scope(item.item):
+                walk(item, self)
+                continue
+            assert isinstance(item.item, cst.Call)
+            self.around[-1].append(self.given)
+            try:
+                new = self._read_scope(item.item)
+                self._check_unchanged(node, new)
+                self._check_name(node, item)
+                self.around[-1][-1] = _layered(self.around[-1][-1], new)
+            except Blocked as problem:
+                self._refuse(problem.node or node, problem.message)
+        walk(node.body, self)
+        del self.around[-1][len(self.around[-1]) - len(calls) :]
+        assert self.given is outer or self.given == outer
+        return False
+
+    def _is_scope(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Call) and self.file.imports.tensorflow(node.func) in _SCOPES
+
+    def _check_name(self, node: cst.With, item: cst.WithItem) -> None:
+        """The name that a scope is given must be read by nobody, or be returned by the function that makes it."""
+        name = item.asname.name if item.asname is not None else None
+        if name is None:
+            return
+        reads = [n for n in name_nodes(self.frame) if isinstance(name, cst.Name) and n.value == name.value]
+        if not isinstance(name, cst.Name) or len(reads) > 1:
+            returned = any(isinstance(r.value, cst.Name) and r.value in reads for r in returns_in(self.frame))
+            what = "it is returned to what is not followed" if returned else "its name is used"
+            raise Blocked("TFM224", item, what)
+
+    def _check_unchanged(self, node: cst.With, given: Given) -> None:
+        read = {name for value in _values(given) for name in names_in(value)}
+        bound = {binding.name for binding in read_bindings(node.body)}
+        if read & bound:
+            raise Blocked("TFM224", node, f"`{sorted(read & bound)[0]}` gets another value inside")
+
+    def _read_scope(self, call: cst.Call) -> Given:
+        return _read_scope(self.plan.project, self.file, self.frame, call, self.found)
+
+    # -- calls --
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self.seen.add(node.func)
+        symbol = self.file.imports.tensorflow(node.func)
+        scoped = scoped_call(symbol) if symbol is not None else None
+        if scoped is not None:
+            for arg in node.args:
+                if arg.keyword is not None and arg.keyword.value == "normalizer_fn":
+                    self.seen.add(arg.value)
+            self.found.sites.append(_Site(self.file, self.frame, node, self.given, scoped=scoped))
+            try:
+                _arguments(self.file, self.found.sites[-1], self.given)
+            except Blocked as problem:
+                self._refuse(problem.node or node, problem.message)
+            return
+        if symbol is not None:
+            return
+        target = self.plan.project.function(self.file, node.func)
+        if target is not None:
+            if target[1].name.value in self.plan.touching:
+                self.found.sites.append(_Site(self.file, self.frame, node, self.given, target=target))
+            return
+        self.seen.discard(node.func)
+        if self.around[-1] and not self._is_known(node.func):
+            what = self.file.code(node.func).strip()
+            self._refuse(node, f"what `{what[:40]}`, which is called inside, does is not known")
+
+    def _is_known(self, func: cst.BaseExpression) -> bool:
+        """Whether a function that is called has nothing to do with layers."""
+        name = dotted(func)
+        if name is None:
+            return isinstance(func, cst.Attribute) and func.attr.value not in self.plan.touching
+        head, _, rest = name.partition(".")
+        last = name.rpartition(".")[2]
+        if last in self.plan.touching:
+            return False
+        origin = self.file.imports.names.get(head)
+        if origin is not None:
+            return (
+                origin.partition(".")[0] in _KNOWN_MODULES or self.plan.project.sibling(self.file, origin) is not None
+            )
+        if rest:
+            methods = {f.name.value for f in functions_in(self.file.module)}
+            return head != "self" or last in methods
+        if any(bound == head for bound, _ in bindings(self.frame)) and isinstance(self.frame, cst.FunctionDef):
+            return any(f.name.value == head for f in functions_in(self.frame))
+        return hasattr(builtins, head) or head in self.file.names_at_top
+
+    # -- functions that are not called --
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return self._mention(node)
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self._mention(node)
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        walk(node.value, self)
+        return False
+
+    def _mention(self, node: cst.Name | cst.Attribute) -> bool:
+        """Notes a function that is handed on; whether to look at the parts of an attribute."""
+        if node in self.seen:
+            return False
+        symbol = self.file.imports.tensorflow(node)
+        if symbol is not None and scoped_call(symbol) is not None:
+            if self.around[-1]:
+                self._refuse(node, f"`{self.file.code(node)}` is handed on inside")
+            return False
+        target = self.plan.project.function(self.file, node)
+        if target is not None and target[1].name.value in self.plan.touching:
+            self.found.mentions.append(target[1])
+            if self.around[-1]:
+                self._refuse(node, f"`{target[1].name.value}` is handed on inside")
+            return False
+        return True
+
+
+# -- what a scope says -------------------------------------------------------------------------------------------------
+
+
+def _read_scope(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, found: _Found) -> Given:
+    """What `arg_scope(...)` gives. Raises Blocked (TFM224)."""
+    first = call.args[0].value if call.args and call.args[0].keyword is None and not call.args[0].star else None
+    if isinstance(first, cst.Name):
+        values = values_of(frame, first.value) if first.value not in file.constants else [file.constants[first.value]]
+        if len(values) != 1 or isinstance(values[0], cst.Call):
+            raise Blocked("TFM224", call, f"`{first.value}` is not written out once as a list of functions")
+        first = values[0]
+    if isinstance(first, cst.Call) and len(call.args) == 1:
+        return _made_by(project, file, frame, first, found)
+    if not isinstance(first, cst.List | cst.Tuple):
+        raise Blocked("TFM224", call, "it is not given a list of functions")
+    named: dict[str, cst.BaseExpression] = {}
+    for arg in call.args[1:]:
+        if arg.star == "**" and isinstance(arg.value, cst.Name):
+            named.update(_entries(file, frame, arg.value, call))
+        elif arg.keyword is None or arg.star:
+            raise Blocked("TFM224", call, "its arguments are not written out")
+        else:
+            named[arg.keyword.value] = arg.value
+    keys: dict[str, dict[str, cst.BaseExpression]] = {}
+    for element in first.elements:
+        symbol = file.imports.tensorflow(element.value)
+        scoped = scoped_call(symbol) if symbol is not None else None
+        if scoped is None or scoped.fixed:
+            raise Blocked("TFM224", call, f"`{file.code(element.value)}` is no function of tf.contrib that is known")
+        unknown = named.keys() - set(scoped.parameters)
+        if unknown:
+            raise Blocked("TFM224", call, f"`{file.code(element.value)}` has no `{sorted(unknown)[0]}`")
+        keys[scoped.key] = {**keys.get(scoped.key, {}), **named}
+    return keys
+
+
+def _entries(file: ParsedFile, frame: Frame, name: cst.Name, call: cst.Call) -> dict[str, cst.BaseExpression]:
+    """The entries of a dict that is written out once, behind a name. Raises Blocked (TFM224)."""
+    values = values_of(frame, name.value) or [v for k, v in file.constants.items() if k == name.value]
+    changes = [node for bound, node in bindings(frame) if bound == name.value]
+    entries = dict_entries(values[0]) if len(values) == 1 and len(changes) <= 1 else None
+    if entries is None:
+        raise Blocked("TFM224", call, f"`{name.value}` is not a dict that is written out once")
+    return entries
+
+
+def dict_entries(node: cst.BaseExpression | None) -> dict[str, cst.BaseExpression] | None:
+    """The entries of `{"a": b}` or `dict(a=b)`; None for anything else."""
+    if isinstance(node, cst.Dict):
+        keys = [string(e.key) if isinstance(e, cst.DictElement) else None for e in node.elements]
+        if all(key is not None for key in keys):
+            return {str(key): element.value for key, element in zip(keys, node.elements, strict=True)}
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
+        if all(arg.keyword is not None and not arg.star for arg in node.args):
+            return {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
+    return None
+
+
+def _made_by(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, found: _Found) -> Given:
+    """What the scope gives that a function of the project makes: `with arg_scope(...) as scope: return scope`."""
+    target = project.function(file, call.func)
+    name = file.code(call.func).strip()
+    if target is None:
+        raise Blocked("TFM224", call, f"what `{name}` makes is not known")
+    where, function = target
+    if isinstance(call.func, cst.Name) and where is not file:
+        raise Blocked("TFM224", call, f"import the module of `{name}`, not the function")
+    if function.decorators or function.params.star_kwarg or not isinstance(function.params.star_arg, cst.MaybeSentinel):
+        raise Blocked("TFM224", call, f"`{name}` cannot be followed")
+    parameters = [param.name.value for param in function.params.params]
+    values = {p.name.value: p.default for p in function.params.params if p.default is not None}
+    given = bind(call, parameters, name, "TFM224")
+    own: Given = {}
+    returned = False
+    block: Sequence[cst.BaseStatement | cst.BaseSmallStatement] = function.body.body
+    known: dict[str, cst.BaseExpression] = {}
+    while block:
+        statement, *rest = block
+        small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        if is_docstring(statement):
+            block = rest
+        elif (
+            isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name)
+        ):
+            target_name = small.targets[0].target.value
+            if len([1 for bound, _ in bindings(function) if bound == target_name]) != 1:
+                raise Blocked("TFM224", call, f"`{target_name}` of `{name}` has more than one value")
+            known[target_name] = small.value
+            block = rest
+        elif isinstance(statement, cst.With) and not rest:
+            for item in statement.items:
+                if not isinstance(item.item, cst.Call) or where.imports.tensorflow(item.item.func) not in _SCOPES:
+                    raise Blocked("TFM224", call, f"`{name}` does more than to make a scope")
+                own = _layered(own, _read_scope(project, where, function, item.item, found))
+            asname = statement.items[-1].asname
+            last = asname.name.value if asname is not None and isinstance(asname.name, cst.Name) else ""
+            block = statement.body.body
+        elif isinstance(small, cst.Return) and isinstance(small.value, cst.Name) and own and small.value.value == last:
+            returned, block = True, rest
+        else:
+            raise Blocked("TFM224", call, f"`{name}` does more than to make a scope")
+    if not returned:
+        raise Blocked("TFM224", call, f"`{name}` does more than to make a scope")
+    locals_of = {*parameters, *known}
+    new: dict[str, dict[str, cst.BaseExpression]] = {}
+    for key, named in own.items():
+        new[key] = {}
+        for keyword, value in named.items():
+            while names_in(value) & known.keys():
+                value = with_values(value, known)
+            outside = [n for n in names_in(value) if n not in locals_of]
+            if not all(is_same(where, where.module, file, frame, cst.Name(n)) for n in outside):
+                raise Blocked("TFM224", call, f"`{keyword}` in `{name}` reads names that the caller does not have")
+            missing = (names_in(value) & set(parameters)) - values.keys() - given.keys()
+            if missing:
+                raise Blocked("TFM224", call, f"`{name}` is not given its `{sorted(missing)[0]}`")
+            new[key][keyword] = with_values(value, {**values, **given})
+    found.makers.append((where, function, call))
+    return new
+
+
+# -- what a call is given ----------------------------------------------------------------------------------------------
+
+
+def _arguments(file: ParsedFile, site: _Site, given: Given) -> list[cst.Arg] | None:
+    """The arguments of a call inside of scopes; None where they are its own. Raises Blocked (TFM224)."""
+    scoped, call = site.scoped, site.call
+    assert scoped is not None
+    named = {k: v for k, v in given.get(scoped.key, {}).items() if k not in scoped.fixed}
+    own = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+    if any(arg.star for arg in call.args) and (named or given):
+        raise Blocked("TFM224", call, "a call inside has * or ** arguments: write them out")
+    by_position = scoped.parameters[: len([arg for arg in call.args if arg.keyword is None])]
+    doubled = sorted(named.keys() & set(by_position))
+    if doubled:
+        raise Blocked("TFM224", call, f"`{doubled[0]}` is given to a call inside, which has it by its place")
+    new = {key: value for key, value in named.items() if key not in own}
+    positional = dict(zip(by_position, (arg.value for arg in call.args), strict=False))
+    normalizer = {**named, **positional, **own}.get("normalizer_fn")
+    if not is_none(normalizer):
+        params = _normalizer_params(file, site, given, normalizer, {**named, **positional, **own})
+        if params is not None:
+            new["normalizer_params"] = params
+            if "normalizer_params" in own:
+                kept = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != "normalizer_params"]
+                return [*kept, *_keywords(new)]
+    return [*call.args, *_keywords(new)] if new else None
+
+
+def _keywords(named: Mapping[str, cst.BaseExpression]) -> list[cst.Arg]:
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return [cst.Arg(value.deep_clone(), keyword=cst.Name(key), equal=equal) for key, value in named.items()]
+
+
+def _normalizer_params(
+    file: ParsedFile,
+    site: _Site,
+    given: Given,
+    normalizer: cst.BaseExpression | None,
+    named: Mapping[str, cst.BaseExpression],
+) -> cst.BaseExpression | None:
+    """The `normalizer_params` of a call whose normalizer is given arguments by a scope, too."""
+    symbol = file.imports.tensorflow(normalizer)
+    scoped = scoped_call(symbol) if symbol is not None else None
+    if scoped is None:
+        if any(key in given for key in ("batch_norm", "layer_norm")):
+            raise Blocked("TFM224", site.call, "which normalizer_fn a call inside has is not known")
+        return None
+    more = given.get(scoped.key, {})
+    if not more:
+        return None
+    written = named.get("normalizer_params")
+    entries: dict[str, cst.BaseExpression] | None = {}
+    if isinstance(written, cst.Name) and not is_none(written):
+        entries = _entries(file, site.frame, written, site.call)
+    elif not is_none(written):
+        entries = dict_entries(written)
+    if entries is None:
+        raise Blocked("TFM224", site.call, "the normalizer_params of a call inside are not written out")
+    elements = [
+        cst.DictElement(cst.SimpleString(f'"{key}"'), value.deep_clone()) for key, value in {**more, **entries}.items()
+    ]
+    return cst.Dict(elements)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+class _Writer(Tracked):
+    def __init__(
+        self,
+        file: ParsedFile,
+        arguments: Mapping[cst.CSTNode, list[cst.Arg]],
+        gone: Collection[cst.With],
+        makers: Collection[cst.FunctionDef],
+    ) -> None:
+        super().__init__()
+        self.file = file
+        self.arguments = arguments
+        self.gone = set(gone)
+        self.makers = set(makers)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self.makers and super().on_visit(node)
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        if original_node in self.makers:
+            return cst.RemoveFromParent()
+        if original_node in self.arguments:
+            updated_node = self._with_arguments(original_node, updated_node)
+        if original_node in self.gone:
+            updated_node = self._without(original_node, updated_node)
+        return super().on_leave(original_node, updated_node)
+
+    def _with_arguments(self, original: cst.Call, updated: cst.Call) -> cst.Call:
+        """The call with its own arguments as they are now, and those of its scopes."""
+        now = dict(zip(original.args, updated.args, strict=True))
+        args: list[cst.Arg] = []
+        for arg in self.arguments[original]:
+            if arg not in now:
+                for node in nodes_in(arg):
+                    self.made[node] = original
+            args.append(now.get(arg, arg))
+        spaced = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        new = [arg if isinstance(arg.comma, cst.Comma) else arg.with_changes(comma=spaced) for arg in args[:-1]]
+        for arg, before in zip(new, args, strict=False):
+            if before in self.made:
+                self.made[arg] = self.made[before]
+        last = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        self.made[last] = original
+        return updated.with_changes(args=[*new, last])
+
+    def _without(self, original: cst.With, updated: cst.With) -> Any:
+        items = [
+            new
+            for old, new in zip(original.items, updated.items, strict=True)
+            if not isinstance(old.item, cst.Call) or self.file.imports.tensorflow(old.item.func) not in _SCOPES
+        ]
+        if items:
+            last = items[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            return updated.with_changes(items=[*items[:-1], last])
+        assert isinstance(updated.body, cst.IndentedBlock)
+        first, *rest = updated.body.body
+        assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        above = [*updated.leading_lines, *(line for line in first.leading_lines if line.comment is not None)]
+        moved = first.with_changes(leading_lines=above)
+        self.made[moved] = self.made.get(first, original)
+        return cst.FlattenSentinel([moved, *rest])
+
+
+__all__ = ["with_arguments_written_out"]

@@ -1,0 +1,130 @@
+"""Arguments that `arg_scope` gives are written at the calls inside, where all of these can be seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Finding, Severity
+from tests.rules.programs import program, run, run_project
+
+HEAD = "import tensorflow as tf\n\nslim = tf.contrib.slim\n"
+DENSE = "tf.keras.layers.Dense(4, activation=tf.nn.tanh)"
+SCOPE = "slim.arg_scope([slim.fully_connected], activation_fn=tf.nn.tanh)"
+
+
+def migrated(network: str, before: str = "") -> tuple[str, list[Finding]]:
+    """A program with lines of its network and others before its functions, and what must be done by hand in it."""
+    text = program(network=network).replace("import tensorflow as tf\n", HEAD + before, 1)
+    new, findings = run(text)
+    return new, [finding for finding in findings if finding.severity is Severity.MANUAL]
+
+
+# network -> (before the functions, what the new program says)
+WRITTEN = {
+    f"with {SCOPE}:\n    net = slim.fully_connected(net, 4)": ("", f"    net = {DENSE}(net)\n"),
+    f"with {SCOPE}:\n    # a layer\n    net = slim.fully_connected(net, 4, activation_fn=None)": (
+        "",
+        "    # a layer\n    net = tf.keras.layers.Dense(4)(net)\n",
+    ),
+    f"with tf.name_scope('a'), {SCOPE}:\n    net = slim.fully_connected(net, 4)": (
+        "",
+        f"    with tf.name_scope('a'):\n        net = {DENSE}(net)\n",
+    ),
+    f"with {SCOPE}:\n    with slim.arg_scope([slim.fully_connected], biases_initializer=None):\n"
+    "        net = slim.linear(slim.relu(net, 5), 4)": (
+        "",
+        "layers.Dense(4, use_bias=False)(tf.keras.layers.Dense(5, use_bias=False, activation=tf.nn.relu)(net))",
+    ),
+    f"with {SCOPE}:\n    net = dense(net)": (
+        "\n\ndef dense(x):\n    return slim.fully_connected(x, 4)\n",
+        f"def dense(x):\n    return {DENSE}(x)\n",
+    ),
+    "with slim.arg_scope(scope_of(tf.nn.tanh)):\n    net = slim.fully_connected(net, 4)": (
+        f"\n\ndef scope_of(activation=None):\n    with {SCOPE.replace('tf.nn.tanh', 'activation')} as scope:\n"
+        "        return scope\n",
+        f"    net = {DENSE}(net)\n",
+    ),
+    f"with {SCOPE}:\n    net = slim.fully_connected(net, 4)\nnet = slim.fully_connected(net, 4)": (
+        "",
+        f"    net = {DENSE}(net)\n    net = {DENSE.replace('tanh', 'relu')}(net)\n",
+    ),
+    "options = {'decay': 0.9}\n"
+    "with slim.arg_scope([slim.batch_norm], scale=True, **options):\n"
+    "    net = slim.fully_connected(net, 4, normalizer_fn=slim.batch_norm, normalizer_params={'decay': 0.8})": (
+        "",
+        "FusedBatchNormalization(momentum=1.0)(tf.keras.layers.Dense(4, use_bias=False)(net), training=True)",
+    ),
+}
+
+
+@pytest.mark.parametrize("network", WRITTEN)
+def test_arguments_are_written_at_the_calls(network: str) -> None:
+    before, said = WRITTEN[network]
+    new, problems = migrated(network, before)
+    assert not problems and said in new
+    assert "arg_scope" not in new and "scope_of" not in new and "options" not in new.replace("options = {", "")
+
+
+SCOPED = f"with {SCOPE}:\n    "
+# network -> (before the functions, why the scope stays)
+STAY = {
+    SCOPED + "net = dense(net)\nnet = dense(net)": (
+        "\n\ndef dense(x):\n    return slim.fully_connected(x, 4)\n",
+        "is called with other arguments elsewhere",
+    ),
+    SCOPED + "net = dense(net)": (
+        "\n\ndef dense(x):\n    return slim.fully_connected(x, 4)\n\n\nKINDS = [dense]\n",
+        "is used elsewhere, too",
+    ),
+    "rate = params['rate']\nwith slim.arg_scope([slim.dropout], keep_prob=rate):\n    net = drop(net)": (
+        "\n\ndef drop(x):\n    return slim.dropout(x)\n",
+        "does not know what these arguments are computed from",
+    ),
+    SCOPED + "net = slim.repeat(net, 2, slim.fully_connected, 4)": ("", "`slim.fully_connected` is handed on inside"),
+    SCOPED + "layer = lambda x: slim.fully_connected(x, 4)\nnet = layer(net)": ("", "a lambda is made inside"),
+    SCOPED + "net = params['layer'](net)": ("", "what `params['layer']`, which is called inside, does is not known"),
+    SCOPED + "net = nets.dense(net)": ("import nets\n", "what `nets.dense`, which is called inside, does is not known"),
+    "with slim.arg_scope([tf.layers.dense], units=3):\n    net = tf.layers.dense(net)": (
+        "",
+        "no function of tf.contrib",
+    ),
+    "with slim.arg_scope([slim.flatten], padding='SAME'):\n    net = slim.flatten(net)": ("", "has no `padding`"),
+    "with slim.arg_scope([slim.fully_connected], num_outputs=3):\n    net = slim.fully_connected(net, 4)": (
+        "",
+        "which has it by its place",
+    ),
+    "act = tf.nn.tanh\nwith slim.arg_scope([slim.fully_connected], activation_fn=act):\n"
+    "    net = slim.fully_connected(net, 4)\n    act = None\n    net = slim.fully_connected(net, 4)": (
+        "",
+        "`act` gets another value inside",
+    ),
+    "with slim.arg_scope(made(3)):\n    net = slim.fully_connected(net, 4)": (
+        "from scopes import made\n",
+        "what `made` makes is not known",
+    ),
+}
+
+
+@pytest.mark.parametrize("network", STAY)
+def test_a_scope_with_calls_that_cannot_be_seen_stays(network: str) -> None:
+    before, why = STAY[network]
+    _, problems = migrated(network, before)
+    assert any(p.code == "TFM224" and "this `arg_scope` stays" in p.message and why in p.message for p in problems), (
+        problems
+    )
+
+
+def test_scopes_reach_over_files() -> None:
+    nets = (
+        "import tensorflow as tf\n\nslim = tf.contrib.slim\n\n\ndef dense(x):\n    return slim.fully_connected(x, 4)\n"
+    )
+    text = program(network=SCOPED + "net = nets.dense(net)").replace(
+        "import tensorflow as tf\n", HEAD + "import nets\n", 1
+    )
+    results = run_project({"train.py": text, "nets.py": nets})
+    assert not [f for _, found in results.values() for f in found if f.severity is Severity.MANUAL]
+    assert f"return {DENSE}(x)" in results["nets.py"][0] and "    net = nets.dense(net)\n" in results["train.py"][0]
+    other = nets.replace("slim = tf.contrib.slim", "from tensorflow.contrib import layers as slim")
+    tanh = text.replace("tf.nn.tanh", "slim.nn.tanh")
+    results = run_project({"train.py": tanh, "nets.py": other})
+    assert any(f.code == "TFM224" for _, found in results.values() for f in found)
