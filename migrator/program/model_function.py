@@ -105,7 +105,9 @@ class _Reader:
         self.parameters = parameters
         if not isinstance(node.body, cst.IndentedBlock):
             raise Blocked("TFM105", node, "the model_fn is written on one line")
-        self.body = straighten(node.body.body, self.imports, self.parameters.mode)
+        body = straighten(node.body.body, self.imports, self.parameters.mode)
+        self.failing = [spec for spec in body.specs if spec.modes == {PREDICT} and self._fails(spec.call)]
+        self.body = replace(body, specs=tuple(spec for spec in body.specs if spec not in self.failing))
         self.statements = self.body.statements
         defaults = {i for i, s in enumerate(self.statements) if _is_none_default(s, self.statements)}
         self.definitions = tuple(d for d in definitions_in(self.statements) if d.index not in defaults)
@@ -124,6 +126,12 @@ class _Reader:
             frozenset(self.unclear),
             tuple(self.specs),
         )
+
+    def _fails(self, call: cst.Call) -> bool:
+        """Whether an EstimatorSpec is given what it has no parameter for: TensorFlow 1 raises TypeError."""
+        given = [arg.keyword.value for arg in call.args if arg.keyword is not None]
+        stars = any(arg.star for arg in call.args)
+        return not stars and self.imports.resolve(call.func) not in tpu.SPECS and not set(given) <= set(SPEC)
 
     def _bound(self, call: cst.Call) -> dict[str, cst.BaseExpression]:
         """The arguments of a spec, those of a TPUEstimatorSpec as an EstimatorSpec has them."""
@@ -170,7 +178,7 @@ class _Reader:
             regularized=False,
             metrics=metrics.metrics,
             metrics_title=metrics.title,
-            remarks=(*metrics.remarks, *(tpu.without_host_call(node) for node in self.host_calls)),
+            remarks=(*metrics.remarks, *(tpu.without_host_call(node) for node in self.host_calls), *self._left_out()),
             train=train,
             predictions=self._piece("predictions", PREDICT),
             summaries=tuple(summaries),
@@ -182,6 +190,10 @@ class _Reader:
             general=None,
         )
         return self._with_loss(function, loss_expression)
+
+    def _left_out(self) -> list[Blocked]:
+        message = "TensorFlow 1 raises TypeError here, and nothing comes here: the branch for predictions is left out"
+        return [Blocked("TFM126", spec.call, message) for spec in self.failing]
 
     # -- loss ------------------------------------------------------------------------------------------------------
 

@@ -186,6 +186,16 @@ Then import the named module or name in the file of the model_fn yourself, or gi
 """,
     ),
     Rule(
+        "TFM126",
+        "an EstimatorSpec for predictions that TensorFlow 1 refuses",
+        Severity.REVIEW,
+        """
+`tf.estimator.EstimatorSpec(labels=labels, predictions=predictions)` has an argument that it does not know: TensorFlow 1
+raises TypeError when it gets there. Where only predictions get there and the program makes none, nothing is lost: the
+branch is left out. In a program that predicts it is refused (TFM111).
+""",
+    ),
+    Rule(
         "TFM122",
         "a helper function of the network that is told the mode",
         Severity.MANUAL,

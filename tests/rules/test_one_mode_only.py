@@ -47,3 +47,27 @@ def test_a_loss_that_asks_for_the_mode_in_one_line_is_refused() -> None:
     text = program(loss=loss)
     new, findings = run(text)
     assert new == text and "TFM106" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+FAILING = "if mode == tf.estimator.ModeKeys.PREDICT:\n    return tf.estimator.EstimatorSpec({})\nloss = " + MSE
+
+
+@pytest.mark.parametrize(
+    ("given", "driver", "code"),
+    [
+        ("labels=labels, predictions=logits", "estimator.train(input_fn, steps=3)", "TFM126"),
+        ("labels=labels, predictions=logits", "next(estimator.predict(input_fn))", "TFM111"),
+    ],
+)
+def test_predictions_that_nobody_makes_may_fail(given: str, driver: str, code: str) -> None:
+    text = program(loss=FAILING.format(given), driver=driver)
+    new, findings = run(text, style="auto")
+    assert code in {finding.code for finding in findings}
+    assert (new != text) == (code == "TFM126")
+    assert "labels=labels" not in new or new == text
+
+
+def test_what_fails_in_another_mode_too_is_refused() -> None:
+    text = program(loss=FAILING.format("labels=labels, loss=0.0").replace(".PREDICT", ".EVAL"))
+    new, findings = run(text, style="auto")
+    assert new == text and "TFM105" in {finding.code for finding in findings}
