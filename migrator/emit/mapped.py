@@ -41,7 +41,7 @@ from migrator.program.own_training import is_kept_collection, is_of_training
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.region import Region
 from migrator.program.scopes import path_to, values_of
-from migrator.program.train_op import TrainOp
+from migrator.program.train_op import Parts, TrainOp
 from migrator.program.variables_in_code import is_variable
 from migrator.rules import catalogue, mapped
 from migrator.rules.arithmetic import WHERE_OF_EITHER
@@ -826,7 +826,9 @@ class _Emitter:
         kept: list[cst.BaseStatement] = []
         wanted: set[str] = set()
         expression = None
-        if train.index is None:
+        if train.parts is not None:
+            expression, wanted = self._parts(train, train.parts)
+        elif train.index is None:
             new = self._natively(train.optimizer)
             wanted = names_in(new)
             expression = self.file.code(new)
@@ -837,7 +839,7 @@ class _Emitter:
         schedule = self._schedule(train, rate_class)
         own = train.rate.names | {train.rate.step}
         read_by_schedule = {name for line in schedule for name in names_in(line)} - own
-        if train.index is None:
+        if train.first is None:
             kept += schedule
             wanted |= read_by_schedule
         start = train.index if train.index is not None else len(function.train.statements) - 1
@@ -856,10 +858,23 @@ class _Emitter:
             if bad:
                 message = f"the optimizer is computed from `{sorted(str(b) for b in bad)[0]}`"
                 raise Blocked("TFM152", statement.node, message)
-            if index == train.index and schedule:
+            if index == train.first and schedule:
                 kept = [*schedule, *_set_off(kept)]
                 wanted |= read_by_schedule
+        if train.parts is not None:
+            given = set[str]().union(*(names_given((s,)) for s in function.train.statements))
+            parts = {names for part in train.parts.trained for names in names_in(part.optimizer)}
+            name = "optimizer" if "optimizer" in parts else free("optimizer", self.taken | given)
+            kept += statements(f"{name} = {expression}\n", self.file.module)
+            expression = name
         return kept, expression
+
+    def _parts(self, train: TrainOp, parts: Parts) -> tuple[str, set[str]]:
+        """The optimizers that train variables by their names, as one expression, and the names that it reads."""
+        made = [self._natively(part.optimizer) for part in parts.trained]
+        texts = [self.file.code(node) for node in made]
+        text = optimizer_of.together(parts, texts, self.native.training, train.clipping is not None, self.indent)
+        return text, names_in(cst.parse_expression(text)) - {parts.name}
 
     def _schedule(self, train: TrainOp, name: str | None) -> list[cst.BaseStatement]:
         """The class of a schedule that the program computes itself."""

@@ -181,6 +181,13 @@ class _Emitter:
             if call is not None and statement.modes == {TRAIN}:
                 self.rewriter.training_calls.add(call)
         self.rewriter.updates = runs_updates(function.node, function.file.imports)
+        if function.train.parts is not None:
+            message = (
+                "variables are trained by their names, which only the mapped form keeps: leave out `--style native`"
+            )
+            if training.keras.number == 3:
+                message += " and `--keras 3`"
+            raise Blocked("TFM415", function.train.parts.place, message)
         self.rate_class = optimizer.prepare(self.rewriter, training, function.train, function.file.code)
         if wants_predictor and function.predictions is None:
             raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")

@@ -106,11 +106,12 @@ class Optimizer:
 
     A setting that is computed at run time (a schedule) is None. Clipping of gradients by the program itself
     is described as the Keras optimizer would name it (``global_clipnorm``, ``clipnorm``, ``clipvalue``); text
-    says what no single number can ("computed", "[-1, 2]").
+    says what no single number can ("computed", "[-1, 2]"). `others` train other variables of the same model.
     """
 
     name: str
     settings: dict[str, float | bool | str | None]
+    others: tuple[Optimizer, ...] = ()
 
 
 LOSS_OF_BATCHES, LOSS_OF_EXAMPLES = "loss, mean of batches", "loss, mean of examples"
@@ -474,6 +475,10 @@ def _rates(steps: Sequence[Step], replicas: int) -> dict[int, float | None]:
     return {number: step.learning_rate for number, step in enumerate(taken, start=1)}
 
 
+def _optimizer(entry: Mapping[str, Any]) -> Optimizer:
+    return Optimizer(entry["name"], entry["settings"], tuple(_optimizer(other) for other in entry.get("others", [])))
+
+
 def _canonical_slots(
     raw: Mapping[int, Mapping[tuple[str, str], Array]], rates: Mapping[int, float | None]
 ) -> dict[int, dict[tuple[str, str], Array]]:
@@ -598,7 +603,7 @@ def read(record_dir: Path) -> Recording:
         states={int(path.stem): _whole(path) for path in _numbered(holder / "states")},
         slots=_canonical_slots(raw, rates) if program["raw_slots"] else raw,
         gradients=_gradients(tasks, program["gradients"], replicas),
-        optimizer=Optimizer(described["name"], described["settings"]) if described else None,
+        optimizer=_optimizer(described) if described else None,
         regularizers=int(program["regularizers"]),
         regularization=program["regularization"],
         update_ops=int(program["update_ops"]),

@@ -41,7 +41,7 @@ from migrator.walking import walk
 
 #: The arguments of an EstimatorSpec that the mapped form keeps, and what they are called there.
 KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics", "eval_metrics": "metrics"}
-_OF_TRAINING = ("TFM312", "TFM401", "TFM402", "TFM403")
+_OF_TRAINING = ("TFM312", "TFM401", "TFM402", "TFM403", "TFM415")
 _SPECS = ("tf.estimator.EstimatorSpec", *tpu.SPECS)
 
 
@@ -602,6 +602,13 @@ class _Unit:
     reads: frozenset[str]
     inside: tuple[cst.CSTNode, ...]  # the statements of its blocks
 
+    def is_read_by(self, others: Iterable[_Unit]) -> bool:
+        """Whether others read a name that it gives. What a `with` around it reads was there before: no such name waits
+        for this statement.
+        """
+        gives = self.gives or frozenset()
+        return any(gives & u.reads for u in others if not (isinstance(u.node, cst.With) and self.node in u.inside))
+
 
 def _dead(
     node: cst.FunctionDef, file: ParsedFile, dropped: Sequence[cst.BaseExpression], gone: Sequence[cst.CSTNode]
@@ -612,27 +619,30 @@ def _dead(
     """
     units = _units(node.body, set(map(id, dropped)))
     by_node = {unit.node: unit for unit in units}
-    found: set[cst.CSTNode] = {statement for statement in gone if statement in by_node}
+    surely = {statement for statement in gone if statement in by_node}
+    found: set[cst.CSTNode] = set(surely)
     wanted: set[str] = set().union(*(names_in(value) for value in dropped), *(by_node[s].reads for s in found))
     changed = True
-    while changed:
+    while changed:  # all that they read
         changed = False
         for unit in units:
-            if unit.node in found:
-                continue
-            if unit.inside:
-                goes = all(inner in found for inner in unit.inside)
-            else:
-                # What a `with` around it reads was there before: no such name waits for this statement.
-                around = [u for u in units if isinstance(u.node, cst.With) and unit.node in u.inside]
-                others: set[str] = set().union(
-                    *(u.reads for u in units if u.node not in found and u is not unit and u not in around)
-                )
-                goes = unit.gives is not None and bool(unit.gives & wanted) and not unit.gives & others
-            if goes:
+            serves = unit.gives is not None and bool(unit.gives & wanted)
+            if unit.node not in found and (all(i in found for i in unit.inside) if unit.inside else serves):
                 found.add(unit.node)
                 wanted |= unit.reads
                 changed = True
+    changed = True
+    while changed:  # without what others read, too
+        left = [unit for unit in units if unit.node not in found]
+        stays = {
+            unit.node
+            for unit in units
+            if unit.node in found - surely
+            and (any(i not in found for i in unit.inside) if unit.inside else unit.is_read_by(left))
+        }
+        found -= stays
+        changed = bool(stays)
+    wanted = set().union(*(names_in(v) for v in dropped), *(unit.reads for unit in units if unit.node in found))
     read: set[str] = set().union(*(unit.reads for unit in units if unit.node not in found))
     for unit in units:
         if unit.node not in found and unit.gives is not None and isinstance(unit.node, cst.SimpleStatementLine):

@@ -6,12 +6,14 @@ variables, the global step, an operation that applies gradients. What is not one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import libcst as cst
 
+from migrator.names.free import free
 from migrator.names.imports import ImportMap, dotted, missing_file
 from migrator.program.assignments import assignments, branches, targets
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
@@ -19,7 +21,8 @@ from migrator.program.model_variables import is_all_of_it
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
-from migrator.program.scopes import path_to
+from migrator.program.scopes import bindings, path_to
+from migrator.program.variable_sets import VariableSet, of_condition, of_scope
 from migrator.rules.optimizers import is_optimizer
 from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.walking import walk
@@ -66,6 +69,34 @@ class Averages:
 
 
 @dataclass(frozen=True)
+class TrainedPart:
+    """Variables that one optimizer trains: a condition on `name`, and the clipping of their gradients."""
+
+    optimizer: cst.BaseExpression
+    index: int | None
+    made: tuple[cst.Call, ...]
+    condition: str
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Optimizers that train variables by their names, in the order in which they are told; a name is called `name`.
+
+    `matches` says that a condition needs the module `re`.
+    """
+
+    trained: tuple[TrainedPart, ...]
+    name: str
+    place: cst.CSTNode
+    matches: bool
+
+    @property
+    def first(self) -> int | None:
+        """The first statement that gives one of the optimizers a name."""
+        return min((part.index for part in self.trained if part.index is not None), default=None)
+
+
+@dataclass(frozen=True)
 class TrainOp:
     """What `compile` needs to know, and the statements that said it.
 
@@ -76,7 +107,8 @@ class TrainOp:
     `helper` the function of the file that makes it, where one does. `variables` are names of all trained variables,
     which a loss may read too. `saved` are the objects of a `tf.train.Checkpoint`, each with its name there and what it
     is ("step", "optimizer", or "" for a part of the network). `averages` are those of the weights that are kept, and
-    `averaging` the names of what keeps them.
+    `averaging` the names of what keeps them. `parts` are told where several optimizers train, or one trains some of the
+    variables: `optimizer` is then a tuple of theirs.
     """
 
     optimizer: cst.BaseExpression
@@ -94,6 +126,18 @@ class TrainOp:
     saved: tuple[tuple[str, str, cst.BaseExpression], ...] = ()
     averages: Averages | None = None
     averaging: frozenset[str] = frozenset()
+    parts: Parts | None = None
+
+    @property
+    def first(self) -> int | None:
+        """The first statement that gives an optimizer a name."""
+        return self.index if self.parts is None else self.parts.first
+
+    @property
+    def named(self) -> frozenset[int]:
+        """The statements that give optimizers their names."""
+        indices = [self.index] if self.parts is None else [part.index for part in self.parts.trained]
+        return frozenset(index for index in indices if index is not None)
 
 
 @dataclass(frozen=True)
@@ -115,6 +159,9 @@ class TrainBody:
     def imports(self) -> ImportMap:
         return self.file.imports
 
+
+ALL = VariableSet()
+_OTHER_TRAINABLE = re.compile(r"\w*trainable_variables")
 
 # -- what a name can stand for ----------------------------------------------------------------------------------------
 
@@ -141,11 +188,13 @@ class _Gradients:
     clipping: Clipping | None = None
     updates: bool = False
     pairs: bool = False
+    over: VariableSet = ALL
 
 
 @dataclass(frozen=True)
 class _Variables:
     node: cst.BaseExpression
+    which: VariableSet = ALL
 
 
 @dataclass(frozen=True)
@@ -160,11 +209,13 @@ class _Norm:
 
 @dataclass(frozen=True)
 class _Operation:
-    """Something that runs: it applies gradients, counts steps, updates moving averages, or nothing of these."""
+    """Something that runs: it applies gradients, counts steps, updates moving averages, or nothing of these.
 
-    optimizer: _Optimizer | None = None
-    gradients: _Gradients | None = None
-    counts: bool = False
+    `counting` are the expressions that count the global step.
+    """
+
+    applied: tuple[tuple[_Optimizer, _Gradients], ...] = ()
+    counting: frozenset[cst.CSTNode] = frozenset()
     updates: bool = False
     averages: Averages | None = None
 
@@ -222,36 +273,37 @@ class _Reader:
         value = self._value(node)
         if isinstance(value, _Several):
             value = self._joined(value.items, node)
-        if not isinstance(value, _Operation) or value.optimizer is None or value.gradients is None:
+        if not isinstance(value, _Operation) or not value.applied:
             made = self._made_by(node)
             message = "this train_op does not apply gradients with an optimizer"
             raise Blocked("TFM403", made, message + self._not_given(made))
-        self._check(value, value.gradients, loss, node)
-        optimizer = value.optimizer
-        clipping = [c for c in (optimizer.clipping, value.gradients.clipping) if c is not None]
-        if len(clipping) > 1:
-            raise Blocked("TFM403", clipping[1].value, "the gradients are clipped twice")
-        if clipping and optimizer.helper is not None and optimizer.index is None:
-            raise Blocked("TFM403", clipping[0].value, "give the optimizer a name before its gradients are clipped")
-        if clipping and optimizer.kept:
-            message = "the optimizer is made elsewhere: make it in the model_fn, which clips its gradients"
-            raise Blocked("TFM403", clipping[0].value, message)
+        for _, gradients in value.applied:
+            self._check(gradients, loss)
+        self._check_counting(value, node)
+        clippings = [self._clipping_of(*one) for one in value.applied]
+        optimizers = [optimizer for optimizer, _ in value.applied]
+        optimizer = optimizers[0]
+        parts = self._parts(value, clippings, node)
         if value.averages is not None:
             self._check_averages(value.averages, optimizer)
+            if parts is not None:
+                message = "moving averages of the weights beside an optimizer of some of them, or several"
+                raise Blocked("TFM415", parts.place, message)
+        rate = self._rate(optimizers)
         only = {name for names in self.consumed.values() for name in names}
         return TrainOp(
-            optimizer=optimizer.node,
-            index=optimizer.index,
-            made=optimizer.made,
-            clipping=clipping[0] if clipping else None,
-            updates=value.updates or value.gradients.updates,
-            rate=self._rate(optimizer),
+            optimizer=optimizer.node if parts is None else cst.Tuple([cst.Element(one.node) for one in optimizers]),
+            index=optimizer.index if parts is None else None,
+            made=tuple(dict.fromkeys(call for one in optimizers for call in one.made)),
+            clipping=clippings[0],
+            updates=value.updates or any(gradients.updates for _, gradients in value.applied),
+            rate=rate,
             consumed=frozenset(self.consumed),
             names=frozenset(only),
             harmless=frozenset(self.harmless),
             place=optimizer.place,
             helper=optimizer.helper,
-            variables=frozenset(name for name, value in self.names.items() if isinstance(value, _Variables)),
+            variables=frozenset(n for n, v in self.names.items() if isinstance(v, _Variables) and v.which == ALL),
             saved=tuple(
                 (key, {_Step: "step", _Optimizer: "optimizer"}.get(type(value), ""), node)
                 for checkpoint in self.names.values()
@@ -264,7 +316,20 @@ class _Reader:
                 for name, known in self.names.items()
                 if isinstance(known, _Averaging) or (isinstance(known, _Operation) and known.averages is not None)
             ),
+            parts=parts,
         )
+
+    def _clipping_of(self, optimizer: _Optimizer, gradients: _Gradients) -> Clipping | None:
+        """How the gradients are clipped that an optimizer applies."""
+        clipping = [c for c in (optimizer.clipping, gradients.clipping) if c is not None]
+        if len(clipping) > 1:
+            raise Blocked("TFM403", clipping[1].value, "the gradients are clipped twice")
+        if clipping and optimizer.helper is not None and optimizer.index is None:
+            raise Blocked("TFM403", clipping[0].value, "give the optimizer a name before its gradients are clipped")
+        if clipping and optimizer.kept:
+            message = "the optimizer is made elsewhere: make it in the model_fn, which clips its gradients"
+            raise Blocked("TFM403", clipping[0].value, message)
+        return clipping[0] if clipping else None
 
     def _check_averages(self, averages: Averages, optimizer: _Optimizer) -> None:
         """The optimizer keeps the averages: it must be made here, after all that says how."""
@@ -278,25 +343,58 @@ class _Reader:
         for name in sorted(names_in(averages.decay) & given):
             raise Blocked("TFM413", averages.decay, f"give `{name}` its value before the optimizer is made")
 
-    def _rate(self, optimizer: _Optimizer) -> Rate:
+    def _parts(self, value: _Operation, clippings: Sequence[Clipping | None], node: cst.BaseExpression) -> Parts | None:
+        """The optimizers and what each of them trains; None where one trains everything."""
+        if len(value.applied) == 1 and value.applied[0][1].over == ALL:
+            return None
+        place = self._made_by(node)
+        several = len(value.applied) > 1
+        if len({o.node if o.index is None else o.index for o, _ in value.applied}) < len(value.applied):
+            raise Blocked("TFM415", place, "one optimizer is applied several times a step: make one for each")
+        conditions = {gradients.over.condition for _, gradients in value.applied}
+        if several and ("" in conditions or len(conditions) < len(value.applied)):
+            raise Blocked("TFM415", place, "two optimizers train the same variables, in an order that nothing tells")
+        for (optimizer, gradients), clipping in zip(value.applied, clippings, strict=True):
+            if optimizer.kept or (optimizer.helper is not None and (several or clipping is not None)):
+                message = "make each optimizer in the model_fn where several train, or one trains some of the variables"
+                raise Blocked("TFM415", optimizer.place or place, message)
+            if self._is_of_keras(optimizer):
+                raise Blocked("TFM415", place, "optimizers of Keras that train some of the variables: use tf.train's")
+            if several and clipping is not None:
+                message = "gradients are clipped where several optimizers train: give all variables to one of them"
+                raise Blocked("TFM415", clipping.value, message)
+            for index, name in gradients.over.made:
+                self.consumed.setdefault(index, set()).add(name)
+        return Parts(
+            tuple(TrainedPart(o.node, o.index, o.made, g.over.condition or "True") for o, g in value.applied),
+            self._name,
+            place,
+            any(gradients.over.matches for _, gradients in value.applied),
+        )
+
+    def _check_counting(self, value: _Operation, node: cst.BaseExpression) -> None:
+        if not value.counting:
+            raise Blocked(
+                "TFM403", self._made_by(node), "the global step is not counted: the Estimator would never stop"
+            )
+        if len(value.counting) > 1 and len(value.applied) > 1:
+            message = "a batch counts as several steps: give `global_step` to one of the optimizers only"
+            raise Blocked("TFM415", self._made_by(node), message)
+
+    def _rate(self, optimizers: Sequence[_Optimizer]) -> Rate:
+        optimizer = optimizers[0]
         consumed, steps = frozenset(self.consumed), frozenset(self._steps())
         if optimizer.helper is not None and optimizer.call is not None:
             return read_rate_of_helper(self.body, optimizer.call, optimizer.helper, consumed, steps)
-        return read_rate(self.body, optimizer.made, consumed, steps)
+        return read_rate(self.body, [call for one in optimizers for call in one.made], consumed, steps)
 
-    def _check(
-        self, value: _Operation, gradients: _Gradients, loss: cst.BaseExpression, node: cst.BaseExpression
-    ) -> None:
+    def _check(self, gradients: _Gradients, loss: cst.BaseExpression) -> None:
         code = self.body.file.code
         if code(gradients.loss) != code(loss):
             raise Blocked("TFM403", gradients.loss, "what is minimized is not the loss of the EstimatorSpec")
         if isinstance(loss, cst.Name) and self.body.loss_index(loss.value) > gradients.at:
             raise Blocked(
                 "TFM403", gradients.loss, "the loss changes after it is minimized: EstimatorSpec reports another one"
-            )
-        if not value.counts:
-            raise Blocked(
-                "TFM403", self._made_by(node), "the global step is not counted: the Estimator would never stop"
             )
 
     def _made_by(self, node: cst.BaseExpression) -> cst.CSTNode:
@@ -367,8 +465,32 @@ class _Reader:
             if small.target.value in self.names:
                 message = f"`{small.target.value}` is changed in place"
                 self._forget(small.target.value, Blocked("TFM403", small, message))
+        elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) and self._grows(small.value, statement):
+            return
         elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) and self._mentions(small.value):
             self.consumed.setdefault(self.at, set())
+
+    def _grows(self, call: cst.Call, statement: ModalStatement) -> bool:
+        """`train_ops.append(optimizer.minimize(...))`."""
+        func = call.func
+        if not isinstance(func, cst.Attribute) or not isinstance(func.value, cst.Name) or len(call.args) != 1:
+            return False
+        into, known = func.value.value, self._value(func.value)
+        if func.attr.value not in ("append", "extend") or not (isinstance(known, _Several) or into in self._lists):
+            return False
+        value = self._ordered(self._value(call.args[0].value), statement)
+        new = value.items if isinstance(value, _Several) and func.attr.value == "extend" else (value,)
+        if not all(isinstance(one, _Operation) for one in new):
+            if isinstance(known, _Several):
+                self._forget(into, Blocked("TFM403", call, f"what is added to `{into}` is not understood"))
+            return False
+        if isinstance(known, _Several):
+            new = (*known.items, *new)
+        else:
+            self.consumed.setdefault(self._lists[into], set()).add(into)
+        self.names[into] = _Several(new)
+        self.consumed.setdefault(self.at, set()).add(into)
+        return True
 
     def _counts_iterations(self, target: cst.BaseExpression, value: _Value | None) -> bool:
         """`optimizer.iterations = tf.train.get_global_step()`: an optimizer of Keras counts the global step itself."""
@@ -390,6 +512,10 @@ class _Reader:
             # Its statement stays: it makes the Keras optimizer.
             self.names[name] = replace(value, index=self.at, node=cst.Name(name))
             return
+        if isinstance(value, _Variables) and value.which != ALL:
+            # Others may read it, too: its statement only goes where an optimizer trains these.
+            self.names[name] = replace(value, which=value.which.given(self.at, name))
+            return
         self.names[name] = value
         if isinstance(value, _Optimizer):
             wrapped = isinstance(node, cst.Call) and not is_optimizer(self._resolve(node))
@@ -404,6 +530,9 @@ class _Reader:
             operation = self._joined(first.items, node) if isinstance(first, _Several) else first
             if not isinstance(operation, _Operation):
                 raise Blocked("TFM403", node, "these control dependencies are not carried over")
+            if operation.applied and self._differentiates_here(value):
+                message = "these gradients are computed after another optimizer changed variables: compute them first"
+                raise Blocked("TFM415", node, message)
             if isinstance(value, _Gradients) and operation.averages is not None:
                 raise Blocked("TFM413", node, "moving averages of the weights that gradients wait for")
             if isinstance(value, _Gradients):
@@ -412,12 +541,18 @@ class _Reader:
                 value = self._joined((value, operation), node)
         return value
 
+    def _differentiates_here(self, value: _Value | None) -> bool:
+        """Whether the statement that is being read computes gradients."""
+        if isinstance(value, _Operation):
+            return any(gradients.at == self.at for _, gradients in value.applied)
+        return isinstance(value, _Gradients) and value.at == self.at
+
     def _only_updates(self, node: cst.BaseExpression) -> bool:
         value = self._outside(node)
         operation = self._joined(value.items, node) if isinstance(value, _Several) else value
         if not isinstance(operation, _Operation) or operation.averages is not None:
             return False
-        return operation.optimizer is None and not operation.counts
+        return not operation.applied and not operation.counting
 
     def _awaited(self) -> _Operation:
         """What the control dependencies around this statement run before it."""
@@ -461,6 +596,8 @@ class _Reader:
 
     def _loop(self, node: cst.For) -> bool:
         """Loops that clip: `for i, (g, v) in enumerate(pairs): pairs[i] = (clip(g), v)`, or with `append`."""
+        if self._sorts(node):
+            return True
         loop = _read_loop(node)
         if loop is None:
             return False
@@ -481,6 +618,29 @@ class _Reader:
             self.consumed.setdefault(self._lists.pop(into), set()).add(into)
         return True
 
+    def _sorts(self, node: cst.For) -> bool:
+        """`for v in variables: if ...: one.append(v) else: another.append(v)`."""
+        over = self._value(node.iter)
+        if not isinstance(over, _Variables) or not isinstance(node.target, cst.Name) or node.orelse is not None:
+            return False
+        branch: cst.CSTNode | None = _only(node.body)
+        rest, found = over.which, dict[str, VariableSet]()
+        while branch is not None:
+            into = _appended(_only(branch.body) if isinstance(branch, cst.If | cst.Else) else branch, node.target.value)
+            if into is None or into in found or into not in self._lists:
+                return False
+            test = self._meeting(branch.test, node.target.value) if isinstance(branch, cst.If) else ALL
+            if test is None:
+                return False
+            found[into] = rest.both(test)
+            rest = rest.without(test)
+            branch = branch.orelse if isinstance(branch, cst.If) else None
+        for name, which in found.items():
+            for other in found:
+                which = which.given(self.at, other).given(self._lists[other], other)
+            self.names[name] = _Variables(node.iter, which)
+        return bool(found)
+
     @property
     def _lists(self) -> dict[str, int]:
         """Names of lists that are empty still, and the statements that made them."""
@@ -490,6 +650,7 @@ class _Reader:
                 found.pop(name, None)
                 if isinstance(value, cst.List) and not value.elements:
                     found[name] = index
+            found |= dict.fromkeys(_empty_lists(statement.node), index)
         return found
 
     def _mentions(self, call: cst.Call) -> bool:
@@ -506,8 +667,13 @@ class _Reader:
             return self.names.get(node.value)
         if isinstance(node, cst.List | cst.Tuple):
             return self._list(node)
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add | cst.Subtract):
             left, right = self._value(node.left), self._value(node.right)
+            if isinstance(left, _Variables) and isinstance(right, _Variables):
+                added = isinstance(node.operator, cst.Add)
+                return _Variables(node, (left.which.either if added else left.which.without)(right.which))
+            if isinstance(node.operator, cst.Subtract):
+                return None
             sides = [v for side in (left, right) for v in (side.items if isinstance(side, _Several) else (side,))]
             return _Several(tuple(sides)) if all(isinstance(v, _Operation) for v in sides) else None
         if isinstance(node, cst.ListComp | cst.GeneratorExp):
@@ -605,7 +771,7 @@ class _Reader:
         if len(values) == 1 and node.args[0].star == "*" and name == "zip":
             (pairs,) = values
             if isinstance(pairs, _Gradients) and pairs.pairs:
-                return _Several((replace(pairs, pairs=False), _Variables(node)))
+                return _Several((replace(pairs, pairs=False), _Variables(node, pairs.over)))
             return None
         if (
             name == "zip"
@@ -613,7 +779,11 @@ class _Reader:
             and isinstance(values[0], _Gradients)
             and isinstance(values[1], _Variables)
         ):
+            if values[0].over.condition != values[1].which.condition:
+                raise Blocked("TFM415", node, "these gradients are not those of these variables")
             return replace(values[0], pairs=True)
+        if name == "set" and len(values) == 1 and isinstance(values[0], _Variables):
+            return values[0]
         return values[0] if name in ("list", "tuple") and len(values) == 1 and not node.args[0].star else None
 
     def _method(self, node: cst.Call, method: str, optimizer: _Optimizer) -> _Value | None:
@@ -638,7 +808,7 @@ class _Reader:
             second = "params" if method == "get_updates" else "var_list"
             bound = bind(node, ("loss", second, "grad_loss", "name"), method, "TFM403")
             bound |= {"var_list": bound.pop(second)} if second in bound else {}
-            operation = self._applied(optimizer, self._differentiated(node, bound), optimizer.counts)
+            operation = self._applied(optimizer, self._differentiated(node, bound), _counting(node, optimizer.counts))
             return _Several((operation,)) if method == "get_updates" else operation
         if method == "minimize":
             bound = bind(
@@ -657,7 +827,7 @@ class _Reader:
                 "TFM403",
             )
             counts = self._is_step(bound.get("global_step"), node)
-            return self._applied(optimizer, self._differentiated(node, bound), counts)
+            return self._applied(optimizer, self._differentiated(node, bound), _counting(node, counts))
         if method == "apply_gradients":
             bound = bind(node, ("grads_and_vars", "global_step", "name"), "apply_gradients", "TFM403")
             pairs = self._value(bound["grads_and_vars"]) if "grads_and_vars" in bound else None
@@ -668,22 +838,24 @@ class _Reader:
                     "TFM403", place, "these gradients are changed in a way that is not understood"
                 )
             counts = optimizer.counts or self._is_step(bound.get("global_step"), node)
-            return self._applied(optimizer, pairs, counts)
+            return self._applied(optimizer, pairs, _counting(node, counts))
         return None
 
-    def _applied(self, optimizer: _Optimizer, gradients: _Gradients, counts: bool, updates: bool = False) -> _Operation:
+    def _applied(
+        self, optimizer: _Optimizer, gradients: _Gradients, counting: frozenset[cst.CSTNode], updates: bool = False
+    ) -> _Operation:
         """An update of the weights, and the averages that were moved before it."""
         known = self._awaited().averages
         averages = replace(known, order=Order.BEFORE) if known is not None else None
-        return _Operation(optimizer, gradients, counts, updates, averages)
+        return _Operation(((optimizer, gradients),), counting, updates, averages)
 
     def _averaged(self, node: cst.Call, averages: Averages) -> _Operation:
         bound = bind(node, ("var_list",), "ExponentialMovingAverage.apply", "TFM413")
         given = bound.get("var_list")
-        if not is_none(given) and not (given is not None and self._all_variables(given)):
+        if not is_none(given) and not (given is not None and self._are_all(given)):
             raise Blocked("TFM413", given or node, "moving averages of something else than all trained variables")
         first = self._awaited()
-        if first.optimizer is not None and (first.counts or not averages.counted):
+        if first.applied and (first.counting or not averages.counted):
             averages = replace(averages, order=Order.AFTER)
         return _Operation(averages=averages)
 
@@ -694,14 +866,24 @@ class _Reader:
     def _differentiated(self, node: cst.Call, bound: dict[str, cst.BaseExpression]) -> _Gradients:
         if "loss" not in bound:
             raise Blocked("TFM403", node, "no loss is given")
-        for key in ("var_list", "grad_loss"):
-            value = bound.get(key)
-            if not is_none(value) and not (value is not None and self._all_variables(value)):
-                raise Blocked("TFM403", value, f"`{key}` is not carried over yet: all variables must be trained")
-        return _Gradients(bound["loss"], self.at)
+        if not is_none(bound.get("grad_loss")):
+            raise Blocked("TFM403", bound["grad_loss"], "`grad_loss` is not carried over yet")
+        return _Gradients(bound["loss"], self.at, over=self._trained(bound.get("var_list")))
 
-    def _all_variables(self, node: cst.BaseExpression) -> bool:
-        return isinstance(self._value(node), _Variables)
+    def _are_all(self, node: cst.BaseExpression) -> bool:
+        value = self._value(node)
+        return isinstance(value, _Variables) and value.which == ALL
+
+    def _trained(self, node: cst.BaseExpression | None) -> VariableSet:
+        """The variables that an optimizer is told to train."""
+        if node is None or is_none(node):
+            return ALL
+        value = self._value(node)
+        if isinstance(value, _Variables):
+            return value.which
+        name = node.value if isinstance(node, cst.Name) else ""
+        message = "which variables these are is not understood: ask for them by a scope or by their names"
+        raise self.problems.get(name) or Blocked("TFM415", node, message)
 
     def _is_step(self, node: cst.BaseExpression | None, call: cst.Call) -> bool:
         if is_none(node):
@@ -717,10 +899,10 @@ class _Reader:
         if isinstance(value, cst.Name):
             value = self._next_step(value)
         if how == "assign_add" and number(value) == 1:
-            return _Operation(counts=True)
+            return _Operation(counting=frozenset((node,)))
         if how == "assign" and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
             if isinstance(self._value(value.left), _Step) and number(value.right) == 1:
-                return _Operation(counts=True)
+                return _Operation(counting=frozenset((node,)))
         raise Blocked("TFM403", node, "the global step is set to something other than the next step")
 
     def _next_step(self, name: cst.Name) -> cst.BaseExpression:
@@ -742,16 +924,13 @@ class _Reader:
                 value = _Operation()
             if not isinstance(value, _Operation):
                 return None
-            if value.gradients is not None and found.gradients is not None and value.gradients != found.gradients:
-                raise Blocked("TFM403", node, "several optimizers, or one that runs twice, are not carried over yet")
             averages = [one for one in (value.averages, found.averages) if one is not None]
             if len({one.call for one in averages}) > 1:
                 raise Blocked("TFM413", averages[0].call, "several moving averages of the weights")
             found = _Operation(
-                value.optimizer or found.optimizer,
-                value.gradients or found.gradients,
-                value.counts or found.counts,
-                value.updates or found.updates,
+                tuple(dict.fromkeys((*found.applied, *value.applied))),
+                found.counting | value.counting,
+                found.updates or value.updates,
                 next((one for one in averages if one.order is not Order.OPEN), averages[0] if averages else None),
             )
         return found
@@ -774,13 +953,46 @@ class _Reader:
             if len(node.args) > 1:
                 raise Blocked("TFM403", node, "only some of the update operations are run")
             return _Operation(updates=True)
+        scope = next((arg.value for arg in node.args[1:]), None)
         if what in ("tf.GraphKeys.TRAINABLE_VARIABLES", "trainable_variables"):
-            return self._trainable(cst.Call(node.func, node.args[1:]), name) if len(node.args) > 1 else _Variables(node)
+            return _Variables(node, self._of_scope(scope))
+        if what in ("tf.GraphKeys.GLOBAL_VARIABLES", "tf.GraphKeys.VARIABLES", "variables"):
+            return self._global(node, scope)
         return None
 
     def _trainable(self, node: cst.Call, name: str) -> _Value | None:
-        given = node.args[0].value if node.args else None
-        return _Variables(node) if is_none(given) else None
+        return _Variables(node, self._of_scope(next((arg.value for arg in node.args), None)))
+
+    def _all_global(self, node: cst.Call, name: str) -> _Value | None:
+        return self._global(node, next((arg.value for arg in node.args), None))
+
+    def _global(self, node: cst.Call, scope: cst.BaseExpression | None) -> _Value | None:
+        """Variables of a scope, trained or not: those that are not have no gradients, unless the program says so."""
+        which = self._of_scope(scope)
+        told = "trainable" in _OTHER_TRAINABLE.sub("", self.body.file.code(self.body.file.module))
+        return _Variables(node, which) if which != ALL and not told else None
+
+    def _of_scope(self, scope: cst.BaseExpression | None) -> VariableSet:
+        if scope is None or is_none(scope):
+            return ALL
+        found = of_scope(scope, self._name, self.body.file.code)
+        self._known_outside(scope, names_in(scope))
+        return found
+
+    @property
+    def _name(self) -> str:
+        """What conditions call the name of a variable."""
+        return free("name", self.body.file.names | names_in(self.body.function))
+
+    def _known_outside(self, node: cst.BaseExpression, names: set[str]) -> None:
+        """Raises Blocked where a condition on names reads what is only known inside the network."""
+        simple = [s.node for s in self.body.statements if isinstance(s.node, cst.SimpleStatementLine | cst.If)]
+        plain = {name for node in simple for name, _ in assignments(node)}
+        parameters = {param.name.value for param in self.body.function.params.params}
+        inside = {name for name, _ in bindings(self.body.function)} - plain - parameters
+        wrong = sorted(names & (inside | self.body.data | self.names.keys()))
+        if wrong:
+            raise Blocked("TFM415", node, f"which variables these are depends on `{wrong[0]}`: write the scope out")
 
     def _gradients(self, node: cst.Call, name: str) -> _Value | None:
         parameters = (
@@ -796,10 +1008,10 @@ class _Reader:
         if (
             not is_none(bound.get("grad_ys"))
             or "ys" not in bound
-            or not isinstance(self._value(bound["xs"]), _Variables)
+            or not isinstance(variables := self._value(bound["xs"]), _Variables)
         ):
             return None
-        return _Gradients(bound["ys"], self.at)
+        return _Gradients(bound["ys"], self.at, over=variables.which)
 
     def _averaging(self, node: cst.Call, name: str) -> _Value | None:
         bound = bind(node, ("decay", "num_updates", "zero_debias", "name"), name, "TFM413")
@@ -879,7 +1091,7 @@ class _Reader:
             "gradient_multipliers",
         )
         bound = bind(node, parameters, name, "TFM403")
-        for key in ("update_ops", "variables_to_train", "transform_grads_fn", "gradient_multipliers"):
+        for key in ("update_ops", "transform_grads_fn", "gradient_multipliers"):
             if not is_none(bound.get(key)):
                 raise Blocked("TFM403", bound[key], f"`{key}` of create_train_op is not carried over yet")
         optimizer = self._value(bound["optimizer"]) if "optimizer" in bound else None
@@ -887,12 +1099,13 @@ class _Reader:
             raise Blocked("TFM401", node, "the optimizer of create_train_op is not understood")
         if "global_step" in bound:
             self._is_step(bound["global_step"], node)
-        gradients = _Gradients(bound["total_loss"], self.at, updates=True)
+        over = self._trained(bound.get("variables_to_train"))
+        gradients = _Gradients(bound["total_loss"], self.at, updates=True, over=over)
         norm = bound.get("clip_gradient_norm")
         if norm is not None and number(norm) != 0.0 and not is_none(norm):
             gradients = self._clipped(gradients, "clipnorm", norm)
-        counts = not is_none(bound.get("global_step", node))
-        return self._applied(optimizer, gradients, counts, updates=True)
+        counting = _counting(node, not is_none(bound.get("global_step", node)))
+        return self._applied(optimizer, gradients, counting, updates=True)
 
     def _optimize_loss(self, node: cst.Call, name: str) -> _Value | None:
         parameters = (
@@ -912,18 +1125,19 @@ class _Reader:
             "increment_global_step",
         )
         bound = bind(node, parameters, name, "TFM403")
-        for key in ("gradient_noise_scale", "gradient_multipliers", "update_ops", "variables"):
+        for key in ("gradient_noise_scale", "gradient_multipliers", "update_ops"):
             if not is_none(bound.get(key)):
                 raise Blocked("TFM403", bound[key], f"`{key}` of optimize_loss is not carried over yet")
         if not is_none(bound.get("increment_global_step")) and not is_true(bound["increment_global_step"]):
             raise Blocked("TFM403", node, "the global step is not counted: the Estimator would never stop")
         if not is_none(bound.get("global_step")):
             self._is_step(bound["global_step"], node)
-        gradients = _Gradients(bound["loss"], self.at, updates=True)
+        gradients = _Gradients(bound["loss"], self.at, updates=True, over=self._trained(bound.get("variables")))
         norm = bound.get("clip_gradients")
         if norm is not None and not is_none(norm):
             gradients = self._clipped(gradients, "global_clipnorm", norm)
-        return self._applied(self._optimizer_of_loss(node, bound), gradients, counts=True, updates=True)
+        optimizer = self._optimizer_of_loss(node, bound)
+        return self._applied(optimizer, gradients, frozenset((node,)), updates=True)
 
     def _optimizer_of_loss(self, node: cst.Call, bound: dict[str, cst.BaseExpression]) -> _Optimizer:
         """The optimizer that optimize_loss makes, or is given."""
@@ -995,14 +1209,36 @@ class _Reader:
 
     def _comprehension(self, node: cst.ListComp | cst.GeneratorExp) -> _Value | None:
         loop = node.for_in
-        if loop.inner_for_in is not None or any(not _tests_for_none(test.test) for test in loop.ifs):
+        if loop.inner_for_in is not None:
             return None
         over = self._value(loop.iter)
         if isinstance(over, _Variables) and isinstance(node.elt, cst.Name) and isinstance(loop.target, cst.Name):
-            return over if node.elt.value == loop.target.value and not loop.ifs else None
+            return self._filtered(over, loop.target.value, loop.ifs) if node.elt.value == loop.target.value else None
+        if any(not _tests_for_none(test.test) for test in loop.ifs):
+            return None
         if not isinstance(over, _Gradients):
             return None
         return self._each(node.elt, loop.target, over)
+
+    def _filtered(self, over: _Variables, variable: str, ifs: Sequence[cst.CompIf]) -> _Variables | None:
+        """The variables that some conditions let through."""
+        which: VariableSet | None = over.which
+        for test in ifs:
+            found = self._meeting(test.test, variable)
+            which = which.both(found) if which is not None and found is not None else None
+        return None if which is None else replace(over, which=which)
+
+    def _meeting(self, test: cst.BaseExpression, variable: str) -> VariableSet | None:
+        """The variables that one condition lets through."""
+        found = of_condition(test, variable, self._name, self._known, self.body.file.code)
+        if found is not None:
+            sets = {n for n, v in self.names.items() if isinstance(v, _Variables)}
+            self._known_outside(test, names_in(test) - {variable} - sets)
+        return found
+
+    def _known(self, node: cst.BaseExpression) -> VariableSet | None:
+        value = self._value(node)
+        return value.which if isinstance(value, _Variables) else None
 
     def _each(
         self, element: cst.BaseExpression, target: cst.BaseAssignTargetExpression, over: _Gradients
@@ -1014,7 +1250,7 @@ class _Reader:
                 return None
             gradient, variable = (name.value for name in names if isinstance(name, cst.Name))
             if isinstance(element, cst.Name) and element.value == variable:
-                return _Variables(element)
+                return _Variables(element, over.over)
             if isinstance(element, cst.Tuple) and len(element.elements) == 2:
                 first, second = (e.value for e in element.elements)
                 if not isinstance(second, cst.Name) or second.value != variable:
@@ -1122,6 +1358,11 @@ _FUNCTIONS: dict[str, Callable[[_Reader, cst.Call, str], _Value | None]] = {
     "tf.get_collection": _Reader._collection,
     "tf.get_collection_ref": _Reader._collection,
     "tf.trainable_variables": _Reader._trainable,
+    "tf.contrib.framework.get_trainable_variables": _Reader._trainable,
+    "tf.contrib.slim.get_trainable_variables": _Reader._trainable,
+    "tf.global_variables": _Reader._all_global,
+    "tf.contrib.framework.get_variables": _Reader._all_global,
+    "tf.contrib.slim.get_variables": _Reader._all_global,
     "tf.gradients": _Reader._gradients,
     "tf.clip_by_global_norm": _Reader._global_norm_clip,
     "tf.global_norm": _Reader._norm,
@@ -1192,6 +1433,41 @@ def _read_loop(node: cst.For) -> _Loop | None:
         if isinstance(func, cst.Attribute) and func.attr.value == "append" and isinstance(func.value, cst.Name):
             return _Loop(target, over, args[0].value, func.value.value, None) if len(args) == 1 else None
     return None
+
+
+def _counting(node: cst.CSTNode, counts: bool) -> frozenset[cst.CSTNode]:
+    return frozenset((node,)) if counts else frozenset()
+
+
+def _only(block: cst.BaseSuite) -> cst.BaseStatement | None:
+    """The one statement of a block."""
+    body = block.body if isinstance(block, cst.IndentedBlock) else ()
+    return body[0] if len(body) == 1 else None
+
+
+def _empty_lists(node: cst.CSTNode) -> list[str]:
+    """The names of `a, b = [], []`."""
+    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
+    if not isinstance(small, cst.Assign) or not isinstance(small.value, cst.Tuple) or len(small.targets) != 1:
+        return []
+    target, values = small.targets[0].target, [element.value for element in small.value.elements]
+    names = [e.value for e in target.elements] if isinstance(target, cst.Tuple) else []
+    if len(names) != len(values) or not all(isinstance(v, cst.List) and not v.elements for v in values):
+        return []
+    return [name.value for name in names if isinstance(name, cst.Name)]
+
+
+def _appended(node: cst.CSTNode | None, name: str) -> str | None:
+    """`into` of a statement `into.append(name)`."""
+    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
+    call = small.value if isinstance(small, cst.Expr) else None
+    func = call.func if isinstance(call, cst.Call) else None
+    if not isinstance(call, cst.Call) or not isinstance(func, cst.Attribute) or func.attr.value != "append":
+        return None
+    value = call.args[0].value if len(call.args) == 1 else None
+    if not isinstance(value, cst.Name) or value.value != name or not isinstance(func.value, cst.Name):
+        return None
+    return func.value.value
 
 
 def _index(node: cst.Subscript) -> int | None:

@@ -147,12 +147,12 @@ REFUSED = {
         two = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
         train_op = tf.group(one, two)
         """,
-        "TFM403",
+        "TFM415",
         "tf.group",
     ),
     "some variables only": (
         f'train_op = tf.train.AdamOptimizer(0.1).minimize(loss, {STEP}, var_list=tf.trainable_variables("head"))',
-        "TFM403",
+        "TFM415",
         "var_list",
     ),
     "no training": ("train_op = tf.no_op()", "TFM403", "no_op"),

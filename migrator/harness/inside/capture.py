@@ -157,10 +157,18 @@ class Capture(object):
         return [(variable, average) for variable, average, move in self.averages if ordered[move.name]]
 
     def settings(self):
-        """Canonical optimizer class and settings; a setting that is a tensor is None."""
-        optimizer = self.optimizer()
-        if optimizer is None:
+        """Canonical optimizer class and settings; a setting that is a tensor is None. `others` are those of further
+        optimizers, which train other variables.
+        """
+        found = []
+        for optimizer, _ in self.applied:
+            if not any(optimizer is known for known in found):
+                found.append(optimizer)
+        if not found:
             return None
+        return dict(self.settings_of(found[0]), others=[self.settings_of(other) for other in found[1:]])
+
+    def settings_of(self, optimizer):
         if id(optimizer) in self.of_keras:
             return {"name": type(optimizer).__name__, "settings": self.of_keras[id(optimizer)]}
         return v1_optimizers.described(optimizer)

@@ -55,8 +55,12 @@ def own_rule(optimizer):
 
 
 def settings(tf, optimizer):
-    """Those of the first, where an optimizer hands its variables to several (`parts`)."""
-    optimizer = getattr(optimizer, "parts", [optimizer])[0]
+    """Those of the first, and of the `others`, where an optimizer hands its variables to several (`parts`)."""
+    first, *others = getattr(optimizer, "parts", [optimizer])
+    return dict(_settings(tf, first), others=[_settings(tf, other) for other in others])
+
+
+def _settings(tf, optimizer):
     kind = stock_class(optimizer)
     if kind is None:
         return {"name": type(optimizer).__name__, "settings": {}}

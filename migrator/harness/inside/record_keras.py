@@ -113,7 +113,11 @@ class KerasRecorder(object):
         """ "variable|slot" -> whole value, for the slots that exist."""
         whole = {}
         for part in getattr(optimizer, "parts", [optimizer]):
-            whole.update(self.slots_of(part))
+            found = self.slots_of(part)
+            if part is not optimizer and keras_optimizers.divides_by_rate(part):
+                rate = np.float32(read(self.tf, part.learning_rate) * self.factor)
+                found = {name: value / -rate if name.endswith("|momentum") else value for name, value in found.items()}
+            whole.update(found)
         return whole
 
     def slot_parts(self, optimizer):

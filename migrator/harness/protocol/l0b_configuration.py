@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -117,21 +117,34 @@ def _optimizer(original: Recording, migrated: Recording) -> tuple[Field, ...]:
     if original.optimizer is None or migrated.optimizer is None:
         names = tuple(None if o is None else o.name for o in (original.optimizer, migrated.optimizer))
         return (Field("optimizer", names[0], names[1], False),)
-    rules = family(original.optimizer), family(migrated.optimizer)
+    several = len(original.optimizer.others), len(migrated.optimizer.others)
+    if several[0] != several[1]:
+        return (Field("number of optimizers", several[0] + 1.0, several[1] + 1.0, False),)
+    fields = _settings_of(original.optimizer, migrated.optimizer, lambda: _same_rates(original, migrated))
+    for number, pair in enumerate(zip(original.optimizer.others, migrated.optimizer.others, strict=True), 2):
+        fields += [replace(one, name=f"{one.name} of optimizer {number}") for one in _settings_of(*pair)]
+    return tuple(fields)
+
+
+def _settings_of(
+    original: Optimizer, migrated: Optimizer, same_rates: Callable[[], bool | None] | None = None
+) -> list[Field]:
+    """What two optimizers are told; `same_rates` judges rates that are computed, where those of the steps are known."""
+    rules = family(original), family(migrated)
     fields = [Field("update rule", *rules, rules[0] == rules[1])]
-    ours, theirs = original.optimizer.settings, migrated.optimizer.settings
+    ours, theirs = original.settings, migrated.settings
     for key in sorted((set(ours) | set(theirs)) - _NOT_ARITHMETIC):
         (a, known_a), (b, known_b) = _setting(key, ours), _setting(key, theirs)
         causes = _REASONS.get(key, ())
         # A clipping at a computed value is a clipping all the same.
         if (known_a and known_b) or (key in _OFF and (a is None) != (b is None)):
             fields.append(Field(key, a, b, same(a, b), causes))
-        elif key == "learning_rate":
-            fields.append(Field(key, ours.get(key), theirs.get(key), _same_rates(original, migrated), causes))
+        elif key == "learning_rate" and same_rates is not None:
+            fields.append(Field(key, ours.get(key), theirs.get(key), same_rates(), causes))
         else:
             remark = f"{key} is computed at run time; only its effect is compared (L4)"
             fields.append(Field(key, ours.get(key), theirs.get(key), None, causes, remark=remark))
-    return tuple(fields)
+    return fields
 
 
 def optimizer_fields(original: Recording, migrated: Recording) -> tuple[tuple[str, Setting, Setting, bool], ...]:
@@ -349,11 +362,12 @@ def judge(original: Recording, migrated: Recording) -> LevelResult:
         )
     if original.optimizer is None:
         raise AssertionError("fields() reports two missing optimizers as a difference")
+    rules = [family(one) for one in (original.optimizer, *original.optimizer.others)]
     return LevelResult(
         ID,
         TITLE,
         Status.EQUIVALENT,
-        f"{family(original.optimizer)}: {len(optimizer)} optimizer fields, the rate of every step, batch sizes "
+        f"{', '.join(rules)}: {len(optimizer)} optimizer fields, the rate of every step, batch sizes "
         f"{list(_first_sizes(original))}, {original.regularizers} regulariser(s), {original.update_ops} update(s) of "
         f"moving averages and {len(original.dropout_rates)} dropout rate(s) agree",
         notes=notes,

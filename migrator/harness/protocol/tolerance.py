@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -88,6 +88,8 @@ def kappa(optimizer: Optimizer | None) -> float:
     """
     if optimizer is None:
         return 1.0
+    if optimizer.others:
+        return max(kappa(one) for one in (replace(optimizer, others=()), *optimizer.others))
     settings = optimizer.settings
 
     def number(key: str) -> float:
@@ -133,8 +135,9 @@ def _slot_condition(quantity: Quantity, optimizer: Optimizer | None) -> float:
     if quantity.family != SLOT or optimizer is None:
         return 1.0
     key = {"first_moment": "beta_1", "second_moment": "beta_2", "momentum": "momentum", "rms": "rho"}
-    value = optimizer.settings.get(key.get(quantity.slot, ""))
-    if not isinstance(value, float) or not 0.0 < value < 1.0:
+    values = [one.settings.get(key.get(quantity.slot, "")) for one in (optimizer, *optimizer.others)]
+    value = max((v for v in values if isinstance(v, float) and 0.0 < v < 1.0), default=None)
+    if value is None:
         return 1.0
     return (0.5 if quantity.slot == "second_moment" else 1.0) / (1.0 - value)
 

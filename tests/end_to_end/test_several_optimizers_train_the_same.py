@@ -1,0 +1,109 @@
+"""Optimizers that train variables by their names train to the numbers of the originals."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.end_to_end.proving import Servers, losses, prove, record
+
+pytestmark = pytest.mark.tensorflow
+
+_PROGRAM = """
+import numpy as np
+import tensorflow as tf
+
+
+def input_fn():
+    random = np.random.RandomState(3)
+    words = random.randint(0, 12, size=(24, 5)).astype(np.int64)
+    values = random.normal(size=(24, 3)).astype(np.float32)
+    labels = (words[:, :1] % 3 + values[:, :1] > 1.0).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices(({{"words": words, "values": values}}, labels)).batch(4)
+
+
+def model_fn(features, labels, mode):
+    training = mode == tf.estimator.ModeKeys.TRAIN
+    with tf.variable_scope("linear"):
+        weights = tf.get_variable("weights", [12, 1], initializer=tf.random_normal_initializer(0.0, 0.1))
+        wide = tf.reduce_sum(tf.nn.embedding_lookup(weights, features["words"]), 1)
+    # With variables of TensorFlow 1 one optimizer's update races with the gradients of the other.
+    with tf.variable_scope("dnn", use_resource=True):
+        net = tf.layers.dense(features["values"], 8, use_bias=False, name="first")
+        net = tf.nn.relu(tf.layers.batch_normalization(net, training=training, momentum=0.9))
+        deep = tf.layers.dense(net, 1, name="last")
+    loss = tf.losses.sigmoid_cross_entropy(labels, wide + deep)
+    step = tf.train.get_or_create_global_step()
+{training}
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=5)
+"""
+_UPDATES = "tf.get_collection(tf.GraphKeys.UPDATE_OPS)"
+TRAININGS = {
+    "Ftrl on the wide part, Adagrad on the deep one": f"""
+        train_ops = []
+        for_wide = tf.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES, scope="linear")
+        train_ops.append(tf.train.FtrlOptimizer(0.2, l1_regularization_strength=0.01).minimize(loss, var_list=for_wide))
+        deep_optimizer = tf.train.AdagradOptimizer(0.1)
+        with tf.control_dependencies({_UPDATES}):
+            train_ops.append(deep_optimizer.minimize(loss, var_list=tf.trainable_variables("dnn")))
+        train_op = tf.group(*train_ops)
+        with tf.control_dependencies([train_op]):
+            train_op = tf.assign_add(step, 1)
+    """,
+    "a rate that falls for the last layer, Adam and momentum for others": f"""
+        last, others = [], []
+        for v in tf.trainable_variables():
+            if "dnn/last" in v.name:
+                last.append(v)
+            elif "linear" not in v.name:
+                others.append(v)
+        rate = tf.train.exponential_decay(0.3, step, 2, 0.5)
+        with tf.control_dependencies({_UPDATES}):
+            one = tf.train.GradientDescentOptimizer(rate).minimize(loss, step, var_list=last)
+            two = tf.train.AdamOptimizer(0.05).minimize(loss, var_list=others)
+        some = [v for v in tf.trainable_variables() if v.name.startswith("linear/")]
+        three = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, var_list=some)
+        train_op = tf.group(one, two, three)
+    """,
+    "a head that is trained alone, clipped by the norm of its gradients": f"""
+        head = tf.trainable_variables("dnn/(last|batch)")
+        optimizer = tf.train.AdamOptimizer(0.05)
+        with tf.control_dependencies({_UPDATES}):
+            gradients, variables = zip(*optimizer.compute_gradients(loss, var_list=head))
+            gradients, _ = tf.clip_by_global_norm(gradients, 0.05)
+            train_op = optimizer.apply_gradients(zip(gradients, variables), global_step=step)
+    """,
+}
+
+
+def program(training: str) -> str:
+    return _PROGRAM.format(training=textwrap.indent(textwrap.dedent(training).strip("\n"), "    ")).lstrip()
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_trains_the_same(name: str, servers: Servers, tmp_path: Path) -> None:
+    text = program(TRAININGS[name])
+    new = prove(text, servers, tmp_path, style="mapped")
+    assert "optimizer = OptimizersByName(" in new
+    if name.startswith("Ftrl"):
+        all_by_one(new, servers, tmp_path)
+
+
+def all_by_one(new: str, servers: Servers, tmp_path: Path) -> None:
+    """A wrong migration, one optimizer for all variables, is seen in the second loss."""
+    wrong = new.replace("compile(optimizer=optimizer)", "compile(optimizer=deep_optimizer)")
+    assert wrong != new
+    script = tmp_path / "wrong.py"
+    script.write_text(wrong, encoding="utf-8")
+    initial = tmp_path / "initial.npz"
+    found = losses(record(servers[1], "migrated", script, tmp_path / "wrong-run", initial))
+    right = losses(record(servers[1], "migrated", tmp_path / "migrated" / "train.py", tmp_path / "again", initial))
+    assert found[0] == pytest.approx(right[0], rel=1e-6)
+    assert np.abs(found[1] / right[1] - 1.0) > 1e-3
