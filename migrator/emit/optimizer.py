@@ -78,7 +78,7 @@ def _check_parts(train: TrainOp, parts: Parts, context: TrainingContext) -> None
 
 def together(parts: Parts, optimizers: Sequence[str], context: TrainingContext, clips: bool, indent: str) -> str:
     """The expression that makes one optimizer of several, or of one that trains some of the variables."""
-    name = context.helper("OptimizersByName", several_optimizers.text(context.keras.number, clips))
+    name = context.helper("OptimizersByName", several_optimizers.text(clips))
     several = len(parts.trained) > 1
     message = f"`{name}` gives each variable to its optimizer by its name" if several else f"`{name}` trains by names"
     context.remark("TFM414", parts.place, message)

@@ -14,6 +14,7 @@ from migrator.findings import Severity
 from migrator.program.calls import number
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Rule
+from migrator.rules.several_optimizers import RATES_OF_PARTS
 from migrator.rules.site import CallRule, Site, expression
 
 RULES = (
@@ -230,7 +231,8 @@ def optimizer_named(name: str, part: str, version: int, tf: str) -> str | None:
     return f"{tf.removesuffix('.compat.v1')}.keras.optimizers.{keras}(learning_rate={rate}{rest})"
 
 
-_TWO = '''\
+_TWO = (
+    '''\
 class {name}(tf.keras.optimizers.Optimizer):
     """Trains the linear part of a model with one optimizer and the rest with another."""
 
@@ -241,14 +243,9 @@ class {name}(tf.keras.optimizers.Optimizer):
             part.iterations = self.iterations
         self.linear = {variable.ref() for variable in linear_variables}
 
-    @property
-    def learning_rate(self):
-        return self.parts[0].learning_rate
-
-    def _compute_current_learning_rate(self):
-        for part in self.parts:
-            part._compute_current_learning_rate()
-
+'''
+    + RATES_OF_PARTS
+    + """\
     def build(self, variables):
         super().build(variables)
         for number, part in enumerate(self.parts):
@@ -256,7 +253,8 @@ class {name}(tf.keras.optimizers.Optimizer):
 
     def update_step(self, gradient, variable):
         self.parts[variable.ref() in self.linear].update_step(gradient, variable)
-'''
+"""
+)
 #: What stands for the two optimizers of a DNNLinearCombined Estimator; the names are those of its model_fn.
 TWO = "train.WideAndDeepOptimizer"
 

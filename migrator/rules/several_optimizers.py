@@ -68,14 +68,8 @@ class {name}(tf.keras.optimizers.Optimizer):
     """Trains each variable with the optimizers whose condition its name meets; what none takes stays as it is."""
 
 '''
-_ON_KERAS_2 = """\
-    def __init__(self, *parts):
-        super().__init__(name="{name}", weight_decay=None)
-        self.parts = [optimizer for optimizer, _ in parts]
-        self.conditions = tuple(condition for _, condition in parts)
-        for part in self.parts:
-            part.iterations = self.iterations
-
+#: The rates of an optimizer of Keras 2 that is made of `parts`.
+RATES_OF_PARTS = """\
     @property
     def learning_rate(self):
         return self.parts[0].learning_rate
@@ -84,6 +78,17 @@ _ON_KERAS_2 = """\
         for part in self.parts:
             part._compute_current_learning_rate()
 
+"""
+_PARTS = """\
+    def __init__(self, *parts):
+        super().__init__(name="{name}", weight_decay=None)
+        self.parts = [optimizer for optimizer, _ in parts]
+        self.conditions = tuple(condition for _, condition in parts)
+        for part in self.parts:
+            part.iterations = self.iterations
+
+"""
+_TRAINS = """\
     def build(self, var_list):
         super().build(var_list)
         for part, condition in zip(self.parts, self.conditions):
@@ -104,6 +109,6 @@ _CLIPS = """
 """
 
 
-def text(keras: int, clips: bool) -> str:
+def text(clips: bool) -> str:
     """The class, with `{name}` where its name goes; `clips` says that its only part clips gradients."""
-    return _HEAD + _ON_KERAS_2 + (_CLIPS if clips else "")
+    return _HEAD + _PARTS + RATES_OF_PARTS + _TRAINS + (_CLIPS if clips else "")
