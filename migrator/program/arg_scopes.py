@@ -19,7 +19,7 @@ import libcst as cst
 
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import dotted
-from migrator.program.calls import bind, functions_in, is_docstring, is_none, nodes_in, string
+from migrator.program.calls import bind, functions_in, is_docstring, is_none, nodes_in, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, Project, Tracked, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to, returns_in, values_of, with_values
 from migrator.rules.contrib_layers import ScopedCall, scoped_call
@@ -110,27 +110,53 @@ class _Plan:
         all_given = [self._all_given(site) for site in sites]
         if not any(all_given):
             return ""
-        file = sites[0].target[0] if sites[0].target is not None else sites[0].file
         if function in self.refused:
             return "has an arg_scope that cannot be written out"
         if any(function is other for other in self.mentioned) or any(function.name.value in t for t in self.elsewhere):
             return "is used elsewhere, too"
-        if any(site.frame in self.refused for site in sites) or len({_text(given) for given in all_given}) > 1:
+        inside = [self._inside(site, given) for site, given in zip(sites, all_given, strict=True)]
+        texts = {_text(given) for given in inside if given is not None}
+        if any(site.frame in self.refused for site in sites) or len(texts) > 1:
             return "is called with other arguments elsewhere"
-        for site, given in zip(sites, all_given, strict=True):
-            if not all(is_same(site.file, site.frame, file, function, value) for value in _values(given)):
-                return "does not know what these arguments are computed from: give them to its calls"
+        if any(given is None for given in inside):
+            return "does not know what these arguments are computed from: give them to its calls"
         return ""
+
+    def _inside(self, site: _Site, given: Given) -> Given | None:
+        """What a scope gives, as the function that is called in it says it; None where that does not know it.
+
+        A name of the caller that is given to a parameter is that parameter.
+        """
+        assert site.target is not None
+        file, function = site.target
+        bound = [name for name, _ in bindings(function)]
+        parameters = [param.name.value for param in parameters_of(function)]
+        try:
+            arguments = bind(site.call, parameters, function.name.value, "TFM224")
+        except Blocked:
+            arguments = {}
+        called = {v.value: p for p, v in arguments.items() if isinstance(v, cst.Name) and bound.count(p) == 1}
+        found: dict[str, dict[str, cst.BaseExpression]] = {}
+        for key, named in given.items():
+            found[key] = {}
+            for keyword, value in named.items():
+                if is_same(site.file, site.frame, file, function, value):
+                    found[key][keyword] = value
+                elif isinstance(value, cst.Name) and value.value in called:
+                    found[key][keyword] = cst.Name(called[value.value])
+                else:
+                    return None
+        return found
 
     def _all_given(self, site: _Site) -> Given:
         return _layered(self._around(site.frame, ()), site.given)
 
     def _around(self, frame: Frame, seen: tuple[Frame, ...]) -> Given:
-        """What the arg_scopes give that a function is called in."""
+        """What the arg_scopes give that a function is called in, as that says it."""
         sites = self.to.get(frame, []) if isinstance(frame, cst.FunctionDef) else []
         if not sites or any(frame is other for other in seen):
             return {}
-        found = [_layered(self._around(site.frame, (*seen, frame)), site.given) for site in sites]
+        found = [self._inside(site, _layered(self._around(site.frame, (*seen, frame)), site.given)) for site in sites]
         return next((given for given in found if given), {})
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -151,14 +177,26 @@ class _Plan:
             for where, function, _ in other.makers
             if where is file and function not in kept and self._only_makes(function)
         ]
-        if not arguments and not gone:
+        imported = self._imported(file, kept)
+        if not arguments and not gone and not imported:
             return replace(file, refused=self._reasons(file)) if self._reasons(file) else file
-        writer = _Writer(file, arguments, gone, makers)
+        writer = _Writer(file, arguments, gone, makers, imported)
         module = file.module.visit(writer)
         assert isinstance(module, cst.Module)
         new_file = replace(file, module=module, refused=self._reasons(file))
         new_file.keep_positions(writer.made, file)
         return new_file
+
+    def _imported(self, file: ParsedFile, kept: Collection[cst.FunctionDef]) -> set[str]:
+        """The functions of other files that a file imports by name and that go, since they only made arg_scopes."""
+        found: set[str] = set()
+        for other in self.found.values():
+            for _, function, _ in other.makers:
+                name = function.name.value
+                own = self.project.function(file, cst.Name(name)) if name in file.imports.names else None
+                if own is not None and own[1] is function and function not in kept and self._only_makes(function):
+                    found.add(name)
+        return found
 
     def _makers_in(self, frame: Frame) -> list[cst.FunctionDef]:
         return [f for found in self.found.values() for _, f, call in found.makers if path_to(frame, call)]
@@ -274,11 +312,6 @@ class _Mentions(cst.CSTVisitor):
         return False
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
-        self.found += (
-            []
-            if isinstance(node.names, cst.ImportStar)
-            else [alias for alias in node.names if dotted(alias.name) == self.name]
-        )
         return False
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
@@ -547,8 +580,8 @@ def _made_by(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, f
     if target is None:
         raise Blocked("TFM224", call, f"what `{name}` makes is not known")
     where, function = target
-    if isinstance(call.func, cst.Name) and where is not file:
-        raise Blocked("TFM224", call, f"import the module of `{name}`, not the function")
+    if isinstance(call.func, cst.Name) and call.func.value != function.name.value:
+        raise Blocked("TFM224", call, f"`{name}` is imported under another name")
     if function.decorators or function.params.star_kwarg or not isinstance(function.params.star_arg, cst.MaybeSentinel):
         raise Blocked("TFM224", call, f"`{name}` cannot be followed")
     parameters = [param.name.value for param in function.params.params]
@@ -677,8 +710,10 @@ class _Writer(Tracked):
         arguments: Mapping[cst.CSTNode, list[cst.Arg]],
         gone: Collection[cst.With],
         makers: Collection[cst.FunctionDef],
+        imported: Collection[str],
     ) -> None:
         super().__init__()
+        self.imported = imported
         self.file = file
         self.arguments = arguments
         self.gone = set(gone)
@@ -690,11 +725,28 @@ class _Writer(Tracked):
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         if original_node in self.makers:
             return cst.RemoveFromParent()
+        if isinstance(original_node, cst.SimpleStatementLine) and self._only_imports_makers(original_node):
+            return cst.RemoveFromParent()
+        if isinstance(updated_node, cst.ImportFrom) and not isinstance(updated_node.names, cst.ImportStar):
+            updated_node = self._without_makers(updated_node, updated_node.names)
         if original_node in self.arguments:
             updated_node = self._with_arguments(original_node, updated_node)
         if original_node in self.gone:
             updated_node = self._without(original_node, updated_node)
         return super().on_leave(original_node, updated_node)
+
+    def _only_imports_makers(self, line: cst.SimpleStatementLine) -> bool:
+        small = line.body[0]
+        if len(line.body) != 1 or not isinstance(small, cst.ImportFrom) or isinstance(small.names, cst.ImportStar):
+            return False
+        return all(dotted(alias.name) in self.imported for alias in small.names)
+
+    def _without_makers(self, line: cst.ImportFrom, names: Sequence[cst.ImportAlias]) -> cst.ImportFrom:
+        """An import of more than functions that are gone, without these."""
+        left = [alias for alias in names if dotted(alias.name) not in self.imported]
+        if not left or len(left) == len(names):
+            return line
+        return line.with_changes(names=[*left[:-1], left[-1].with_changes(comma=names[-1].comma)])
 
     def _with_arguments(self, original: cst.Call, updated: cst.Call) -> cst.Call:
         """The call with its own arguments as they are now, and those of its scopes."""

@@ -155,17 +155,17 @@ def scope_of(weight_decay=0.1, momentum=0.9):
                 return scope
 
 
-def block(net):
+def block(net, trains):
     with slim.arg_scope([slim.max_pool2d], stride=1):
         net = slim.conv2d(net, 3, 2)
-        return slim.max_pool2d(net, 2)
+        return slim.dropout(slim.max_pool2d(net, 2), 1.0, is_training=trains)
 
 
 """,
     """
-        with slim.arg_scope(scope_of(0.2)):
-            net = block(features)
-        with slim.arg_scope(scope_of(momentum=0.8)), slim.arg_scope([slim.batch_norm], is_training=is_training):
+        with slim.arg_scope(scope_of(0.2)), slim.arg_scope([slim.batch_norm], is_training=is_training):
+            net = block(features, is_training)
+        with slim.arg_scope(scope_of(momentum=0.8)):
             net = slim.conv2d(net, 4, 2, padding="SAME", scope="last")
             with slim.arg_scope([layers.fully_connected], activation_fn=None, biases_initializer=None):
                 net = slim.relu(slim.flatten(net), 5)

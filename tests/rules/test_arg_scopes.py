@@ -65,6 +65,21 @@ def test_arguments_are_written_at_the_calls(network: str) -> None:
     assert "arg_scope" not in new and "scope_of" not in new and "options" not in new.replace("options = {", "")
 
 
+DROP = "\n\ndef drop(x, training):\n    return slim.dropout(x, 0.8{})\n"
+IS_TRAINING = "is_training = mode == tf.estimator.ModeKeys.TRAIN\n"
+
+
+def test_a_name_of_the_caller_is_the_parameter_that_it_is_given_to() -> None:
+    scoped = f"{IS_TRAINING}with slim.arg_scope([slim.dropout], is_training=is_training):\n    "
+    new, problems = migrated(scoped + "net = drop(net, is_training)", DROP.format(""))
+    assert not problems and "tf.keras.layers.Dropout(0.2)(net)\n" in new
+    same, _ = migrated(f"{IS_TRAINING}net = drop(net, is_training)", DROP.format(", is_training=training"))
+    assert new == same
+    for call in ("drop(net, True)", "drop(net, not is_training)"):
+        _, problems = migrated(f"{scoped}net = {call}", DROP.format(""))
+        assert any("does not know what these arguments are computed from" in p.message for p in problems)
+
+
 SCOPED = f"with {SCOPE}:\n    "
 # network -> (before the functions, why the scope stays)
 STAY = {
@@ -128,3 +143,29 @@ def test_scopes_reach_over_files() -> None:
     tanh = text.replace("tf.nn.tanh", "slim.nn.tanh")
     results = run_project({"train.py": tanh, "nets.py": other})
     assert any(f.code == "TFM224" for _, found in results.values() for f in found)
+
+
+NETS = f"""{HEAD}
+
+def scope_of(decay=0.1):
+    with slim.arg_scope([slim.fully_connected], weights_regularizer=slim.l2_regularizer(decay)):
+        with slim.arg_scope([slim.fully_connected], activation_fn=tf.nn.tanh) as scope:
+            return scope
+
+
+def dense(x):
+    return slim.fully_connected(x, 4)
+"""
+
+
+@pytest.mark.parametrize("imports", ["from nets import dense, scope_of\n", "from nets import scope_of\nimport nets\n"])
+def test_a_function_that_makes_a_scope_goes_with_its_import(imports: str) -> None:
+    call = "nets.dense(net)" if "import nets\n" in imports else "dense(net)"
+    text = program(network=f"with slim.arg_scope(scope_of(decay=0.2)):\n    net = {call}")
+    text = text.replace("import tensorflow as tf\n", HEAD + imports, 1)
+    text = text.replace("    optimizer =", "    loss += tf.losses.get_regularization_loss()\n    optimizer =")
+    results = run_project({"train.py": text, "nets.py": NETS})
+    assert not [f for _, found in results.values() for f in found if f.severity is Severity.MANUAL]
+    assert "kernel_regularizer=tf.keras.regularizers.L2(0.1), activation=tf.nn.tanh)(x)" in results["nets.py"][0]
+    assert "scope" not in results["nets.py"][0] + results["train.py"][0]
+    assert ("from nets import dense\n" if "dense," in imports else "import nets\n") in results["train.py"][0]
