@@ -70,13 +70,15 @@ def emit_metrics(
     whether the model has one output and one tensor of labels, as metrics of `Model.compile` want it. New names are
     added to `taken`. Raises Blocked (TFM106, TFM503).
     """
-    emitter = _Emitter(function, labels, output, outputs, taken, is_static, rewriter)
+    names = set(taken)
+    emitter = _Emitter(function, labels, output, outputs, names, is_static, rewriter)
     for _, metric in function.metrics:
         emitter.check_order(metric)
     compiled = [emitter.compiled(key, metric) for key, metric in function.metrics]
     metrics: tuple[str, ...] = ()
     if compiles and all(metric is not None for metric in compiled) and emitter.computing <= _FEW:
         metrics = tuple(metric for metric in compiled if metric is not None)
+        taken |= names
     else:
         emitter = _Emitter(function, labels, output, outputs, taken, is_static, rewriter)
         for key, metric in function.metrics:

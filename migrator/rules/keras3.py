@@ -177,7 +177,7 @@ _SAME_MODULES: dict[str, frozenset[str] | None] = {
         "Mean MeanMetricWrapper MeanSquaredError MeanAbsoluteError RootMeanSquaredError Accuracy BinaryAccuracy "
         "CategoricalAccuracy SparseCategoricalAccuracy TopKCategoricalAccuracy SparseTopKCategoricalAccuracy "
         "Precision Recall AUC TruePositives TrueNegatives FalsePositives FalseNegatives Sum Metric "
-        "CosineSimilarity SensitivityAtSpecificity SpecificityAtSensitivity PrecisionAtRecall "
+        "CosineSimilarity SensitivityAtSpecificity SpecificityAtSensitivity PrecisionAtRecall MeanIoU "
         "sparse_top_k_categorical_accuracy"
     ),
     "callbacks": _words("LambdaCallback"),
@@ -352,7 +352,12 @@ _PHASES = {
     ("BatchNormalization", True): "BatchBatchNormalization",
 }
 #: Classes of the rules that are the same on both.
-SAME_CLASSES = frozenset(("WholeLayerNormalization", "weighted_mean", "weighted_average", "CountedSteps"))
+SAME_CLASSES = frozenset(
+    (
+        *("WholeLayerNormalization", "weighted_mean", "weighted_average", "CountedSteps"),
+        *("AUC", "MeanPerClassAccuracy", "SensitivityAtSpecificity", "SpecificityAtSensitivity"),
+    )
+)
 
 
 def on_symbolic(node: cst.CSTNode, code: Callable[[cst.CSTNode], str]) -> Carried:

@@ -15,6 +15,8 @@ from migrator.harness.cluster import ForkServer
 from migrator.harness.environments import migrated_python, original_python
 from migrator.rules.keras3 import OPS, WRAPPED, known_names, on_symbolic
 from tests.end_to_end.proving import Servers, prove, prove_project
+from tests.end_to_end.test_metrics_train_the_same import CASES as METRICS
+from tests.end_to_end.test_metrics_train_the_same import PROGRAM as METRICS_PROGRAM
 from tests.end_to_end.test_own_loops_train_the_same import CLASSES, PERIODS, TWICE
 from tests.end_to_end.test_own_loops_train_the_same import PROGRAM as WITH_LOOP
 from tests.end_to_end.test_strategies_train_the_same import ALL, BOTH, MEAN, MIRRORED, MOMENTUM, NORMALIZED
@@ -420,3 +422,10 @@ def test_replicas_that_fit(driver: str, saves: str, servers: Servers, tmp_path: 
     new = prove(REPLICAS.format(**parts, count=80, evaluation=saves), servers, tmp_path, keras="3")
     assert "model.fit(\n" in new and "strategy.distribute_datasets_from_function(whole_rounds)" in new
     assert "callbacks=[replica_averages(model)" in new or "callbacks=[\n" in new
+
+
+@pytest.mark.parametrize("construct", ["truth values and curves with weights", "classes"])
+def test_metrics(construct: str, servers: Servers, tmp_path: Path) -> None:
+    labels, network, metrics, _ = METRICS[construct]
+    new = prove(METRICS_PROGRAM.format(labels=labels, network=network, metrics=metrics), servers, tmp_path, keras="3")
+    assert "class MeanPerClassAccuracy(tf" in new or "class SpecificityAtSensitivity(tf" in new
