@@ -75,7 +75,8 @@ computes another number from the same counts (measured over 60 updates):
   `AUC(curve="PR")` is 0.008 and 0.048 off;
 - `sensitivity_at_specificity` and `specificity_at_sensitivity`: Keras takes the best threshold that satisfies the
   condition, TensorFlow 1 the one that comes nearest to it, 0.45 and 0.13 off with few examples, equal with many;
-- `mean_per_class_accuracy`, which Keras does not have. A class without examples counts as 0.
+- `mean_per_class_accuracy`, which Keras does not have. A class without examples counts as 0;
+- `tf.contrib.metrics.f1_score`, the best F1 score of all thresholds, which Keras does not have either.
 
 Predictions of exactly 1.0 count as above every threshold in `specificity_at_sensitivity` of TensorFlow 1 only. Where
 the differences do not matter to you, replace the subclass by the class of Keras.
@@ -216,6 +217,11 @@ _PER_CLASS = (
     "correct, examples = tf.linalg.diag_part(self.total_cm), tf.reduce_sum(self.total_cm, 1)",
     "return tf.reduce_mean(tf.math.divide_no_nan(correct, examples))",
 )
+_BEST_F1 = (
+    "precision = self.true_positives / (1e-7 + self.true_positives + self.false_positives)",
+    "recall = self.true_positives / (1e-7 + self.true_positives + self.false_negatives)",
+    "return tf.reduce_max(2.0 * precision * recall / (precision + recall + 1e-7))",
+)
 _BASELINE = ("mean = super().result()", "return tf.maximum(mean, 1.0 - mean)")
 _METRICS: dict[str, _Row] = {
     "accuracy": _Row(_PAIR, "Accuracy"),
@@ -241,6 +247,15 @@ _METRICS: dict[str, _Row] = {
             "thresholds",
         ),
         "AUC",
+    ),
+    # tf.contrib.metrics alone has it.
+    "f1_score": _Row(
+        ("labels", "predictions", "weights", "num_thresholds", *_TAIL),
+        "AUC",
+        _thresholds,
+        title="BestF1Score",
+        doc="The best F1 score that any threshold gives.",
+        body=_BEST_F1,
     ),
     "false_negatives": _Row(_PAIR, "FalseNegatives"),
     "false_negatives_at_thresholds": _Row(_AT, "FalseNegatives", _given("thresholds")),
@@ -292,11 +307,12 @@ _METRICS: dict[str, _Row] = {
 }
 _METRICS["sparse_precision_at_k"] = _METRICS["precision_at_k"]
 #: The functions of tf.metrics that are carried over.
-FUNCTIONS = frozenset(_METRICS) - {"accuracy_baseline"}
+FUNCTIONS = frozenset(_METRICS) - {"accuracy_baseline", "f1_score"}
 #: What takes every non-zero prediction as positive.
 TRUTHS = frozenset(
     ("precision", "recall", "true_positives", "true_negatives", "false_positives", "false_negatives"),
 )
+_F1 = "tf.contrib.metrics.f1_score"
 # tf.contrib.metrics.streaming_X is tf.metrics.X with predictions first; two have another name
 _STREAMING = {"percentage_less": "percentage_below", "sparse_recall_at_k": "recall_at_k"}
 _STREAMING_AUC = (
@@ -320,7 +336,7 @@ _SUMMATION = {
 def is_metric(call: cst.BaseExpression, imports: ImportMap) -> bool:
     """Whether an expression is a call of a `tf.metrics` function or its contrib form."""
     return isinstance(call, cst.Call) and (imports.resolve(call.func) or "").startswith(
-        ("tf.metrics.", "tf.contrib.metrics.streaming_")
+        ("tf.metrics.", "tf.contrib.metrics.streaming_", _F1)
     )
 
 
@@ -332,7 +348,9 @@ def read_metric(call: cst.Call, imports: ImportMap, code: Code) -> Metric:
     if streaming:
         function = name.removeprefix("tf.contrib.metrics.streaming_")
         function = _STREAMING.get(function, function)
-    if (not streaming and not name.startswith("tf.metrics.")) or function not in _METRICS:
+    if name == _F1:
+        function = "f1_score"
+    elif (not streaming and not name.startswith("tf.metrics.")) or function not in {*FUNCTIONS, "accuracy_baseline"}:
         raise Blocked("TFM501", call, f"`{name or 'this metric'}` is not carried over yet")
     if streaming and function == "recall_at_k" and name.endswith("streaming_recall_at_k"):
         raise Blocked("TFM501", call, f"`{name}` is not carried over yet")

@@ -173,6 +173,7 @@ def block(net, trains):
         """,
     (
         "L2(0.1)",
+        "class BestF1Score(tf.keras.metrics.AUC):",
         "momentum=0.8, scale=False",
         'padding="valid"',
         "MaxPooling2D(2, strides=1)",
@@ -184,6 +185,8 @@ def block(net, trains):
 def test_arguments_of_scopes_are_given_to_the_calls(true_servers: Servers, tmp_path: Path) -> None:
     helpers, network, said = SCOPES
     text = text_of(network, TOTAL).replace("def model_fn", f"{helpers.lstrip()}def model_fn")
+    f1_score = "tf.contrib.metrics.f1_score(labels > 0.1, tf.sigmoid(logits), labels * labels, num_thresholds=50)"
+    text = text.replace('"mse": tf', f'"f1": {f1_score}, "mse": tf')
     new = prove(text, true_servers, tmp_path)
     for expected in said:
         assert expected in new
