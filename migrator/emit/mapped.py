@@ -24,6 +24,7 @@ from migrator.findings import Finding, Severity
 from migrator.names.compat import in_compat, only_two
 from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program import tpu
+from migrator.program.accumulation import Accumulation, reads
 from migrator.program.body import names_given
 from migrator.program.calls import bind, calls_in, is_none, string
 from migrator.program.mapped import (
@@ -836,13 +837,17 @@ class _Emitter:
             assert isinstance(train.optimizer, cst.Name)
             expression = train.optimizer.value
             wanted = {expression}
+        if train.accumulation is not None:
+            expression, more = self._accumulating(train.accumulation, expression)
+            wanted |= more
         schedule = self._schedule(train, rate_class)
         own = train.rate.names | {train.rate.step}
         read_by_schedule = {name for line in schedule for name in names_in(line)} - own
         if train.first is None:
             kept += schedule
             wanted |= read_by_schedule
-        start = train.index if train.index is not None else len(function.train.statements) - 1
+        start = train.index if train.index is not None and train.accumulation is None else -1
+        start = len(function.train.statements) - 1 if start < 0 else start
         for index in range(start, -1, -1):
             statement = function.train.statements[index]
             if TRAIN not in statement.modes or not names_given((statement,)) & wanted:
@@ -861,13 +866,25 @@ class _Emitter:
             if index == train.first and schedule:
                 kept = [*schedule, *_set_off(kept)]
                 wanted |= read_by_schedule
-        if train.parts is not None:
+        if train.parts is not None or train.accumulation is not None:
             given = set[str]().union(*(names_given((s,)) for s in function.train.statements))
-            parts = {names for part in train.parts.trained for names in names_in(part.optimizer)}
-            name = "optimizer" if "optimizer" in parts else free("optimizer", self.taken | given)
+            made = {name for one in self._optimizers(train) for name in names_in(one)}
+            name = "optimizer" if "optimizer" in made else free("optimizer", self.taken | given)
             kept += statements(f"{name} = {expression}\n", self.file.module)
             expression = name
         return kept, expression
+
+    def _optimizers(self, train: TrainOp) -> list[cst.BaseExpression]:
+        return [train.optimizer] if train.parts is None else [part.optimizer for part in train.parts.trained]
+
+    def _accumulating(self, accumulation: Accumulation, optimizer: str) -> tuple[str, set[str]]:
+        """An optimizer that adds up gradients, as an expression, and the names that say how."""
+
+        def new(node: cst.CSTNode) -> str:
+            return self.file.code(self._natively(node))
+
+        text = optimizer_of.accumulating(accumulation, optimizer, self.native.training, new, self.indent)
+        return text, reads(accumulation)
 
     def _parts(self, train: TrainOp, parts: Parts) -> tuple[str, set[str]]:
         """The optimizers that train variables by their names, as one expression, and the names that it reads."""

@@ -188,6 +188,9 @@ class _Emitter:
             if training.keras.number == 3:
                 message += " and `--keras 3`"
             raise Blocked("TFM415", function.train.parts.place, message)
+        if function.train.accumulation is not None:
+            message = "gradients are added up over batches, which is written in the mapped form only"
+            raise Blocked("TFM417", function.train.accumulation.place, f"{message}: leave out `--style native`")
         self.rate_class = optimizer.prepare(self.rewriter, training, function.train, function.file.code)
         if wants_predictor and function.predictions is None:
             raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")

@@ -9,9 +9,10 @@ import libcst as cst
 
 from migrator.emit.layout import call
 from migrator.emit.names import free
+from migrator.program.accumulation import Accumulation
 from migrator.program.parsed import Blocked
 from migrator.program.train_op import Order, Parts, TrainOp
-from migrator.rules import several_optimizers
+from migrator.rules import gradient_accumulation, several_optimizers
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import TrainingContext
 from migrator.rules.weight_averages import averaging_class
@@ -25,6 +26,12 @@ def prepare(
     There is one where the rate is computed by lines of the program.
     """
     arguments: tuple[str, ...] = ()
+    if train.accumulation is not None and (train.rate.scheduled or train.rate.value is not None):
+        message = "the rate changes with the step: Keras counts for it how often sums were applied"
+        raise Blocked("TFM417", train.accumulation.place, message)
+    if train.accumulation is not None and (context.on_mesh or context.per_replica):
+        message = "gradients are added up over batches on one device only"
+        raise Blocked("TFM417", train.accumulation.place, message)
     if train.parts is not None:
         _check_parts(train, train.parts, context)
         if train.parts.matches:
@@ -88,6 +95,18 @@ def together(parts: Parts, optimizers: Sequence[str], context: TrainingContext, 
     ]
     single = call(name, arguments, indent, 1)
     return single.replace("\n" + indent, "\n")
+
+
+def accumulating(
+    accumulation: Accumulation, optimizer: str, context: TrainingContext, new: Callable[[cst.CSTNode], str], indent: str
+) -> str:
+    """The expression that makes an optimizer add up gradients over batches; `new` is the new code of an expression."""
+    name = context.helper("AccumulatingOptimizer", gradient_accumulation.ACCUMULATING)
+    context.remark("TFM416", accumulation.place, f"`{name}` adds up the gradients of several batches")
+    arguments = [optimizer, f"lambda {accumulation.step}: {new(accumulation.test)}"]
+    arguments += [f"share={new(accumulation.share)}"] if accumulation.share is not None else []
+    arguments += [f"divisor={new(accumulation.divisor)}"] if accumulation.divisor is not None else []
+    return call(name, arguments, indent, 1).replace("\n" + indent, "\n")
 
 
 def clips_later(train: TrainOp, code: Callable[[cst.CSTNode], str]) -> str:

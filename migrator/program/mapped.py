@@ -41,7 +41,7 @@ from migrator.walking import walk
 
 #: The arguments of an EstimatorSpec that the mapped form keeps, and what they are called there.
 KEPT = {"predictions": "predictions", "loss": "loss", "eval_metric_ops": "metrics", "eval_metrics": "metrics"}
-_OF_TRAINING = ("TFM312", "TFM401", "TFM402", "TFM403", "TFM415")
+_OF_TRAINING = ("TFM312", "TFM401", "TFM402", "TFM403", "TFM415", "TFM417")
 _SPECS = ("tf.estimator.EstimatorSpec", *tpu.SPECS)
 
 

@@ -15,6 +15,7 @@ import libcst as cst
 
 from migrator.names.free import free
 from migrator.names.imports import ImportMap, dotted, missing_file
+from migrator.program.accumulation import Accumulation, StepNamed, divided, element_of, is_zeros, makes_zeros, names_of
 from migrator.program.assignments import assignments, branches, targets
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
 from migrator.program.model_variables import is_all_of_it
@@ -108,7 +109,7 @@ class TrainOp:
     which a loss may read too. `saved` are the objects of a `tf.train.Checkpoint`, each with its name there and what it
     is ("step", "optimizer", or "" for a part of the network). `averages` are those of the weights that are kept, and
     `averaging` the names of what keeps them. `parts` are told where several optimizers train, or one trains some of the
-    variables: `optimizer` is then a tuple of theirs.
+    variables: `optimizer` is then a tuple of theirs. `accumulation` says how gradients are added up over batches.
     """
 
     optimizer: cst.BaseExpression
@@ -127,6 +128,7 @@ class TrainOp:
     averages: Averages | None = None
     averaging: frozenset[str] = frozenset()
     parts: Parts | None = None
+    accumulation: Accumulation | None = None
 
     @property
     def first(self) -> int | None:
@@ -189,6 +191,16 @@ class _Gradients:
     updates: bool = False
     pairs: bool = False
     over: VariableSet = ALL
+    sums: _Accumulators | None = None  # that hold their sums
+    divisor: cst.BaseExpression | None = None  # of the sums
+    share: cst.BaseExpression | None = None  # by which each is divided before it is added
+
+
+@dataclass(frozen=True)
+class _Accumulators:
+    """Variables of zeros, one for each that is trained."""
+
+    made: cst.CSTNode
 
 
 @dataclass(frozen=True)
@@ -218,6 +230,9 @@ class _Operation:
     counting: frozenset[cst.CSTNode] = frozenset()
     updates: bool = False
     averages: Averages | None = None
+    added: frozenset[_Accumulators] = frozenset()
+    cleared: frozenset[_Accumulators] = frozenset()
+    accumulation: Accumulation | None = None
 
 
 @dataclass(frozen=True)
@@ -242,7 +257,18 @@ class _Checkpoint:
         return next((value for key, value, _ in self.objects if key == name), None)
 
 
-_Value = _Optimizer | _Gradients | _Variables | _Step | _Norm | _Operation | _Averaging | _Several | _Checkpoint
+_Value = (
+    _Optimizer
+    | _Gradients
+    | _Variables
+    | _Accumulators
+    | _Step
+    | _Norm
+    | _Operation
+    | _Averaging
+    | _Several
+    | _Checkpoint
+)
 
 
 def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, body: TrainBody) -> TrainOp:
@@ -260,6 +286,8 @@ class _Reader:
     at: int = 0
     problems: dict[str, Blocked] = field(default_factory=dict)
     harmless: set[cst.CSTNode] = field(default_factory=set)
+    added: dict[_Accumulators, _Gradients] = field(default_factory=dict)
+    early: list[cst.CSTNode] = field(default_factory=list)  # where the step is counted before sums are applied
     after: tuple[cst.BaseExpression, ...] = ()
 
     def read(self, node: cst.BaseExpression, loss: cst.BaseExpression) -> TrainOp:
@@ -279,6 +307,7 @@ class _Reader:
             raise Blocked("TFM403", made, message + self._not_given(made))
         for _, gradients in value.applied:
             self._check(gradients, loss)
+        self._check_sums(value, node)
         self._check_counting(value, node)
         clippings = [self._clipping_of(*one) for one in value.applied]
         optimizers = [optimizer for optimizer, _ in value.applied]
@@ -317,6 +346,7 @@ class _Reader:
                 if isinstance(known, _Averaging) or (isinstance(known, _Operation) and known.averages is not None)
             ),
             parts=parts,
+            accumulation=value.accumulation,
         )
 
     def _clipping_of(self, optimizer: _Optimizer, gradients: _Gradients) -> Clipping | None:
@@ -372,6 +402,27 @@ class _Reader:
             any(gradients.over.matches for _, gradients in value.applied),
         )
 
+    def _check_sums(self, value: _Operation, node: cst.BaseExpression) -> None:
+        """What is added up must be applied by a condition, and cleared then. Raises Blocked (TFM417)."""
+        gathered = value.added or value.cleared or any(gradients.sums for _, gradients in value.applied)
+        if not gathered and value.accumulation is None:
+            return
+        place = self._made_by(node)
+        if value.accumulation is None:
+            raise Blocked("TFM417", place, "gradients are added up, but not applied and cleared by one `tf.cond`")
+        if len(value.applied) != 1 or value.averages is not None or value.applied[0][1].over != ALL:
+            raise Blocked(
+                "TFM417", place, "gradients are added up beside another optimizer, or for some variables only"
+            )
+        optimizer, gradients = value.applied[0]
+        if optimizer.kept or optimizer.helper is not None or self._is_of_keras(optimizer):
+            raise Blocked("TFM417", optimizer.place or place, "make the optimizer of tf.train in the model_fn")
+        if gradients.clipping is not None or optimizer.clipping is not None:
+            raise Blocked("TFM417", place, "gradients that are clipped and added up are not carried over")
+        if self.early:
+            message = "nothing orders this counting after the condition, which reads the step: put it under "
+            raise Blocked("TFM417", self.early[0], message + "`tf.control_dependencies` on the update")
+
     def _check_counting(self, value: _Operation, node: cst.BaseExpression) -> None:
         if not value.counting:
             raise Blocked(
@@ -390,7 +441,8 @@ class _Reader:
 
     def _check(self, gradients: _Gradients, loss: cst.BaseExpression) -> None:
         code = self.body.file.code
-        if code(gradients.loss) != code(loss):
+        minimized = divided(gradients.loss)[0] if gradients.sums is not None else gradients.loss
+        if code(minimized) != code(loss):
             raise Blocked("TFM403", gradients.loss, "what is minimized is not the loss of the EstimatorSpec")
         if isinstance(loss, cst.Name) and self.body.loss_index(loss.value) > gradients.at:
             raise Blocked(
@@ -782,6 +834,8 @@ class _Reader:
             if values[0].over.condition != values[1].which.condition:
                 raise Blocked("TFM415", node, "these gradients are not those of these variables")
             return replace(values[0], pairs=True)
+        if name == "zip" and len(values) == 2 and isinstance(values[0], _Accumulators):
+            return self._sums(values[0], values[1])
         if name == "set" and len(values) == 1 and isinstance(values[0], _Variables):
             return values[0]
         return values[0] if name in ("list", "tuple") and len(values) == 1 and not node.args[0].star else None
@@ -898,6 +952,8 @@ class _Reader:
         value = args[0].value if args else None
         if isinstance(value, cst.Name):
             value = self._next_step(value)
+        if self.added and self._awaited().accumulation is None:
+            self.early.append(node)
         if how == "assign_add" and number(value) == 1:
             return _Operation(counting=frozenset((node,)))
         if how == "assign" and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
@@ -932,6 +988,9 @@ class _Reader:
                 found.counting | value.counting,
                 found.updates or value.updates,
                 next((one for one in averages if one.order is not Order.OPEN), averages[0] if averages else None),
+                found.added | value.added,
+                found.cleared | value.cleared,
+                value.accumulation or found.accumulation,
             )
         return found
 
@@ -1211,6 +1270,9 @@ class _Reader:
         loop = node.for_in
         if loop.inner_for_in is not None:
             return None
+        gathered = self._gathered(node)
+        if gathered is not None:
+            return gathered
         over = self._value(loop.iter)
         if isinstance(over, _Variables) and isinstance(node.elt, cst.Name) and isinstance(loop.target, cst.Name):
             return self._filtered(over, loop.target.value, loop.ifs) if node.elt.value == loop.target.value else None
@@ -1219,6 +1281,143 @@ class _Reader:
         if not isinstance(over, _Gradients):
             return None
         return self._each(node.elt, loop.target, over)
+
+    # -- sums of gradients -----------------------------------------------------------------------------------------
+
+    def _sums(self, accumulators: _Accumulators, variables: _Value | None) -> _Gradients | None:
+        """The pairs of sums and variables that an optimizer is given."""
+        known = self.added.get(accumulators)
+        if known is None or not isinstance(variables, _Variables) or variables.which != ALL or known.over != ALL:
+            return None
+        return replace(known, pairs=True, sums=accumulators)
+
+    def _gathered(self, node: cst.ListComp | cst.GeneratorExp) -> _Value | None:
+        """What a comprehension does with variables for sums: it makes them, adds to them, clears or applies them."""
+        names, each = names_of(node.for_in), node.elt
+        if names is None:
+            return None
+        if isinstance(each, cst.Call) and makes_zeros(each, self._resolve(each)):
+            of = self._value(node.for_in.iter)
+            return _Accumulators(node) if isinstance(of, _Variables) and of.which == ALL else None
+
+        def value(one: cst.BaseExpression) -> _Value | None:
+            found = element_of(one, names)
+            known = self._value(found[0]) if found is not None else None
+            if found is not None and isinstance(known, _Gradients) and known.pairs:
+                return replace(known, pairs=False) if found[1] == (0,) else _Variables(one, known.over)
+            return known if found is not None and found[1] == () else None
+
+        if isinstance(each, cst.Tuple) and len(each.elements) == 2:
+            total, divisor = divided(each.elements[0].value)
+            accumulators = value(total)
+            if not isinstance(accumulators, _Accumulators):
+                return None
+            sums = self._sums(accumulators, value(each.elements[1].value))
+            return replace(sums, divisor=divisor) if sums is not None else None
+        if not isinstance(each, cst.Call):
+            return None
+        how, args = self._resolve(each) or "", [arg.value for arg in each.args]
+        if not how and isinstance(each.func, cst.Attribute):
+            how, args = f"tf.{each.func.attr.value}", [each.func.value, *args]
+        accumulators = value(args[0]) if len(args) == 2 else None
+        if not isinstance(accumulators, _Accumulators):
+            return None
+        if how == "tf.assign" and is_zeros(args[1], self._resolve(args[1])):
+            return _Operation(cleared=frozenset((accumulators,))) if self._awaited().applied else None
+        gradient, share = divided(args[1])
+        gradients = value(gradient)
+        if how != "tf.assign_add" or not isinstance(gradients, _Gradients) or gradients.pairs or gradients.sums:
+            return None
+        of_loss = divided(gradients.loss)[1]
+        if share is not None and of_loss is not None:
+            raise Blocked("TFM417", args[1], "gradients are divided twice before they are added up")
+        self.added[accumulators] = replace(gradients, share=share or of_loss)
+        return _Operation(added=frozenset((accumulators,)), updates=gradients.updates)
+
+    def _conditional(self, node: cst.Call, name: str) -> _Value | None:
+        """`tf.cond(test, apply_and_clear, tf.no_op)`, after gradients were added up."""
+        bound = bind(node, ("pred", "true_fn", "false_fn", "strict", "name", "fn1", "fn2"), name, "TFM417")
+        bound = {"true_fn": bound.pop("fn1"), **bound} if "fn1" in bound else bound
+        bound = {"false_fn": bound.pop("fn2"), **bound} if "fn2" in bound else bound
+        if not self.added or "pred" not in bound:
+            return None
+        before = self._awaited()
+        done, left = (self._run(bound[key]) if key in bound else None for key in ("true_fn", "false_fn"))
+        sums = [gradients for _, gradients in done.applied] if isinstance(done, _Operation) else []
+        ordered = len(before.added) == 1 and isinstance(done, _Operation) and done.cleared == before.added
+        if not isinstance(done, _Operation) or not ordered or left != _Operation() or len(sums) != 1:
+            message = (
+                "this does not apply sums that were added to before it, and then clear them, in an order that is told"
+            )
+            raise Blocked("TFM417", node, message)
+        if sums[0].sums not in before.added:
+            raise Blocked("TFM417", node, "gradients are added up, but others are applied")
+        if done.counting:
+            message = "the step counts when sums are applied: count every batch, and give `max_steps` in batches"
+            raise Blocked("TFM417", node, message)
+        test = self._test(bound["pred"])
+        mentions = [n for n in _expressions(test) if isinstance(self._value(n), _Step)]
+        known = [n.value for n in mentions if isinstance(n, cst.Name)]
+        step = known[0] if known else free("step", self.body.file.names | names_in(self.body.function))
+        if not mentions:
+            raise Blocked("TFM417", bound["pred"], "the condition does not read the global step")
+        new = test.visit(StepNamed(set(mentions), step))
+        assert isinstance(new, cst.BaseExpression)
+        test = new
+        self._known_outside(bound["pred"], names_in(test) - {step})
+        accumulation = Accumulation(test, step, sums[0].share, sums[0].divisor, node)
+        return replace(done, accumulation=accumulation, cleared=frozenset())
+
+    def _test(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """A condition, where a statement gave it a name."""
+        return self._next_step(node) if isinstance(node, cst.Name) else node
+
+    def _run(self, node: cst.BaseExpression) -> _Value | None:
+        """What a function without parameters does: one of TensorFlow's, a lambda, or one inside the model_fn."""
+        if isinstance(node, cst.Lambda):
+            return self._together(node.body)
+        if self._resolve(node) in ("tf.no_op", "tf.group"):
+            return _Operation()
+        known = [s.node for s in self.body.statements if isinstance(s.node, cst.FunctionDef)]
+        found = [f for f in known if isinstance(node, cst.Name) and f.name.value == node.value]
+        if len(found) != 1 or found[0].params.params:
+            return None
+        around, names = self.after, dict(self.names)
+        self.consumed.setdefault(self.at, set())
+        result = self._block(found[0].body)
+        self.after, self.names = around, names
+        return result
+
+    def _together(self, node: cst.BaseExpression) -> _Value | None:
+        value = self._value(node)
+        return self._joined(value.items, node) if isinstance(value, _Several) else value
+
+    def _block(self, suite: cst.BaseSuite) -> _Value | None:
+        """What the last statement of some code returns, which only gives names and waits."""
+        for statement in suite.body if isinstance(suite, cst.IndentedBlock) else ():
+            if isinstance(statement, cst.With) and len(statement.items) == 1:
+                call = statement.items[0].item
+                if not isinstance(call, cst.Call) or self._resolve(call) != "tf.control_dependencies":
+                    return None
+                around, self.after = self.after, (*self.after, *(arg.value for arg in call.args))
+                found = self._block(statement.body)
+                self.after = around
+                if found is not None:
+                    return found
+                continue
+            small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+            if isinstance(small, cst.Return) and small.value is not None:
+                value = self._together(small.value)
+                return self._joined((value, self._awaited()), small.value) if self.after else value
+            if not isinstance(small, cst.Assign) or not isinstance(small.targets[0].target, cst.Name):
+                return None
+            value = self._value(small.value)
+            if value is None:
+                return None
+            self.names[small.targets[0].target.value] = value
+        return None
+
+    # -- sets of variables -----------------------------------------------------------------------------------------
 
     def _filtered(self, over: _Variables, variable: str, ifs: Sequence[cst.CompIf]) -> _Variables | None:
         """The variables that some conditions let through."""
@@ -1354,6 +1553,7 @@ _FUNCTIONS: dict[str, Callable[[_Reader, cst.Call, str], _Value | None]] = {
     "tf.group": _Reader._group,
     "tf.tuple": _Reader._group,
     "tf.no_op": _Reader._nothing,
+    "tf.cond": _Reader._conditional,
     "tf.identity": _Reader._same,
     "tf.get_collection": _Reader._collection,
     "tf.get_collection_ref": _Reader._collection,
@@ -1433,6 +1633,12 @@ def _read_loop(node: cst.For) -> _Loop | None:
         if isinstance(func, cst.Attribute) and func.attr.value == "append" and isinstance(func.value, cst.Name):
             return _Loop(target, over, args[0].value, func.value.value, None) if len(args) == 1 else None
     return None
+
+
+def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """An expression and all in it."""
+    inner = [one for child in node.children for one in _expressions(child)]
+    return [node, *inner] if isinstance(node, cst.BaseExpression) else inner
 
 
 def _counting(node: cst.CSTNode, counts: bool) -> frozenset[cst.CSTNode]:

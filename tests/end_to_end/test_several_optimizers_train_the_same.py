@@ -1,4 +1,4 @@
-"""Optimizers that train variables by their names train to the numbers of the originals."""
+"""Several optimizers, one of some variables, and sums of gradients train to the numbers of the originals."""
 
 from __future__ import annotations
 
@@ -107,3 +107,42 @@ def all_by_one(new: str, servers: Servers, tmp_path: Path) -> None:
     right = losses(record(servers[1], "migrated", tmp_path / "migrated" / "train.py", tmp_path / "again", initial))
     assert found[0] == pytest.approx(right[0], rel=1e-6)
     assert np.abs(found[1] / right[1] - 1.0) > 1e-3
+
+
+_SUMS = """
+    optimizer = {optimizer}
+    variables = tf.trainable_variables()
+    sums = [
+        tf.get_variable(v.op.name + "/sum", v.shape, initializer=tf.zeros_initializer(), trainable=False)
+        for v in variables
+    ]
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        pairs = optimizer.compute_gradients({minimized}, variables)
+        add = [total.assign_add(g) for total, (g, _) in zip(sums, pairs)]
+
+    def apply_and_clear():
+        apply = optimizer.apply_gradients([({total}, v) for total, v in zip(sums, variables)])
+        with tf.control_dependencies([apply]):
+            return tf.group(*[total.assign(tf.zeros_like(total)) for total in sums])
+
+    with tf.control_dependencies(add):
+        update = tf.cond(tf.equal({step} % 3, 0), apply_and_clear, tf.no_op)
+    with tf.control_dependencies([update]):
+        train_op = tf.assign_add(step, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "minimized", "total", "step"),
+    [
+        ("tf.train.AdamOptimizer(0.05)", "loss", "total / 3.0", "(step + 1)"),
+        ("tf.train.MomentumOptimizer(0.1, 0.9)", "loss / 3.0", "total", "step"),
+    ],
+)
+def test_sums_of_gradients_train_the_same(
+    optimizer: str, minimized: str, total: str, step: str, servers: Servers, tmp_path: Path
+) -> None:
+    training = _SUMS.format(optimizer=optimizer, minimized=minimized, total=total, step=step)
+    text = program(training).replace(".batch(4)", ".repeat(2).batch(4)").replace("steps=5", "steps=9")
+    new = prove(text, servers, tmp_path, steps=9, style="mapped")
+    assert "optimizer = AccumulatingOptimizer(" in new

@@ -57,6 +57,17 @@ def counts(term, reached):
     return term.op.name in reached or (bool(mark) and any(name.startswith(scope + mark) for name in reached))
 
 
+def sources_of(tensor):
+    """The names of all operations whose values a tensor, or a variable, is computed from."""
+    seen, waiting = set(), [tensor.op]
+    while waiting:
+        operation = waiting.pop()
+        if operation.name not in seen:
+            seen.add(operation.name)
+            waiting.extend(one.op for one in operation.inputs)
+    return seen
+
+
 class Capture(object):
     """What one call of model_fn for training showed: tensors of one replica of this worker. The first one keeps the
     captures of all of them in ``replicas``, and ``reduced``, the loss of all together.
@@ -81,6 +92,8 @@ class Capture(object):
         self.optimizer_line = None
         self.own_rate = None  # of an optimizer class of the program's own
         self.local = None  # [(gradient, variable)] of this replica alone, where applied ones are of all replicas
+        self.conditional = False  # gradients are applied by a condition: they were added up before
+        self.computed = []  # [(gradient, variable)] as they were asked for last
         self.counters = set()  # names of variables that count steps, where the program has its own
 
     def optimizer(self):
@@ -97,6 +110,7 @@ class Capture(object):
         if step is not None:
             excluded.add(component(step).op.name)
         excluded.update(self.counters)
+        excluded.update(component(total).op.name for total, _ in self.sums(tf))
         excluded.update(component(average).op.name for _, average, _ in self.averages)
         trainable = {component(v).op.name for v in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
         found = []
@@ -105,6 +119,28 @@ class Capture(object):
             if name not in excluded:
                 found.append(make_part(variable, name in trainable))
         return found
+
+    def sums(self, tf):
+        """[(variable, the trained one)] of variables that add up the gradients of several batches."""
+        if not self.conditional:
+            return []
+        trainable = {component(v).op.name for v in self.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)}
+        others = {component(v).op.name: v for v in self.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)}
+        found = []
+        for _, pairs in self.applied:
+            for gradient, variable in pairs:
+                for name in sources_of(gradient):
+                    known = others.get(name)
+                    if known is not None and name not in trainable and known.shape == variable.shape:
+                        found.append((known, variable))
+        return found
+
+    def gradients(self):
+        """[(optimizer, [(gradient, variable)])] of a batch."""
+        if not self.conditional:
+            return self.applied
+        known = [(gradient, variable) for gradient, variable in self.computed if gradient is not None]
+        return [(self.optimizer(), known)] if known else []
 
     def rate_variables(self, tf):
         """Names of variables that only hold a rate: tf.contrib.layers.optimize_loss makes one."""
@@ -118,10 +154,14 @@ class Capture(object):
             if name in reached and name not in trainable and name not in needed:
                 yield name
 
-    def slot_parts(self, model_parts):
+    def slot_parts(self, tf, model_parts):
         """Canonical slot name -> (parts, slot variables); parts carry the model variable's name."""
         table = {}
         by_name = {part.variable.op.name: part for part in model_parts}
+        for total, variable in self.sums(tf):
+            owners, values = table.setdefault("sum", ([], []))
+            owners.append(by_name[component(variable).op.name])
+            values.append(component(total))
         for optimizer, pairs in self.applied:
             for slot in optimizer.get_slot_names():
                 # TensorFlow 1 keeps this slot without momentum too, where nothing ever reads it.

@@ -108,6 +108,7 @@ class EstimatorRecorder(object):
         if hasattr(optimizer, "_hyper"):
             capture.of_keras[id(optimizer)] = v1_optimizers.keras_settings(optimizer)
             v1_optimizers.scale_keras(optimizer, self.factor)
+        capture.conditional |= capture.graph._get_control_flow_context() is not None
         depth = len(capture.applied)
         with own_optimizers.scaled_rate(optimizer, self.factor):
             result = original(optimizer, pairs, *args, **kwargs)
@@ -127,6 +128,12 @@ class EstimatorRecorder(object):
             kept = [(one, averages.average(one)) for one in given if isinstance(one, self.tf.Variable)]
             capture.averages += [(one, average, result) for one, average in kept]
         return result
+
+    def compute_gradients(self, original, optimizer, *args, **kwargs):
+        pairs = original(optimizer, *args, **kwargs)
+        if self.calling_model:
+            (self.tracing or self.capture).computed = list(pairs)
+        return pairs
 
     def saw_gradients(self, optimizer, pairs):
         """What any optimizer is given, also one that hands it on to another."""
@@ -194,8 +201,11 @@ class EstimatorRecorder(object):
         optimizer = self.capture.optimizer()
         for name in RATE_TENSORS:
             tensor = getattr(optimizer, name, None)
-            if tensor is not None:
+            if tensor is not None and self.capture.graph.is_fetchable(tensor):
                 return tensor
+        if self.capture.conditional:  # made inside of the condition
+            rates = [vars(optimizer).get(name) for name in own_optimizers.RATES] if optimizer is not None else []
+            return next((self.tf.constant(rate, self.tf.float32) for rate in rates if isinstance(rate, float)), None)
         return self.capture.own_rate
 
     def replay_dataset(self, spec):
@@ -281,6 +291,7 @@ def install(plan, folder):
 
     parts.wrap(Estimator, "_call_model_fn", recorder.call_model_fn)
     parts.wrap(optimizers.Optimizer, "apply_gradients", recorder.apply_gradients)
+    parts.wrap(optimizers.Optimizer, "compute_gradients", recorder.compute_gradients)
     # The optimizers of Keras that an Estimator takes: all there were before 2.11, the legacy ones since.
     keras = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers).Optimizer
     if hasattr(keras, "get_updates"):

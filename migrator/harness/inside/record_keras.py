@@ -112,7 +112,8 @@ class KerasRecorder(object):
     def slot_values(self, optimizer):
         """ "variable|slot" -> whole value, for the slots that exist."""
         whole = {}
-        for part in getattr(optimizer, "parts", [optimizer]):
+        inner = list(getattr(optimizer, "parts", []))
+        for part in [optimizer, *inner]:
             found = self.slots_of(part)
             if part is not optimizer and keras_optimizers.divides_by_rate(part):
                 rate = np.float32(read(self.tf, part.learning_rate) * self.factor)

@@ -60,11 +60,11 @@ def make_hook(recorder, hooks=()):
         def begin(self):
             capture = self.capture = recorder.capture
             self.model = capture.model_parts(tf)
-            self.slots = capture.slot_parts(self.model)
+            self.slots = capture.slot_parts(tf, self.model)
             by_name = {part.variable.op.name: part for part in self.model}
             self.gradient_parts = []
             gradients = []
-            pairings = [one.applied if one.local is None else [(None, one.local)] for one in capture.replicas]
+            pairings = [one.gradients() if one.local is None else [(None, one.local)] for one in capture.replicas]
             for place, (_, pairs) in enumerate(pairings[0]):
                 for number, (_, variable) in enumerate(pairs):
                     every = [dense(*one[place][1][number]) for one in pairings]
