@@ -19,14 +19,26 @@ import libcst as cst
 
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import dotted
-from migrator.program.calls import bind, functions_in, is_docstring, is_none, nodes_in, parameters_of, string
+from migrator.program.calls import (
+    bind,
+    calls_in,
+    classes_in,
+    functions_in,
+    is_docstring,
+    is_none,
+    nodes_in,
+    parameters_of,
+    string,
+)
 from migrator.program.parsed import Blocked, ParsedFile, Project, Tracked, name_nodes, names_in
-from migrator.program.scopes import bindings, path_to, returns_in, values_of, with_values
+from migrator.program.scopes import assigned_lambdas, bindings, path_to, returns_in, values_of, with_values
 from migrator.rules.contrib_layers import ScopedCall, scoped_call
 from migrator.walking import walk
 
 _SCOPES = ("tf.contrib.slim.arg_scope", "tf.contrib.framework.arg_scope")
 _KNOWN_MODULES = frozenset(sys.stdlib_module_names) | {"numpy", "scipy", "six", "absl"}
+# What is another tensor or variable whenever it is called.
+_EACH_TIME = ("tf.random", "tf.get_variable", "tf.Variable", "tf.placeholder", "tf.contrib.framework.")
 
 #: What calls of functions are given: the function's key, the keyword, the value.
 Given = Mapping[str, Mapping[str, cst.BaseExpression]]
@@ -72,6 +84,8 @@ class _Plan:
         others = texts.keys() - {file.path for file in files}
         self.elsewhere = [texts[path] for path in others]
         self.touching = _touching(files)
+        self.classes = {node.name.value for file in files for node in classes_in(file.module)}
+        self.functions = {node.name.value for file in files for node in functions_in(file.module)}
         self.refused: dict[Frame, tuple[cst.CSTNode, str]] = {}
         self.found = {file.path: self._read(file) for file in files}
         self.sites = [site for found in self.found.values() for site in found.sites]
@@ -79,6 +93,7 @@ class _Plan:
         for site in self.sites:
             if site.target is not None:
                 self.to[site.target[1]].append(site)
+        self.around: dict[Frame, Given] = {}
         self.mentioned = [function for found in self.found.values() for function in found.mentions]
         self._settle()
 
@@ -149,15 +164,21 @@ class _Plan:
         return found
 
     def _all_given(self, site: _Site) -> Given:
-        return _layered(self._around(site.frame, ()), site.given)
+        return _layered(self._around(site.frame), site.given)
 
-    def _around(self, frame: Frame, seen: tuple[Frame, ...]) -> Given:
-        """What the arg_scopes give that a function is called in, as that says it."""
-        sites = self.to.get(frame, []) if isinstance(frame, cst.FunctionDef) else []
-        if not sites or any(frame is other for other in seen):
-            return {}
-        found = [self._inside(site, _layered(self._around(site.frame, (*seen, frame)), site.given)) for site in sites]
-        return next((given for given in found if given), {})
+    def _around(self, frame: Frame) -> Given:
+        """What the arg_scopes give that a function is called in, as that says it.
+
+        Where functions call each other in a circle, this may miss some; then their calls differ (`_problem`).
+        """
+        if frame not in self.around:
+            self.around[frame] = {}
+            found = [self._inside(site, self._all_given(site)) for site in self._calls(frame)]
+            self.around[frame] = next((given for given in found if given), {})
+        return self.around[frame]
+
+    def _calls(self, frame: Frame) -> Sequence[_Site]:
+        return self.to.get(frame, ()) if isinstance(frame, cst.FunctionDef) else ()
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -256,16 +277,17 @@ def _names_of(frame: Frame) -> set[str]:
 
 
 def _touching(files: Iterable[ParsedFile]) -> set[str]:
-    """The names of functions that may run calls that arg_scopes are for."""
+    """The names of functions and classes that may run calls that arg_scopes are for."""
     inside: dict[str, set[str]] = defaultdict(set)
     found: set[str] = set()
     for file in files:
-        for function in functions_in(file.module):
+        named: list[cst.FunctionDef | cst.ClassDef] = [*functions_in(file.module), *classes_in(file.module)]
+        for node in named:
             words = _Words(file)
-            walk(function.body, words)
-            inside[function.name.value] |= words.found
+            walk(node.body, words)
+            inside[node.name.value] |= words.found
             if words.scoped:
-                found.add(function.name.value)
+                found.add(node.name.value)
     while True:
         more = {name for name, words in inside.items() if words & found} - found
         if not more:
@@ -423,6 +445,10 @@ class _Reader(cst.CSTVisitor):
 
     def _check_unchanged(self, node: cst.With, given: Given) -> None:
         read = {name for value in _values(given) for name in names_in(value)}
+        for call in (call for value in _values(given) for call in calls_in(value)):
+            symbol = self.file.imports.tensorflow(call.func) or ""
+            if symbol.startswith(_EACH_TIME) and not symbol.endswith("initializer"):
+                raise Blocked("TFM224", node, f"`{symbol}` is made once for all calls inside")
         bound = {binding.name for binding in read_bindings(node.body)}
         if read & bound:
             raise Blocked("TFM224", node, f"`{sorted(read & bound)[0]}` gets another value inside")
@@ -469,15 +495,12 @@ class _Reader(cst.CSTVisitor):
             return False
         origin = self.file.imports.names.get(head)
         if origin is not None:
-            return (
-                origin.partition(".")[0] in _KNOWN_MODULES or self.plan.project.sibling(self.file, origin) is not None
-            )
+            return origin.partition(".")[0] in _KNOWN_MODULES or last in self.plan.classes
         if rest:
-            methods = {f.name.value for f in functions_in(self.file.module)}
-            return head != "self" or last in methods
+            return head != "self" or last in self.plan.functions
         if any(bound == head for bound, _ in bindings(self.frame)) and isinstance(self.frame, cst.FunctionDef):
             return any(f.name.value == head for f in functions_in(self.frame))
-        return hasattr(builtins, head) or head in self.file.names_at_top
+        return head in self.plan.classes or (hasattr(builtins, head) and head not in self.file.names_at_top)
 
     # -- functions that are not called --
 
@@ -507,12 +530,19 @@ class _Reader(cst.CSTVisitor):
                 self._refuse(node, f"`{self.file.code(node)}` is handed on inside")
             return False
         target = self.plan.project.function(self.file, node)
+        if target is None and self.around[-1] and isinstance(node, cst.Name) and self._is_own(node.value):
+            self._refuse(node, f"`{node.value}` is handed on inside")
         if target is not None and target[1].name.value in self.plan.touching:
             self.found.mentions.append(target[1])
             if self.around[-1]:
                 self._refuse(node, f"`{target[1].name.value}` is handed on inside")
             return False
         return True
+
+    def _is_own(self, name: str) -> bool:
+        """Whether a name of this function stands for one of its own, or a lambda, that may run such calls."""
+        lambdas = assigned_lambdas(self.frame)
+        return name in self.plan.touching or (name in lambdas and self._touches(lambdas[name]))
 
 
 # -- what a scope says -------------------------------------------------------------------------------------------------

@@ -96,9 +96,26 @@ STAY = {
         "does not know what these arguments are computed from",
     ),
     SCOPED + "net = slim.repeat(net, 2, slim.fully_connected, 4)": ("", "`slim.fully_connected` is handed on inside"),
-    SCOPED + "layer = lambda x: slim.fully_connected(x, 4)\nnet = layer(net)": ("", "a lambda is made inside"),
+    SCOPED + "layer = lambda x: slim.fully_connected(x, 4)\nnet = layer(net)": ("", "`layer` is handed on inside"),
     SCOPED + "net = params['layer'](net)": ("", "what `params['layer']`, which is called inside, does is not known"),
     SCOPED + "net = nets.dense(net)": ("import nets\n", "what `nets.dense`, which is called inside, does is not known"),
+    SCOPED + "net = part(net)": (
+        "import functools\n\n\ndef dense(x, n):\n    return slim.fully_connected(x, n)\n\n\n"
+        "part = functools.partial(dense, n=4)\n",
+        "what `part`, which is called inside, does is not known",
+    ),
+    SCOPED + "net = Net(net).out": (
+        "\n\nclass Net:\n    def __init__(self, x):\n        self.out = slim.fully_connected(x, 4)\n",
+        "what `Net`, which is called inside, does is not known",
+    ),
+    "layer = lambda x: slim.fully_connected(x, 4)\n" + SCOPED + "net = tf.map_fn(layer, net)": (
+        "",
+        "`layer` is handed on inside",
+    ),
+    "with slim.arg_scope([slim.dropout], keep_prob=tf.random_uniform([])):\n    net = slim.dropout(net)": (
+        "",
+        "`tf.random_uniform` is made once for all calls inside",
+    ),
     "with slim.arg_scope([tf.layers.dense], units=3):\n    net = tf.layers.dense(net)": (
         "",
         "no function of tf.contrib",
@@ -127,6 +144,16 @@ def test_a_scope_with_calls_that_cannot_be_seen_stays(network: str) -> None:
     assert any(p.code == "TFM224" and "this `arg_scope` stays" in p.message and why in p.message for p in problems), (
         problems
     )
+
+
+def test_functions_that_call_each_other() -> None:
+    circle = (
+        "\n\ndef a(x, n):\n    x = slim.fully_connected(x, 4)\n    return b(x, n - 1) if n else x\n"
+        "\n\ndef b(x, n):\n    x = slim.fully_connected(x, 4)\n    return a(x, n - 1) if n else x\n"
+    )
+    new, problems = migrated(SCOPED + "net = a(net, 3)", circle)
+    assert problems or new.count(DENSE) == 2
+    assert not problems or any("is called with other arguments elsewhere" in p.message for p in problems)
 
 
 def test_scopes_reach_over_files() -> None:
