@@ -403,6 +403,10 @@ class _Reader(cst.CSTVisitor):
         if self.around[-1]:
             self._refuse(node, "a class is made inside")
 
+    def visit_Yield(self, node: cst.Yield) -> None:
+        if self.around[-1]:
+            self._refuse(node, "it is left and entered again by a `yield`")
+
     # -- scopes --
 
     def visit_With(self, node: cst.With) -> bool:

@@ -99,6 +99,10 @@ STAY = {
     SCOPED + "layer = lambda x: slim.fully_connected(x, 4)\nnet = layer(net)": ("", "`layer` is handed on inside"),
     SCOPED + "net = params['layer'](net)": ("", "what `params['layer']`, which is called inside, does is not known"),
     SCOPED + "net = nets.dense(net)": ("import nets\n", "what `nets.dense`, which is called inside, does is not known"),
+    "with scoped():\n    net = slim.fully_connected(net, 4)": (
+        f"import contextlib\n\n\n@contextlib.contextmanager\ndef scoped():\n    with {SCOPE}:\n        yield\n",
+        "it is left and entered again by a `yield`",
+    ),
     SCOPED + "net = part(net)": (
         "import functools\n\n\ndef dense(x, n):\n    return slim.fully_connected(x, n)\n\n\n"
         "part = functools.partial(dense, n=4)\n",
