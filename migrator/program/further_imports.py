@@ -57,6 +57,9 @@ def _as_there(project: Project, file: ParsedFile, other: ParsedFile, binding: Bi
     node = binding.node
     if not isinstance(node, cst.Import | cst.ImportFrom) or isinstance(node.names, cst.ImportStar):
         return None
+    lines = [line.body for line in other.module.body if isinstance(line, cst.SimpleStatementLine)]
+    if not any(node is small for line in lines for small in line):
+        return None  # only on some condition
     if binding.level and file.path.parent != other.path.parent:
         return None
     alone = next((alias for alias in node.names if _name_of(alias) == binding.name), None)

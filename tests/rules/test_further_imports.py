@@ -31,6 +31,7 @@ LINES = {
     "re = 1.0\nre = 2.0": None,
     "re = 1.0\ndef f():\n    global re\n    re = 2.0": None,
     "for re in (1, 2):\n    pass": None,
+    "if TYPE_CHECKING:\n    import re": None,
     "try:\n    import re\nexcept ImportError:\n    re = None": None,
 }
 
