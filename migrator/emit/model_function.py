@@ -31,6 +31,7 @@ from migrator.rules.partitioners import Made, matrices_made
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.scaffolds import lines_of_saved
 from migrator.rules.site import TrainingContext
+from migrator.rules.weight_averages import EVALUATED
 from migrator.walking import walk
 
 
@@ -272,7 +273,9 @@ class _Emitter:
         elif metrics.outputs:
             named = {self.output_name: output, **{name: name for name in metrics.outputs}}
             output = "{" + ", ".join(f'"{name}": {value}' for name, value in named.items()) + "}"
-        lines.append(f"{model_name} = {model.name if model is not None else 'tf.keras.Model'}({inputs}, {output})")
+        base = self._base()
+        lines = [line.replace("(tf.keras.Model):", f"({base}):") for line in lines]
+        lines.append(f"{model_name} = {model.name if model is not None else base}({inputs}, {output})")
         arguments = [f"optimizer={trained_by}", *loss.arguments]
         if metrics.metrics:
             arguments.append(f"metrics={bracket(metrics.metrics, self.indent, 2)}")
@@ -320,6 +323,17 @@ class _Emitter:
             of_execution=self.rewriter.training.of_execution,
             made=matrices_made(node, self.file, self.rewriter.tables.variables),
         )
+
+    def _base(self) -> str:
+        """The class of the model: its own where it evaluates with moving averages. Raises Blocked (TFM413)."""
+        averages, training = self.function.hooks.averages, self.rewriter.training
+        if averages is None:
+            return "tf.keras.Model"
+        if training.of_examples:
+            raise Blocked(
+                "TFM413", averages.node, "a loop of its own does not evaluate with moving averages: take `fit`"
+            )
+        return training.helper("AveragedModel", EVALUATED)
 
     # -- optimizer -------------------------------------------------------------------------------------------------
 

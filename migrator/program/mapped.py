@@ -225,6 +225,8 @@ def _hooks(
     if found.checkpoint is not None:
         message = "this saver saves objects of the program, which the mapped form makes anew at every call"
         raise Blocked("TFM855", found.checkpoint.node, message)
+    if found.averages is not None:
+        raise Blocked("TFM413", found.averages.node, "the mapped form does not evaluate with moving averages")
     return found
 
 

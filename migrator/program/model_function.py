@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from migrator.program import tpu
+from migrator.program.assignments import assignments
 from migrator.program.body import Body, Definition, Parameters, assigned_in_blocks, definitions_in, names_given
 from migrator.program.calls import bind, is_none, string
 from migrator.program.carving import of_labels
@@ -24,7 +25,7 @@ from migrator.program.loss import (
     taken_by_key,
 )
 from migrator.program.metrics import read_metrics
-from migrator.program.modes import PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
+from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.summaries import summary_symbol
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
@@ -161,6 +162,8 @@ class _Reader:
         train = self._train_op(loss_expression)
         if hooks.checkpoint is not None:
             scaffolds.check_saved(self.file, self.node, train.saved, hooks.checkpoint.node)
+        if hooks.averages is not None and train.averages is None:
+            raise Blocked("TFM413", hooks.averages.node, "moving averages that the training does not keep")
         metrics = read_metrics(self.read_body)
         self.consumed |= metrics.statements
         summaries = self._summaries()
@@ -252,11 +255,38 @@ class _Reader:
     def _hooks(self) -> SpecHooks:
         """The hooks of the specs, which are left out with the lines that made them."""
         found = read_spec_hooks(self.project, self.file, self.node, [bound for _, bound in self.specs])
-        nodes = found.nodes
-        lines = leftovers(self.file, self.node, nodes, may_go=lambda s: s.endswith("Hook") or scaffolds.may_go(s))
+        if found.averages is not None:
+            self._check_averages(found.averages)
+        lines = leftovers(
+            self.file,
+            self.node,
+            found.nodes,
+            may_go=lambda s: s.endswith("Hook") or scaffolds.may_go(s),
+            own=("variables_to_restore",) if found.averages is not None else (),
+        )
+        if found.averages is not None:
+            # The training may call its own by the same names.
+            lines += [s.node for s in self.statements if s.modes == {EVAL} and self._only_restores(s.node)]
         self._consume(lines)
         self.consumed |= {i for i, s in enumerate(self.statements) if self._only_names(s.node)}
         return found
+
+    def _check_averages(self, remark: Blocked) -> None:
+        """Moving averages may take the place of the weights in evaluations, and nowhere else."""
+        for spec, bound in self.specs:
+            if (bound.get("scaffold") is remark.node) != (spec.modes == {EVAL}):
+                raise Blocked(
+                    "TFM413", remark.node, "moving averages that other modes than EVAL restore, or not all of it"
+                )
+
+    def _only_restores(self, node: cst.BaseStatement) -> bool:
+        """Whether a statement only makes what a scaffold restores moving averages with."""
+        given = assignments(node) if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else []
+        functions = [value.func for _, value in given if isinstance(value, cst.Call)]
+        return len(functions) == len(given) == 1 and (
+            scaffolds.may_go(self.imports.resolve(functions[0]) or "")
+            or (isinstance(functions[0], cst.Attribute) and functions[0].attr.value == "variables_to_restore")
+        )
 
     def _leave_out_host_calls(self) -> None:
         """Leaves out the functions that a TPU's host was given, and the lines that only served them."""

@@ -19,7 +19,7 @@ from migrator.rules.catalogue import call_rules
 from migrator.rules.early_stopping import StockCallback, read_early_stopping, stop_at_step, stop_prediction
 from migrator.rules.iterators import Unpacked, looks_like_one, read_unpacked, unpackings
 from migrator.rules.rule import Rule
-from migrator.rules.scaffolds import read_scaffolds
+from migrator.rules.scaffolds import AVERAGES, read_scaffolds
 from migrator.walking import walk
 
 RULES = (
@@ -226,6 +226,11 @@ class SpecHooks:
     def checkpoint(self) -> Blocked | None:
         """The remark about a `tf.train.Checkpoint` that the Estimator saves, if it does."""
         return next((remark for remark in self.remarks if remark.code == "TFM183"), None)
+
+    @property
+    def averages(self) -> Blocked | None:
+        """The remark about moving averages that are restored in the place of the weights, if they are."""
+        return next((remark for remark in self.remarks if remark.code == AVERAGES), None)
 
 
 NO_SPEC_HOOKS = SpecHooks()

@@ -15,6 +15,9 @@ from migrator.rules.rule import Rule
 SCAFFOLDS = ("tf.train.Scaffold", "tf.compat.v1.train.Scaffold")
 SAVERS = ("tf.train.Saver", "tf.compat.v1.train.Saver")
 _CHECKPOINT = "tf.train.Checkpoint"
+AVERAGING = "tf.train.ExponentialMovingAverage"
+#: The codes of remarks about savers: objects that are saved, and moving averages that are restored.
+_OBJECTS, AVERAGES = "TFM183", "TFM412"
 
 RULES = (
     Rule(
@@ -34,7 +37,8 @@ keeps the newest checkpoint, or one for each period of `save_checkpoints_steps`;
         """
 An `init_fn` restores or changes variables before the training, initial and ready operations may do that too, and a
 saver of some variables leaves others out of the checkpoints, or gives them other names
-there for programs that read them. None of that is carried over. Where `init_fn` restores pretrained weights, give the
+there for programs that read them. None of that is carried over, but for evaluations with moving averages of the
+weights (TFM412). Where `init_fn` restores pretrained weights, give the
 Estimator `warm_start_from=tf.estimator.WarmStartSettings(checkpoint, vars_to_warm_start="scope/")` in its place, or
 call `tf.train.init_from_checkpoint` in the model_fn. Where the saver only picks what is saved, leave the scaffold out.
 """,
@@ -75,7 +79,7 @@ _KEEPING = frozenset(_SAVER) - {"var_list", "reshape", "saver_def", "builder"}
 
 def may_go(symbol: str) -> bool:
     """Whether a call may be left out with the scaffold that it was made for."""
-    return symbol in (*SCAFFOLDS, *SAVERS, _CHECKPOINT, "tf.summary.merge_all")
+    return symbol in (*SCAFFOLDS, *SAVERS, _CHECKPOINT, AVERAGING, "tf.summary.merge_all")
 
 
 def read_scaffolds(
@@ -93,19 +97,23 @@ def read_scaffolds(
             _check_scaffold(file, function, value) for value in _values(file, function, given) if not is_none(value)
         ]
         remark = Blocked("TFM854", given, "the scaffold is left out: it says how checkpoints are kept")
-        if any(checkpoints):
+        if AVERAGES in checkpoints:
+            if set(checkpoints) != {AVERAGES}:
+                raise Blocked("TFM413", given, "moving averages that are restored only under a condition")
+            remark = Blocked(AVERAGES, given, "moving averages take the place of the weights that are evaluated")
+        elif any(checkpoints):
             message = (
                 "checkpoints hold the objects of this saver under the same names; where they are restored, an "
                 "optimizer beside the step has 0 iterations: assign it the step to train on"
             )
-            remark = Blocked("TFM183", given, message)
+            remark = Blocked(_OBJECTS, given, message)
         remarks.append(remark)
     return nodes, remarks
 
 
-def _check_scaffold(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> bool:
-    """Whether a scaffold saves a `tf.train.Checkpoint`. Raises Blocked (TFM855)."""
-    saves_objects = False
+def _check_scaffold(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> str:
+    """What a scaffold saves: a `tf.train.Checkpoint` (TFM183), AVERAGES, nothing of note. Raises Blocked (TFM855)."""
+    saves = ""
     if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SCAFFOLDS:
         raise Blocked("TFM855", node, "this is not a `tf.train.Scaffold` made in the model_fn")
     bound = bind(node, _SCAFFOLD, "tf.train.Scaffold", "TFM855")
@@ -120,10 +128,10 @@ def _check_scaffold(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseE
         for saver in _values(file, function, value):
             made = saver.func if isinstance(saver, cst.Call) and isinstance(value, cst.Name) else None
             if made is not None and file.imports.resolve(made) == _CHECKPOINT:
-                saves_objects = True
-            else:
-                _check_saver(file, saver)
-    return saves_objects
+                saves = _OBJECTS
+            elif _check_saver(file, function, saver):
+                saves = AVERAGES
+    return saves
 
 
 def check_saved(
@@ -157,15 +165,34 @@ def lines_of_saved(objects: Sequence[tuple[str, str, cst.BaseExpression]], model
     return found
 
 
-def _check_saver(file: ParsedFile, node: cst.BaseExpression) -> None:
+def _check_saver(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> bool:
+    """Whether a saver restores moving averages in the place of weights. Raises Blocked (TFM855)."""
     if is_none(node):
-        return
+        return False
+    averages = False
     if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SAVERS:
         message = "this saver is no `tf.train.Saver`: its checkpoints have other names, which other code may read"
         raise Blocked("TFM855", node, message)
     for key, value in bind(node, _SAVER, "tf.train.Saver", "TFM855").items():
-        if key not in _KEEPING and not is_none(value):
+        if key == "var_list" and _are_averages(file, function, value):
+            averages = True
+        elif key not in _KEEPING and not is_none(value):
             raise Blocked("TFM855", value, f"`{key}` of the saver: checkpoints of the new program hold everything")
+    return averages
+
+
+def _are_averages(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> bool:
+    """Whether an expression is `tf.train.ExponentialMovingAverage(...).variables_to_restore()`, and nothing else."""
+    for value in _values(file, function, node):
+        func = value.func if isinstance(value, cst.Call) and not value.args else None
+        if not isinstance(func, cst.Attribute) or func.attr.value != "variables_to_restore":
+            return False
+        for made in _values(file, function, func.value):
+            if not isinstance(made, cst.Call) or file.imports.resolve(made.func) != AVERAGING:
+                return False
+            if any(arg.keyword is not None and arg.keyword.value == "name" for arg in made.args) or len(made.args) > 3:
+                return False  # averages under other names
+    return True
 
 
 def _values(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> list[cst.BaseExpression]:

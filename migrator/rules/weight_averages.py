@@ -37,6 +37,10 @@ TensorFlow 1 says in which order a step moves the weights and their averages onl
 may be of the weights before the step or after it, of some so and of others so (TensorFlow 1.15.5 took those before it,
 2.15.1 some of both). The migrated program takes the weights after the step: the averages of a run may be those of one
 step later. `verify` does not compare such averages.
+
+An EstimatorSpec of the EVAL mode with `scaffold=tf.train.Scaffold(saver=tf.train.Saver(ema.variables_to_restore()))`
+evaluates the averages. The model gets a class whose `evaluate` puts the averages in the place of the weights, and the
+weights back after it: training goes on with the weights, and predictions and exports are of the weights, as before.
 """,
     ),
     Rule(
@@ -44,13 +48,14 @@ step later. `verify` does not compare such averages.
         "moving averages that are not carried over",
         Severity.MANUAL,
         """
-Carried over are averages of all trained weights that are kept beside them (see TFM412). Not carried over are those of
-some weights or of tensors, and of batch normalization's means and variances; averages whose decay or `num_updates` is
-computed; those that the model_fn reads (`average`, `variables_to_restore`), as evaluations with the averages do; and
-averages of an optimizer that is made in another function, or runs on a mesh.
+Carried over are averages of all trained weights that are kept beside them and evaluated (see TFM412). Not carried over
+are those of some weights or of tensors, and of batch normalization's means and variances; averages whose decay or
+`num_updates` is computed; those that the model_fn reads otherwise (`average`), that predictions restore, or evaluations
+of the mapped form or of `--loop custom`; and averages of an optimizer that is made in another function, or runs on a
+mesh.
 
-To evaluate with averages that the migrated program keeps, assign `optimizer.averages` to the weights before
-`model.evaluate`, and the weights back after it. For that, take what reads them out of the model_fn.
+To evaluate or to predict with averages that the migrated program keeps, assign `optimizer.averages` to the weights
+before it, and the weights back after it. For that, take what reads them out of the model_fn.
 """,
     ),
 )
@@ -78,6 +83,24 @@ _COUNTED = """\
         steps = tf.cast(self.iterations{counted}, variable.dtype)
         decay = tf.minimum(self.ema_momentum, (1 + steps) / (10 + steps))
 """
+
+#: A model that evaluates with the averages that its optimizer keeps.
+EVALUATED = '''\
+class {name}(tf.keras.Model):
+    """Evaluates with the moving averages of the weights in their place, and puts the weights back after it."""
+
+    def evaluate(self, *args, **kwargs):
+        variables = self.trainable_variables
+        self.optimizer.build(variables)
+        weights = [tf.identity(variable) for variable in variables]
+        for variable, average in zip(variables, self.optimizer.averages):
+            variable.assign(average)
+        try:
+            return super().evaluate(*args, **kwargs)
+        finally:
+            for variable, weight in zip(variables, weights):
+                variable.assign(weight)
+'''
 
 
 def averaging_class(counted: bool, before: bool) -> str:

@@ -5,8 +5,9 @@ import parts
 import v1_optimizers
 from tracing import Clipping, LayerTrace, ancestors
 
-#: The name of a moving average among the slots of a variable.
+#: The name of a moving average among the slots of a variable, and how its name in a graph ends.
 AVERAGE = "average"
+AVERAGED = "/ExponentialMovingAverage"
 
 
 def components(variable):

@@ -15,7 +15,7 @@ import parts
 import replicas
 import sources
 import v1_optimizers
-from capture import Capture, stored
+from capture import AVERAGED, Capture, stored
 from folder import call_boundaries
 from redirect import Redirect
 from step_hook import make_hook
@@ -47,6 +47,7 @@ class EstimatorRecorder(object):
         self.last_evaluated = None
         self.model_dir = None  # of the Estimator that is recorded: the first that trains
         self.unnamed_models = 0
+        self.evaluates_averages = False  # moving averages take the place of the weights in evaluations
         in_turns = wanted(plan, folder) and folder.task in folder.trainers
         self.turns = Turnstile(folder) if in_turns else None
 
@@ -261,6 +262,8 @@ class EstimatorRecorder(object):
             arrays = {name: np.asarray(reader.get_tensor(name)) for name in reader.get_variable_to_shape_map()}
         except self.tf.errors.OpError:
             return  # the trainer keeps only so many checkpoints, and this one is gone by now
+        if self.evaluates_averages:
+            arrays.update((name, arrays[name + AVERAGED]) for name in list(arrays) if name + AVERAGED in arrays)
         parts.write_arrays(path, {name: value for name, value in arrays.items() if value.dtype.kind in "biufc"})
 
     def keep_evaluating(self, model_dir):
@@ -304,6 +307,12 @@ def install(plan, folder):
 
     own_optimizers.watch(optimizers.Optimizer, apply_by_itself)
     parts.wrap(tf.train.ExponentialMovingAverage, "apply", recorder.average)
+
+    def variables_to_restore(original, *args, **kwargs):
+        recorder.evaluates_averages |= recorder.estimating and not recorder.calling_model
+        return original(*args, **kwargs)
+
+    parts.wrap(tf.train.ExponentialMovingAverage, "variables_to_restore", variables_to_restore)
 
     def train_with_spec(original, self, spec, worker_hooks, *args, **kwargs):
         if recorder.is_other(self):
