@@ -36,7 +36,7 @@ TensorFlow 1 says in which order a step moves the weights and their averages onl
 `with tf.control_dependencies([train_op]): train_op = ema.apply()`. In `tf.group(train_op, ema.apply())` the averages
 may be of the weights before the step or after it, of some so and of others so (TensorFlow 1.15.5 took those before it,
 2.15.1 some of both). The migrated program takes the weights after the step: the averages of a run may be those of one
-step later. `verify` does not compare such averages.
+step later. `verify` does not compare such averages, nor those that the replicas of a MirroredStrategy keep.
 
 An EstimatorSpec of the EVAL mode with `scaffold=tf.train.Scaffold(saver=tf.train.Saver(ema.variables_to_restore()))`
 evaluates the averages. The model gets a class whose `evaluate` puts the averages in the place of the weights, and the

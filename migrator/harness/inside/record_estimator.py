@@ -126,7 +126,7 @@ class EstimatorRecorder(object):
         result = original(averages, var_list)
         if capture is not None:
             given = self.tf.trainable_variables() if var_list is None else var_list
-            kept = [(one, averages.average(one)) for one in given if isinstance(one, self.tf.Variable)]
+            kept = [(one, averages.average(one)) for one in given if hasattr(one, "assign")]
             capture.averages += [(one, average, result) for one, average in kept]
         return result
 
