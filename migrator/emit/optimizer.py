@@ -29,9 +29,6 @@ def prepare(
     if train.accumulation is not None and (train.rate.scheduled or train.rate.value is not None):
         message = "the rate changes with the step: Keras counts for it how often sums were applied"
         raise Blocked("TFM417", train.accumulation.place, message)
-    if train.accumulation is not None and (context.on_mesh or context.per_replica):
-        message = "gradients are added up over batches on one device only"
-        raise Blocked("TFM417", train.accumulation.place, message)
     if train.parts is not None:
         _check_parts(train, train.parts, context)
         if train.parts.matches:
@@ -102,7 +99,7 @@ def accumulating(
 ) -> str:
     """The expression that makes an optimizer add up gradients over batches; `new` is the new code of an expression."""
     name = context.helper("AccumulatingOptimizer", gradient_accumulation.ACCUMULATING)
-    context.remark("TFM416", accumulation.place, f"`{name}` adds up the gradients of several batches")
+    context.remark("TFM416", accumulation.place, f"`{name}` adds up the gradients of several batches, on one device")
     arguments = [optimizer, f"lambda {accumulation.step}: {new(accumulation.test)}"]
     arguments += [f"share={new(accumulation.share)}"] if accumulation.share is not None else []
     arguments += [f"divisor={new(accumulation.divisor)}"] if accumulation.divisor is not None else []

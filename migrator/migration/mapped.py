@@ -20,7 +20,7 @@ from migrator.migration.leftovers import is_in_the_way
 from migrator.migration.native import NativeMigration
 from migrator.migration.state import Group, Request, Rewriter
 from migrator.program.inlining import inline_training
-from migrator.program.mapped import MappedFunction, only_names, read_mapped_function
+from migrator.program.mapped import MappedFunction, only_names, read_mapped_function, read_training
 from migrator.program.modes import PREDICT, not_run_in
 from migrator.program.own_training import counted_in_any_order
 from migrator.program.parsed import Blocked, ParsedFile
@@ -45,14 +45,14 @@ class MappedMigration(NativeMigration):
         super().__init__(group, request)
         self.reasons = reasons
         self.unread: dict[cst.FunctionDef, tuple[Blocked, ...]] = {}
-        self.trained_by_themselves: set[cst.FunctionDef] = set()
+        self.trained_by_themselves: dict[cst.FunctionDef, tuple[str, str]] = {}  # the code and what the refusal says
 
     def _strategy(self, program: TrainingProgram) -> Target:
         strategy = super()._strategy(program)
         if program.model_fn in self.trained_by_themselves and not strategy.alone:
             if strategy is not AUTO:
-                message = "a train_op of the program's own trains on one device only"
-                raise Blocked("TFM422", program.place.call, message)
+                code, what = self.trained_by_themselves[program.model_fn]
+                raise Blocked(code, program.place.call, f"{what} one device only")
             return ONE_DEVICE
         return strategy
 
@@ -140,7 +140,11 @@ class MappedMigration(NativeMigration):
             self.signatures[program.model_fn] = signatures
             self.remarks[file.path] += signatures.remarks
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
-        self.trained_by_themselves |= {program.model_fn} if function.trains_itself else set()
+        if function.trains_itself:
+            what = "a train_op of the program's own trains on"
+            self.trained_by_themselves[program.model_fn] = "TFM422", what
+        elif _adds_up(function):
+            self.trained_by_themselves[program.model_fn] = "TFM417", "gradients are added up over batches on"
         late = any(is_late(p, self._strategy(p)) for p in sharing)
         late = late and all(may_be_late(p, self._strategy(p)) for p in sharing)
         without_params = all(p.params is None and p.handed is None for p in sharing) and not function.reads_params
@@ -218,3 +222,11 @@ class MappedMigration(NativeMigration):
                 message += f"; a native model is blocked by {why.code} at {why.path}:{why.line} ({why.message})"
             self.remarks[program.file.path].append(Blocked("TFM150", program.place.call, message))
         return super()._findings(refused)
+
+
+def _adds_up(function: MappedFunction) -> bool:
+    """Whether gradients are added up over batches; what blocks the reading is told when the optimizer is written."""
+    try:
+        return not function.only_predicts and read_training(function).accumulation is not None
+    except Blocked:
+        return False

@@ -150,3 +150,10 @@ def test_the_native_form_is_not_used() -> None:
     new, findings = run(PROGRAM.replace("tf.Variable(", "tf.get_variable('a', initializer="), style="native")
     assert "AccumulatingOptimizer" not in new
     assert [f for f in findings if f.severity is Severity.MANUAL]
+
+
+def test_several_replicas_do_not_add_up() -> None:
+    new, findings = run(PROGRAM, strategy="mirrored", style="mapped")
+    assert new == PROGRAM
+    (manual,) = [f for f in findings if f.severity is Severity.MANUAL]
+    assert manual.code == "TFM417" and "one device" in manual.message
