@@ -119,6 +119,12 @@ class _Plan:
                         self.refuse(
                             site.frame, site.call, f"`{function.name.value}`, which is called inside, {problem}"
                         )
+            for site in self.sites:
+                if site.scoped is not None and site.frame not in self.refused:
+                    try:
+                        _arguments(site.file, site, self._all_given(site))
+                    except Blocked as problem_there:
+                        self.refuse(site.frame, problem_there.node or site.call, problem_there.message)
 
     def _problem(self, function: cst.FunctionDef, sites: Sequence[_Site]) -> str:
         """Why what arg_scopes give cannot be given inside of a function that is called in them."""
@@ -126,7 +132,7 @@ class _Plan:
         if not any(all_given):
             return ""
         if function in self.refused:
-            return "has an arg_scope that cannot be written out"
+            return f"cannot be given its arguments: {self.refused[function][1]}"
         if any(function is other for other in self.mentioned) or any(function.name.value in t for t in self.elsewhere):
             return "is used elsewhere, too"
         inside = [self._inside(site, given) for site, given in zip(sites, all_given, strict=True)]
@@ -653,6 +659,8 @@ def _made_by(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, f
     if not returned:
         raise Blocked("TFM224", call, f"`{name}` does more than to make a scope")
     locals_of = {*parameters, *known}
+    said = {p: _default(where, file, frame, value) for p, value in values.items() if p not in given}
+    defaults = {p: value for p, value in said.items() if value is not None}
     new: dict[str, dict[str, cst.BaseExpression]] = {}
     for key, named in own.items():
         new[key] = {}
@@ -662,12 +670,34 @@ def _made_by(project: Project, file: ParsedFile, frame: Frame, call: cst.Call, f
             outside = [n for n in names_in(value) if n not in locals_of]
             if not all(is_same(where, where.module, file, frame, cst.Name(n)) for n in outside):
                 raise Blocked("TFM224", call, f"`{keyword}` in `{name}` reads names that the caller does not have")
+            unsaid = names_in(value) & (said.keys() - defaults.keys())
+            if unsaid:
+                raise Blocked(
+                    "TFM224", call, f"the default of `{sorted(unsaid)[0]}` in `{name}` says something else here"
+                )
             missing = (names_in(value) & set(parameters)) - values.keys() - given.keys()
             if missing:
                 raise Blocked("TFM224", call, f"`{name}` is not given its `{sorted(missing)[0]}`")
-            new[key][keyword] = with_values(value, {**values, **given})
+            new[key][keyword] = with_values(value, {**defaults, **given})
     found.makers.append((where, function, call))
     return new
+
+
+def _default(where: ParsedFile, file: ParsedFile, frame: Frame, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """A default of a function of the file `where`, as a function of `file` says it; None where that cannot.
+
+    It is computed where the function is made: a name in it must have one value only. Names of numbers are these.
+    """
+    numbers: dict[str, cst.BaseExpression] = {
+        name: constant
+        for name, constant in where.constants.items()
+        if isinstance(constant, cst.Integer | cst.Float)
+        and not is_same(where, where.module, file, frame, cst.Name(name))
+    }
+    value = with_values(value, numbers)
+    names = names_in(value) - {"True", "False", "None"}
+    at_top = where.names_at_top - where.constants.keys() - where.imports.names.keys() - where.functions.keys()
+    return None if names & at_top or not is_same(where, where.module, file, frame, value) else value
 
 
 # -- what a call is given ----------------------------------------------------------------------------------------------

@@ -81,6 +81,10 @@ def test_a_name_of_the_caller_is_the_parameter_that_it_is_given_to() -> None:
 
 
 SCOPED = f"with {SCOPE}:\n    "
+MAKER = (
+    "\n\nWHICH = tf.nn.tanh\n\n\ndef {0}(act=WHICH):\n"
+    "    with slim.arg_scope([slim.fully_connected], activation_fn=act) as scope:\n        return scope\n"
+)
 # network -> (before the functions, why the scope stays)
 STAY = {
     SCOPED + "net = dense(net)\nnet = dense(net)": (
@@ -137,6 +141,26 @@ STAY = {
     "with slim.arg_scope(made(3)):\n    net = slim.fully_connected(net, 4)": (
         "from scopes import made\n",
         "what `made` makes is not known",
+    ),
+    SCOPED + "net = starred(net)": (
+        "\n\ndef starred(x, **more):\n    return slim.fully_connected(x, 4, **more)\n",
+        "cannot be given its arguments: a call inside has * or ** arguments",
+    ),
+    SCOPED + "net = first(net)": (
+        "\n\ndef first(x):\n    return slim.fully_connected(x, 4, tf.nn.relu)\n",
+        "which has it by its place",
+    ),
+    "with slim.arg_scope([slim.batch_norm], decay=0.9):\n    net = normed(net, None)": (
+        "\n\ndef normed(x, norm):\n    return slim.fully_connected(x, 4, normalizer_fn=norm)\n",
+        "which normalizer_fn a call inside has is not known",
+    ),
+    "WHICH = tf.nn.relu\nwith slim.arg_scope(shaded()):\n    net = WHICH(slim.fully_connected(net, 4))": (
+        MAKER.format("shaded"),
+        "the default of `act` in `shaded` says something else here",
+    ),
+    "with slim.arg_scope(early()):\n    net = slim.fully_connected(net, 4)": (
+        MAKER.format("early") + "\n\nWHICH = tf.nn.relu\n",
+        "the default of `act` in `early` says something else here",
     ),
 }
 
@@ -200,3 +224,34 @@ def test_a_function_that_makes_a_scope_goes_with_its_import(imports: str) -> Non
     assert "kernel_regularizer=tf.keras.regularizers.L2(0.1), activation=tf.nn.tanh)(x)" in results["nets.py"][0]
     assert "scope" not in results["nets.py"][0] + results["train.py"][0]
     assert ("from nets import dense\n" if "dense," in imports else "import nets\n") in results["train.py"][0]
+
+
+@pytest.mark.parametrize("own", ["ACT = tf.nn.sigmoid\n", ""])
+@pytest.mark.parametrize(
+    ("default", "is_said"), [("ACT", False), ("None", True), ("tf.nn.tanh", True), ("lambda x: ACT(x)", False)]
+)
+def test_defaults_of_a_function_of_another_file(own: str, default: str, is_said: bool) -> None:
+    nets = (
+        f"{HEAD}\nACT = tf.nn.tanh\n\n\ndef scope_of(act={default}):\n"
+        "    with slim.arg_scope([slim.fully_connected], activation_fn=act) as scope:\n        return scope\n"
+    )
+    text = program(network="with slim.arg_scope(scope_of()):\n    net = slim.fully_connected(net, 4)")
+    text = text.replace("import tensorflow as tf\n", f"{HEAD}from nets import scope_of\n\n{own}", 1)
+    results = run_project({"train.py": text, "nets.py": nets})
+    problems = [f for _, found in results.values() for f in found if f.severity is Severity.MANUAL]
+    if is_said:
+        assert (
+            not problems and f"tf.keras.layers.Dense(4{', activation=' * (default != 'None')}" in results["train.py"][0]
+        )
+    else:
+        assert any("the default of `act` in `scope_of` says something else here" in p.message for p in problems)
+
+
+def test_a_default_that_is_a_number_of_another_file() -> None:
+    nets = NETS.replace("decay=0.1", "decay=DECAY").replace("\n\ndef scope_of", "\nDECAY = 0.2\n\n\ndef scope_of", 1)
+    text = program(network="with slim.arg_scope(scope_of()):\n    net = dense(net)")
+    text = text.replace("import tensorflow as tf\n", HEAD + "from nets import dense, scope_of\n", 1)
+    text = text.replace("    optimizer =", "    loss += tf.losses.get_regularization_loss()\n    optimizer =")
+    results = run_project({"train.py": text, "nets.py": nets})
+    assert not [f for _, found in results.values() for f in found if f.severity is Severity.MANUAL]
+    assert "kernel_regularizer=tf.keras.regularizers.L2(0.1)" in results["nets.py"][0]
