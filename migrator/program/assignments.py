@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from migrator.walking import walk
+
+_CHANGING = re.compile("add|append|clear|discard|extend|insert|pop|popitem|remove|reverse|setdefault|sort|update")
 
 
 def branches(node: cst.If) -> list[tuple[str, cst.BaseExpression]] | None:
@@ -78,6 +82,39 @@ class _Assignments(cst.CSTVisitor):
     def visit_WithItem(self, node: cst.WithItem) -> None:
         if node.asname is not None:
             self.found += [(name, node.item) for name in targets(node.asname.name)]
+
+
+def changes_in_place(node: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
+    """Names whose values a statement changes without an assignment, as `x.append(...)` and `del x`, and where.
+
+    What functions inside change counts, too: they may be called.
+    """
+    collector = _Changes()
+    walk(node, collector)
+    return collector.found
+
+
+class _Changes(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, cst.BaseExpression]] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        params = node.params
+        own = {name for name, _ in assignments(node.body)}
+        own |= {p.name.value for p in (*params.posonly_params, *params.params, *params.kwonly_params)}
+        self.found += [(name, place) for name, place in changes_in_place(node.body) if name not in own]
+        return False
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Attribute) and _CHANGING.fullmatch(node.func.attr.value):
+            self.found += [(name, node) for name in targets(node.func.value)]
+
+    def visit_Del(self, node: cst.Del) -> None:
+        self.found += [(name, node.target) for name in targets(node.target)]
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self.found += [(name, node.value) for name in targets(node.target)]
 
 
 def targets(node: cst.BaseExpression) -> list[str]:

@@ -16,7 +16,7 @@ import libcst as cst
 from migrator.names.free import free
 from migrator.names.imports import ImportMap, dotted, missing_file
 from migrator.program.accumulation import Accumulation, StepNamed, divided, element_of, is_zeros, makes_zeros, names_of
-from migrator.program.assignments import assignments, branches, targets
+from migrator.program.assignments import assignments, branches, changes_in_place, targets
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
 from migrator.program.model_variables import is_all_of_it
 from migrator.program.modes import TRAIN, ModalStatement
@@ -303,6 +303,8 @@ class _Reader:
             value = self._joined(value.items, node)
         if not isinstance(value, _Operation) or not value.applied:
             made = self._made_by(node)
+            for name in sorted(names_in(made) & self.problems.keys()):
+                raise self.problems[name]
             message = "this train_op does not apply gradients with an optimizer"
             raise Blocked("TFM403", made, message + self._not_given(made))
         for _, gradients in value.applied:
@@ -477,14 +479,14 @@ class _Reader:
         node = statement.node
         self.after = statement.after
         self.harmless |= {first for first in statement.after if self._only_updates(first)}
-        if isinstance(node, cst.SimpleStatementLine):
-            if len(node.body) == 1:
-                self._small(node.body[0], statement)
+        if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1:
+            self._small(node.body[0], statement)
             return
         if isinstance(node, cst.If) and self._choice(node):
             return
         if isinstance(node, cst.For) and self._loop(node):
             return
+        self._lose(changes_in_place(node))
         for name, value in assignments(node):
             self._forget(
                 name, Blocked("TFM403", value, f"`{name}` is given a value inside a block that is not understood")
@@ -496,7 +498,19 @@ class _Reader:
         if problem is not None:
             self.problems[name] = problem
 
+    def _lose(self, changes: Sequence[tuple[str, cst.BaseExpression]]) -> None:
+        """Forgets names that are changed by what is not read, and other names of the same values."""
+        for changed, place in changes:
+            known = self.names.get(changed)
+            for name in [changed, *(n for n, v in self.names.items() if v is known and n != changed)]:
+                if name in self.names or name not in self.problems:
+                    message = f"`{changed}` is changed where that is not followed"
+                    self._forget(name, Blocked("TFM403", place, message))
+
     def _small(self, small: cst.BaseSmallStatement, statement: ModalStatement) -> None:
+        if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) and self._grows(small.value, statement):
+            return
+        self._lose(changes_in_place(small))
         if isinstance(small, cst.Assign) and len(small.targets) == 1:
             target = small.targets[0].target
             value = self._ordered(self._value(small.value), statement)
@@ -517,10 +531,10 @@ class _Reader:
             if small.target.value in self.names:
                 message = f"`{small.target.value}` is changed in place"
                 self._forget(small.target.value, Blocked("TFM403", small, message))
-        elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) and self._grows(small.value, statement):
-            return
         elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) and self._mentions(small.value):
             self.consumed.setdefault(self.at, set())
+        else:
+            self._lose(assignments(small))
 
     def _grows(self, call: cst.Call, statement: ModalStatement) -> bool:
         """`train_ops.append(optimizer.minimize(...))`."""
@@ -538,8 +552,10 @@ class _Reader:
             return False
         if isinstance(known, _Several):
             new = (*known.items, *new)
+            self._lose([(into, call)])
         else:
             self.consumed.setdefault(self._lists[into], set()).add(into)
+        self._forget(into)
         self.names[into] = _Several(new)
         self.consumed.setdefault(self.at, set()).add(into)
         return True
@@ -581,7 +597,8 @@ class _Reader:
             first = self._outside(node)
             operation = self._joined(first.items, node) if isinstance(first, _Several) else first
             if not isinstance(operation, _Operation):
-                raise Blocked("TFM403", node, "these control dependencies are not carried over")
+                changed = self.problems.get(node.value) if isinstance(node, cst.Name) else None
+                raise changed or Blocked("TFM403", node, "these control dependencies are not carried over")
             if operation.applied and self._differentiates_here(value):
                 message = "these gradients are computed after another optimizer changed variables: compute them first"
                 raise Blocked("TFM415", node, message)
@@ -698,6 +715,8 @@ class _Reader:
         """Names of lists that are empty still, and the statements that made them."""
         found: dict[str, int] = {}
         for index, statement in enumerate(self.body.statements[: self.at]):
+            for name, _ in changes_in_place(statement.node) if TRAIN in statement.modes else ():
+                found.pop(name, None)
             for name, value in assignments(statement.node):
                 found.pop(name, None)
                 if isinstance(value, cst.List) and not value.elements:

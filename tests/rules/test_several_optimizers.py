@@ -212,6 +212,59 @@ def test_refused(construct: str) -> None:
     assert any(part in text.splitlines()[f.line - 1] for f in manual), findings
 
 
+LIST = f"train_ops = [{SGD}.minimize(loss, step)]\n"
+EMA = "tf.train.ExponentialMovingAverage(0.9).apply()"
+SOME = 'some = []\nfor v in tf.trainable_variables():\n    if "head" in v.name:\n        some.append(v)\n'
+
+# construct -> training, part of the line that the finding names
+CHANGED = {
+    "a loop that appends": (
+        "train_ops = []\nfor s in ['head', 'body']:\n"
+        f"    train_ops.append({SGD}.minimize(loss, var_list=tf.trainable_variables(s)))\n"
+        f"train_ops.append({SGD}.minimize(loss, step, var_list=tf.trainable_variables('x')))\n"
+        "train_op = tf.group(*train_ops)",
+        "train_ops.append",
+    ),
+    "a condition that appends": (
+        f"{LIST}if params['rate']:\n    train_ops.append({EMA})\ntrain_op = tf.group(*train_ops)",
+        "train_ops.append",
+    ),
+    "a function that appends": (
+        f"{LIST}def more():\n    train_ops.append({EMA})\n[more() for _ in (1,)]\ntrain_op = tf.group(*train_ops)",
+        "train_ops.append",
+    ),
+    "another name of the list": (
+        f"{LIST}others = train_ops\nothers.append({EMA})\ntrain_op = tf.group(*train_ops)",
+        "others.append",
+    ),
+    "averages among the updates": (
+        "update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS)\n"
+        f"update_ops.append({EMA})\n"
+        f"with tf.control_dependencies(update_ops):\n    train_op = {SGD}.minimize(loss, step)",
+        "update_ops.append",
+    ),
+    "a second loop": (
+        minimized("some", SOME + SOME.partition("\n")[2].replace("head", "body")),
+        "some.append",
+    ),
+    "more after the loop": (minimized("some", f'{SOME}some.extend(tf.trainable_variables("body"))\n'), "some.extend"),
+    "one taken out": (minimized("some", "some = tf.trainable_variables()\nsome.pop()\n"), "some.pop"),
+    "one deleted": (minimized("some", "some = tf.trainable_variables()\ndel some[0]\n"), "del some"),
+    "one of two on a line": (minimized("some", "some = tf.trainable_variables(); some.pop()\n"), "some.pop"),
+    "one taken out by a value": (minimized("some", "some = tf.trainable_variables()\nv = some.pop()\n"), "some.pop"),
+}
+
+
+@pytest.mark.parametrize("construct", CHANGED)
+def test_a_list_is_not_changed_unseen(construct: str) -> None:
+    training, part = CHANGED[construct]
+    text = program(training)
+    new, findings = run(text, style="auto")
+    assert new == text
+    blocked = [f for f in findings if f.severity is Severity.MANUAL]
+    assert any(part in text.splitlines()[f.line - 1] for f in blocked), findings
+
+
 def test_layers_of_the_native_form_have_other_names() -> None:
     text = program(minimized(HEAD))
     new, findings = run(text, style="native")
