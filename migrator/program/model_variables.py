@@ -6,7 +6,7 @@ import builtins
 
 import libcst as cst
 
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, is_false
 from migrator.program.parsed import ParsedFile
 from migrator.program.scopes import bindings, path_to
 
@@ -15,12 +15,47 @@ _WITHOUT_VARIABLES = tuple(
 )
 _MAKING = ("tf.keras.", "tf.layers.", "tf.contrib.", "tf.feature_column.", "tf.nn.rnn_cell.", "tf.Variable")
 _MAKING_TOO = frozenset({"tf.get_variable", "tf.make_template", "tf.Module", "tf.import_graph_def"})
+_LAYERS = (
+    *("tf.layers.", "tf.keras.layers.", "tf.contrib.layers.", "tf.contrib.slim.", "tf.nn.rnn_cell.", "tf.contrib.rnn."),
+    *("tf.nn.dynamic_rnn", "tf.nn.static_rnn", "tf.nn.bidirectional_dynamic_rnn"),
+)
 # What is asked of tensors, dicts, optimizers, metrics and tapes, none of which makes a variable that is trained.
 _METHODS = (
     "apply_gradients", "as_list", "assign_add", "compute_gradients", "get", "get_losses_for", "get_shape",
     "get_updates", "get_updates_for", "gradient", "gradients", "items", "keys", "minimize", "pop", "result",
     "set_shape", "update_state", "values",
 )  # fmt: skip
+
+
+def makes_variables(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether code makes variables that are trained, by itself or in functions of the file that it calls."""
+    return _makes(file, node, set())
+
+
+def _makes(file: ParsedFile, node: cst.CSTNode, seen: set[str]) -> bool:
+    for call in calls_in(node):
+        symbol = file.imports.resolve(call.func) or ""
+        if _is_making(symbol) and not any(_is_trainable_false(arg) for arg in call.args):
+            return True
+        name = call.func.value if isinstance(call.func, cst.Name) else ""
+        if name in file.functions and name not in seen:
+            seen.add(name)
+            if _makes(file, file.functions[name].body, seen):
+                return True
+    return False
+
+
+def _is_making(symbol: str) -> bool:
+    if symbol in ("tf.get_variable", "tf.Variable", "tf.feature_column.input_layer", "tf.feature_column.linear_model"):
+        return True
+    last = symbol.rpartition(".")[2]
+    if last.endswith(("initializer", "regularizer", "optimize_loss", "apply_regularization", "arg_scope")):
+        return False
+    return symbol.startswith(_LAYERS)
+
+
+def _is_trainable_false(arg: cst.Arg) -> bool:
+    return arg.keyword is not None and arg.keyword.value == "trainable" and is_false(arg.value)
 
 
 def is_all_of_it(file: ParsedFile, function: cst.FunctionDef, name: str) -> bool:

@@ -18,7 +18,7 @@ from migrator.names.imports import ImportMap, dotted, missing_file
 from migrator.program.accumulation import Accumulation, StepNamed, divided, element_of, is_zeros, makes_zeros, names_of
 from migrator.program.assignments import assignments, branches, changes_in_place, targets
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
-from migrator.program.model_variables import is_all_of_it
+from migrator.program.model_variables import is_all_of_it, makes_variables
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
@@ -163,6 +163,7 @@ class TrainBody:
 
 
 ALL = VariableSet()
+_COUNTED_APART = "`num_updates` is counted apart from the weights: give `global_step` to the optimizer"
 _OTHER_TRAINABLE = re.compile(r"\w*trainable_variables")
 
 # -- what a name can stand for ----------------------------------------------------------------------------------------
@@ -430,7 +431,7 @@ class _Reader:
             raise Blocked(
                 "TFM403", self._made_by(node), "the global step is not counted: the Estimator would never stop"
             )
-        if len(value.counting) > 1 and len(value.applied) > 1:
+        if len(value.counting) > 1:
             message = "a batch counts as several steps: give `global_step` to one of the optimizers only"
             raise Blocked("TFM415", self._made_by(node), message)
 
@@ -927,7 +928,11 @@ class _Reader:
         given = bound.get("var_list")
         if not is_none(given) and not (given is not None and self._are_all(given)):
             raise Blocked("TFM413", given or node, "moving averages of something else than all trained variables")
+        if self._so_far(ALL).early:
+            raise Blocked("TFM413", node, "moving averages of the variables that were made before")
         first = self._awaited()
+        if averages.counted and first.counting and not first.applied:
+            raise Blocked("TFM413", node, _COUNTED_APART)
         if first.applied and (first.counting or not averages.counted):
             averages = replace(averages, order=Order.AFTER)
         return _Operation(averages=averages)
@@ -953,10 +958,17 @@ class _Reader:
             return ALL
         value = self._value(node)
         if isinstance(value, _Variables):
-            return value.which
+            return self._whole(node, value.which)
         name = node.value if isinstance(node, cst.Name) else ""
         message = "which variables these are is not understood: ask for them by a scope or by their names"
         raise self.problems.get(name) or Blocked("TFM415", node, message)
+
+    def _whole(self, node: cst.BaseExpression, which: VariableSet) -> VariableSet:
+        """A set of all variables that its condition is true of. Raises Blocked (TFM415) for one that has only some."""
+        if which.early:
+            message = "these are the variables that were made before: ask for them by a scope, behind the whole network"
+            raise Blocked("TFM415", node, message)
+        return which
 
     def _is_step(self, node: cst.BaseExpression | None, call: cst.Call) -> bool:
         if is_none(node):
@@ -973,6 +985,9 @@ class _Reader:
             value = self._next_step(value)
         if self.added and self._awaited().accumulation is None:
             self.early.append(node)
+        moved = self._awaited().averages
+        if moved is not None and moved.counted and self._awaited().applied:
+            raise Blocked("TFM413", moved.call, _COUNTED_APART)
         if how == "assign_add" and number(value) == 1:
             return _Operation(counting=frozenset((node,)))
         if how == "assign" and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
@@ -1033,22 +1048,34 @@ class _Reader:
             return _Operation(updates=True)
         scope = next((arg.value for arg in node.args[1:]), None)
         if what in ("tf.GraphKeys.TRAINABLE_VARIABLES", "trainable_variables"):
-            return _Variables(node, self._of_scope(scope))
+            return _Variables(node, self._so_far(self._of_scope(scope)))
         if what in ("tf.GraphKeys.GLOBAL_VARIABLES", "tf.GraphKeys.VARIABLES", "variables"):
             return self._global(node, scope)
         return None
 
     def _trainable(self, node: cst.Call, name: str) -> _Value | None:
-        return _Variables(node, self._of_scope(next((arg.value for arg in node.args), None)))
+        return _Variables(node, self._so_far(self._of_scope(self._scope_of(node))))
 
     def _all_global(self, node: cst.Call, name: str) -> _Value | None:
-        return self._global(node, next((arg.value for arg in node.args), None))
+        return self._global(node, self._scope_of(node))
+
+    def _scope_of(self, node: cst.Call) -> cst.BaseExpression | None:
+        """The scope that variables are asked for by. Raises Blocked (TFM415) where they are by more."""
+        if len(node.args) > 1 or any(arg.keyword is not None and arg.keyword.value != "scope" for arg in node.args):
+            raise Blocked("TFM415", node, "variables are asked for by more than a scope: name the scope alone")
+        return next((arg.value for arg in node.args), None)
+
+    def _so_far(self, which: VariableSet) -> VariableSet:
+        """The variables of a set that there are where it is asked for."""
+        later = [s.node for s in self.body.statements[self.at + 1 :] if TRAIN in s.modes]
+        early = any(makes_variables(self.body.file, node) for node in later)
+        return replace(which, early=True) if early else which
 
     def _global(self, node: cst.Call, scope: cst.BaseExpression | None) -> _Value | None:
         """Variables of a scope, trained or not: those that are not have no gradients, unless the program says so."""
         which = self._of_scope(scope)
         told = "trainable" in _OTHER_TRAINABLE.sub("", self.body.file.code(self.body.file.module))
-        return _Variables(node, which) if which != ALL and not told else None
+        return _Variables(node, self._so_far(which)) if which != ALL and not told else None
 
     def _of_scope(self, scope: cst.BaseExpression | None) -> VariableSet:
         if scope is None or is_none(scope):
@@ -1089,7 +1116,7 @@ class _Reader:
             or not isinstance(variables := self._value(bound["xs"]), _Variables)
         ):
             return None
-        return _Gradients(bound["ys"], self.at, over=variables.which)
+        return _Gradients(bound["ys"], self.at, over=self._whole(bound["xs"], variables.which))
 
     def _averaging(self, node: cst.Call, name: str) -> _Value | None:
         bound = bind(node, ("decay", "num_updates", "zero_debias", "name"), name, "TFM413")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -20,19 +20,21 @@ class VariableSet:
     """Those variables whose name meets a Python condition; all of them where it is empty.
 
     `made` are the statements that told it, by index, and the names that they gave. `matches` says that the condition
-    needs the module `re`.
+    needs the module `re`, `early` that the graph was asked before all of its variables were made.
     """
 
     condition: str = ""
     made: frozenset[tuple[int, str]] = frozenset()
     matches: bool = False
+    early: bool = False
 
     def given(self, index: int, name: str) -> VariableSet:
         """The same set, which a statement has called `name`."""
-        return VariableSet(self.condition, self.made | {(index, name)}, self.matches)
+        return replace(self, made=self.made | {(index, name)})
 
     def _joined(self, condition: str, other: VariableSet) -> VariableSet:
-        return VariableSet(condition, self.made | other.made, self.matches or other.matches)
+        matches, early = self.matches or other.matches, self.early or other.early
+        return VariableSet(condition, self.made | other.made, matches, early)
 
     def both(self, other: VariableSet) -> VariableSet:
         """The variables that are in this set and in another."""
@@ -47,8 +49,7 @@ class VariableSet:
 
     def without(self, other: VariableSet) -> VariableSet:
         """The variables of this set that are not in another."""
-        opposite = VariableSet(_negated(other.condition), other.made, other.matches)
-        return self.both(opposite)
+        return self.both(replace(other, condition=_negated(other.condition)))
 
 
 def of_scope(scope: cst.BaseExpression, name: str, code: Callable[[cst.CSTNode], str]) -> VariableSet:
@@ -70,7 +71,7 @@ def of_condition(
         return None
     if isinstance(new, cst.BooleanOperation | cst.UnaryOperation):
         new = new.with_changes(lpar=[], rpar=[])
-    return VariableSet(code(new), frozenset(asked.made), asked.matches)
+    return VariableSet(code(new), frozenset(asked.made), asked.matches, asked.early)
 
 
 class _Asked(cst.CSTTransformer):
@@ -83,6 +84,7 @@ class _Asked(cst.CSTTransformer):
         self.known = known
         self.made: set[tuple[int, str]] = set()
         self.matches = False
+        self.early = False
 
     def _is_it(self, node: cst.CSTNode) -> bool:
         return isinstance(node, cst.Name) and node.value == self.variable
@@ -106,6 +108,7 @@ class _Asked(cst.CSTTransformer):
             return updated_node
         self.made |= found.made
         self.matches |= found.matches
+        self.early |= found.early
         inside = isinstance(first.operator, cst.In)
         condition = (found.condition or "True") if inside else _negated(found.condition)
         new = cst.parse_expression(condition)

@@ -706,6 +706,12 @@ def _of_keras(site: Site) -> cst.BaseExpression:
     args = site.call.args
     if rate is not None:
         args = [arg.with_changes(value=expression(rate)) if _is_rate(i, arg) else arg for i, arg in enumerate(args)]
+    if site.original in site.training.averaging:
+        raise Blocked("TFM413", site.original, "moving averages beside an optimizer of Keras: take one of tf.train")
+    if site.training.arguments.get(site.original):
+        raise Blocked(
+            "TFM403", site.original, "gradients that are clipped for an optimizer of Keras: give it `clipnorm`"
+        )
     return site.call.with_changes(func=expression(f"{home}.{name}"), args=args)
 
 
@@ -714,8 +720,9 @@ def _is_computed_otherwise(name: str, call: cst.Call) -> bool:
     if name != "RMSprop":
         return name == "Nadam"
     given = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-    plain = not number(given.get("momentum")) or "centered" in given
-    return plain and not (len(call.args) > 2 and call.args[2].keyword is None)
+    by_place = [arg.value for arg in call.args if arg.keyword is None]
+    momentum = by_place[2] if len(by_place) > 2 else given.get("momentum")
+    return not number(momentum) or "centered" in given or len(by_place) > 4
 
 
 def _is_rate(index: int, arg: cst.Arg) -> bool:

@@ -42,6 +42,68 @@ def migrated(training: str) -> str:
 
 # construct -> training, code, part of the line that the finding names
 REFUSED = {
+    "a step that is counted beside the optimizer": (
+        f"""
+        step = {STEP}
+        trained = tf.train.AdamOptimizer(0.1).minimize(loss, global_step=step)
+        train_op = tf.group(trained, tf.assign_add(step, 1))
+        """,
+        "TFM415",
+        "group",
+    ),
+    "variables by a suffix": (
+        f"""
+        head = tf.contrib.framework.get_trainable_variables(suffix="kernel")
+        train_op = tf.train.AdamOptimizer(0.1).minimize(loss, {STEP}, var_list=head)
+        """,
+        "TFM415",
+        "suffix",
+    ),
+    "clipping for an optimizer of Keras": (
+        """
+        optimizer = tf.keras.optimizers.SGD(0.1)
+        optimizer.iterations = tf.train.get_or_create_global_step()
+        variables = tf.trainable_variables()
+        gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 0.01)
+        train_op = optimizer.apply_gradients(zip(gradients, variables))
+        """,
+        "TFM403",
+        "SGD",
+    ),
+    "averages beside an optimizer of Keras": (
+        """
+        optimizer = tf.keras.optimizers.SGD(0.1)
+        optimizer.iterations = tf.train.get_or_create_global_step()
+        with tf.control_dependencies([optimizer.minimize(loss, tf.trainable_variables())]):
+            train_op = tf.train.ExponentialMovingAverage(0.9).apply()
+        """,
+        "TFM413",
+        "SGD",
+    ),
+    "averages of a step that is counted before the weights move": (
+        f"""
+        step = {STEP}
+        ema = tf.train.ExponentialMovingAverage(0.9, num_updates=step)
+        with tf.control_dependencies([tf.assign_add(step, 1)]):
+            moved = ema.apply()
+        with tf.control_dependencies([moved]):
+            train_op = tf.train.AdamOptimizer(0.1).minimize(loss)
+        """,
+        "TFM413",
+        "apply",
+    ),
+    "averages of a step that is counted after them": (
+        f"""
+        step = {STEP}
+        ema = tf.train.ExponentialMovingAverage(0.9, num_updates=step)
+        with tf.control_dependencies([tf.train.AdamOptimizer(0.1).minimize(loss)]):
+            moved = ema.apply()
+        with tf.control_dependencies([moved]):
+            train_op = tf.assign_add(step, 1)
+        """,
+        "TFM413",
+        "ExponentialMovingAverage",
+    ),
     "steps that are not counted": ("train_op = tf.train.AdamOptimizer(0.1).minimize(loss)", "TFM403", "minimize"),
     "gradients that are scaled": (
         f"""
@@ -447,6 +509,7 @@ def test_rates_and_steps_that_the_spec_reports_are_refused(spec: str) -> None:
         ("RMSprop(0.1, centered=True, momentum=0.9)", "legacy.RMSprop(0.1, centered=True, momentum=0.9)"),
         ("RMSprop(0.1, momentum=0.9)", "RMSprop(0.1, momentum=0.9)"),
         ("RMSprop(0.1, 0.9, 0.9)", "RMSprop(0.1, 0.9, 0.9)"),
+        ("RMSprop(0.1, 0.9, 0.0)", "legacy.RMSprop(0.1, 0.9, 0.0)"),
         ("Nadam(0.1)", "legacy.Nadam(0.1)"),
         ("Adagrad(0.1)", "Adagrad(0.1)"),
     ],
@@ -460,3 +523,38 @@ def test_optimizers_of_keras_that_are_computed_otherwise_since_tensorflow_2_11(m
         """
     )
     assert f"tf.keras.optimizers.{kept}" in new
+
+
+EARLY = """
+        early = tf.trainable_variables()
+        logits = tf.layers.dense(logits, 1)
+        loss = tf.losses.mean_squared_error(labels, logits)
+"""
+
+
+@pytest.mark.parametrize(
+    "trained",
+    [
+        "minimize(loss, STEP, var_list=early)",
+        "minimize(loss, STEP, var_list=[v for v in tf.trainable_variables() if v not in early])",
+        "apply_gradients(zip(tf.gradients(loss, early), early), STEP)",
+    ],
+)
+def test_variables_of_half_a_network(trained: str) -> None:
+    text = program(
+        EARLY + f"        train_op = tf.train.GradientDescentOptimizer(0.1).{trained}\n".replace("STEP", STEP)
+    )
+    new, findings = run(text)
+    assert "TFM415" in [f.code for f in findings] and new == text
+
+
+def test_averages_of_half_a_network() -> None:
+    text = """
+        ema = tf.train.ExponentialMovingAverage(0.9)
+        moved = ema.apply()
+        logits = tf.layers.dense(logits, 1)
+        loss = tf.losses.mean_squared_error(labels, logits)
+        train_op = tf.group(moved, tf.train.GradientDescentOptimizer(0.1).minimize(loss, STEP))
+        """
+    new, findings = run(program(text.replace("STEP", STEP)))
+    assert "TFM413" in [f.code for f in findings] and new == program(text.replace("STEP", STEP))
