@@ -16,7 +16,7 @@ from migrator.findings import Severity
 from migrator.program.calls import is_false, number, string
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
-from migrator.rules.site import CallRule, Site, call_text, expression
+from migrator.rules.site import CallRule, Site, call_text, expression, keyword
 
 RULES = (
     Rule(
@@ -723,6 +723,27 @@ def _is_computed_otherwise(name: str, call: cst.Call) -> bool:
     by_place = [arg.value for arg in call.args if arg.keyword is None]
     momentum = by_place[2] if len(by_place) > 2 else given.get("momentum")
     return not number(momentum) or "centered" in given or len(by_place) > 4
+
+
+def compiled(call: cst.Call) -> cst.Call:
+    """`model.compile("rmsprop")` with the optimizer of that name as Estimators took it; other calls as they are.
+
+    Keras takes RMSprop where none is named. Estimators made legacy optimizers of all (tensorflow_estimator 2.15,
+    python/estimator/keras_lib.py).
+    """
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "compile":
+        return call
+    args, keys = list(call.args), [arg.keyword.value if arg.keyword is not None else "" for arg in call.args]
+    index = keys.index("optimizer") if "optimizer" in keys else 0 if keys and not keys[0] else None
+    if index is None:
+        return call.with_changes(args=[keyword("optimizer", _LEGACY_RMSPROP), *args]) if "loss" in keys else call
+    kind = {"nadam": "Nadam", "rmsprop": "RMSprop"}.get((string(args[index].value) or "").lower())
+    if kind is not None:
+        args[index] = args[index].with_changes(value=expression(f"tf.keras.optimizers.legacy.{kind}()"))
+    return call.with_changes(args=args)
+
+
+_LEGACY_RMSPROP = expression("tf.keras.optimizers.legacy.RMSprop()")
 
 
 def _is_rate(index: int, arg: cst.Arg) -> bool:

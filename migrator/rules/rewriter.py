@@ -21,6 +21,7 @@ from migrator.rules import datasets, embeddings, initializers, keras3, keras_lay
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
+from migrator.rules.optimizers import compiled
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, TrainingContext, expression
@@ -491,6 +492,8 @@ class Rewriter(cst.CSTTransformer):
         try:
             if object_class is not None:
                 return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
+            if name is None and self.of_keras_models:
+                updated_node = compiled(updated_node)
             if name is None:
                 return datasets.applied(original_node, updated_node, self.imports)
             if name in _CALLS:

@@ -558,3 +558,24 @@ def test_averages_of_half_a_network() -> None:
         """
     new, findings = run(program(text.replace("STEP", STEP)))
     assert "TFM413" in [f.code for f in findings] and new == program(text.replace("STEP", STEP))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('optimizer="rmsprop", loss="mse"', 'optimizer=tf.keras.optimizers.legacy.RMSprop(), loss="mse"'),
+        ('"Nadam", "mse"', 'tf.keras.optimizers.legacy.Nadam(), "mse"'),
+        ('loss="mse"', 'optimizer=tf.keras.optimizers.legacy.RMSprop(), loss="mse"'),
+        ('"adam", "mse"', '"adam", "mse"'),
+    ],
+)
+def test_models_of_keras_that_name_their_optimizer(given: str, expected: str) -> None:
+    text = PROGRAM.partition("def model_fn")[0] + (
+        "model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))])\n"
+        f"model.compile({given})\n"
+        "estimator = tf.keras.estimator.model_to_estimator(model)\n"
+        "estimator.train(input_fn, steps=3)\n"
+    )
+    new, findings = run(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert f"model.compile({expected})" in new
