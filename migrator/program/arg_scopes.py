@@ -39,6 +39,20 @@ _SCOPES = ("tf.contrib.slim.arg_scope", "tf.contrib.framework.arg_scope")
 _KNOWN_MODULES = frozenset(sys.stdlib_module_names) | {"numpy", "scipy", "six", "absl"}
 # What is another tensor or variable whenever it is called.
 _EACH_TIME = ("tf.random", "tf.get_variable", "tf.Variable", "tf.placeholder", "tf.contrib.framework.")
+# Methods that run no layers, whatever they are called of: those of tensors, containers, strings and loggers.
+_OF_TENSORS = (
+    "as_list assign assign_add assign_sub astype get_next get_shape initialized_value is_fully_defined merge_with "
+    "read_value reshape set_shape tolist with_rank"
+)
+_OF_CONTAINERS = (
+    "append clear copy count extend get index insert items iteritems iterkeys itervalues keys pop popitem remove "
+    "reverse setdefault sort update values"
+)
+_OF_STRINGS = (
+    "decode encode endswith find format join lower lstrip replace rfind rsplit rstrip split splitlines startswith "
+    "strip title upper zfill"
+)
+_METHODS = frozenset(f"{_OF_TENSORS} {_OF_CONTAINERS} {_OF_STRINGS} debug error info warn warning".split())
 
 #: What calls of functions are given: the function's key, the keyword, the value.
 Given = Mapping[str, Mapping[str, cst.BaseExpression]]
@@ -55,9 +69,9 @@ def with_arguments_written_out(files: Sequence[ParsedFile], texts: Mapping[Path,
 
 @dataclass(frozen=True)
 class _Site:
-    """A call of a function of the project (`target`), or one that arg_scopes are for (`scoped`), in a `frame`.
+    """A call: of a function of the project (`target`), one that arg_scopes are for (`scoped`), or of what is not known.
 
-    `given` is what the arg_scopes around it in its own function say.
+    It stands in a `frame`; `given` is what the arg_scopes around it in its own function say.
     """
 
     file: ParsedFile
@@ -83,11 +97,18 @@ class _Plan:
         self.project = Project(tuple(files), {Path.cwd() / file.path: file for file in files})
         others = texts.keys() - {file.path for file in files}
         self.elsewhere = [texts[path] for path in others]
-        self.touching = _touching(files)
+        calling = _Calling(files)
+        self.touching = calling.reaching(calling.scoped)
+        self.setting = calling.reaching(calling.setting)
         self.classes = {node.name.value for file in files for node in classes_in(file.module)}
         self.functions = {node.name.value for file in files for node in functions_in(file.module)}
         self.refused: dict[Frame, tuple[cst.CSTNode, str]] = {}
         self.found = {file.path: self._read(file) for file in files}
+        unknown = {site.frame.name.value for site in self._unknown() if isinstance(site.frame, cst.FunctionDef)}
+        if unknown - self.touching:
+            self.touching = calling.reaching(calling.scoped | unknown)
+            self.refused = {}
+            self.found = {file.path: self._read(file) for file in files}
         self.sites = [site for found in self.found.values() for site in found.sites]
         self.to: dict[cst.FunctionDef, list[_Site]] = defaultdict(list)
         for site in self.sites:
@@ -101,6 +122,11 @@ class _Plan:
         reader = _Reader(self, file)
         walk(file.module, reader)
         return reader.found
+
+    def _unknown(self) -> Iterator[_Site]:
+        """The calls of what is not known."""
+        for found in self.found.values():
+            yield from (site for site in found.sites if site.target is None and site.scoped is None)
 
     def refuse(self, frame: Frame, node: cst.CSTNode, why: str) -> None:
         self.refused.setdefault(frame, (node, why))
@@ -120,7 +146,7 @@ class _Plan:
                             site.frame, site.call, f"`{function.name.value}`, which is called inside, {problem}"
                         )
             for site in self.sites:
-                if site.scoped is not None and site.frame not in self.refused:
+                if site.target is None and site.frame not in self.refused:
                     try:
                         _arguments(site.file, site, self._all_given(site))
                     except Blocked as problem_there:
@@ -282,33 +308,49 @@ def _names_of(frame: Frame) -> set[str]:
     return {name for name, node in bindings(frame) if isinstance(node, cst.Name | cst.Param | cst.FunctionDef)}
 
 
-def _touching(files: Iterable[ParsedFile]) -> set[str]:
-    """The names of functions and classes that may run calls that arg_scopes are for."""
-    inside: dict[str, set[str]] = defaultdict(set)
-    found: set[str] = set()
-    for file in files:
-        named: list[cst.FunctionDef | cst.ClassDef] = [*functions_in(file.module), *classes_in(file.module)]
-        for node in named:
-            words = _Words(file)
-            walk(node.body, words)
-            inside[node.name.value] |= words.found
-            if words.scoped:
-                found.add(node.name.value)
-    while True:
-        more = {name for name, words in inside.items() if words & found} - found
-        if not more:
-            return found
-        found |= more
+class _Calling:
+    """The names of functions and classes, and the words in them.
+
+    `scoped` are those with calls that arg_scopes are for, `setting` those that give a global name another value.
+    """
+
+    def __init__(self, files: Iterable[ParsedFile]) -> None:
+        self.inside: dict[str, set[str]] = defaultdict(set)
+        self.scoped: set[str] = set()
+        self.setting: set[str] = set()
+        for file in files:
+            named: list[cst.FunctionDef | cst.ClassDef] = [*functions_in(file.module), *classes_in(file.module)]
+            for node in named:
+                words = _Words(file)
+                walk(node.body, words)
+                self.inside[node.name.value] |= words.found
+                if words.scoped:
+                    self.scoped.add(node.name.value)
+                if words.globals:
+                    self.setting.add(node.name.value)
+
+    def reaching(self, names: Collection[str]) -> set[str]:
+        """The names of functions and classes that may run some, these included."""
+        found = set(names)
+        while True:
+            more = {name for name, words in self.inside.items() if words & found} - found
+            if not more:
+                return found
+            found |= more
 
 
 class _Words(cst.CSTVisitor):
-    """Every identifier below a node, and whether one is of tf.contrib's layers."""
+    """Every identifier below a node, whether one is of tf.contrib's layers, and those that are declared `global`."""
 
     def __init__(self, file: ParsedFile) -> None:
         super().__init__()
         self.file = file
         self.found: set[str] = set()
+        self.globals: set[str] = set()
         self.scoped = False
+
+    def visit_NameItem(self, node: cst.NameItem) -> None:
+        self.globals.add(node.name.value)
 
     def visit_Name(self, node: cst.Name) -> None:
         self.found.add(node.value)
@@ -460,6 +502,10 @@ class _Reader(cst.CSTVisitor):
             if symbol.startswith(_EACH_TIME) and not symbol.endswith("initializer"):
                 raise Blocked("TFM224", node, f"`{symbol}` is made once for all calls inside")
         bound = {binding.name for binding in read_bindings(node.body)}
+        words = _Words(self.file)
+        walk(node.body, words)
+        if words.found & self.plan.setting:
+            bound |= {b.name for b in read_bindings(self.file.module) if isinstance(b.node, cst.NameItem)}
         if read & bound:
             raise Blocked("TFM224", node, f"`{sorted(read & bound)[0]}` gets another value inside")
 
@@ -490,27 +536,38 @@ class _Reader(cst.CSTVisitor):
                 self.found.sites.append(_Site(self.file, self.frame, node, self.given, target=target))
             return
         self.seen.discard(node.func)
-        if self.around[-1] and not self._is_known(node.func):
-            what = self.file.code(node.func).strip()
-            self._refuse(node, f"what `{what[:40]}`, which is called inside, does is not known")
+        if not self._is_known(node.func):
+            site = _Site(self.file, self.frame, node, self.given)
+            self.found.sites.append(site)
+            if self.around[-1]:
+                self._refuse(node, _unknown_call(site))
 
     def _is_known(self, func: cst.BaseExpression) -> bool:
         """Whether a function that is called has nothing to do with layers."""
         name = dotted(func)
-        if name is None:
-            return isinstance(func, cst.Attribute) and func.attr.value not in self.plan.touching
-        head, _, rest = name.partition(".")
-        last = name.rpartition(".")[2]
-        if last in self.plan.touching:
+        last = func.attr.value if isinstance(func, cst.Attribute) else name
+        if last is None or last in self.plan.touching:
             return False
+        head = (name or "").partition(".")[0]
         origin = self.file.imports.names.get(head)
         if origin is not None:
             return origin.partition(".")[0] in _KNOWN_MODULES or last in self.plan.classes
-        if rest:
-            return head != "self" or last in self.plan.functions
+        if isinstance(func, cst.Attribute):
+            own = head in ("self", "cls") and last in self.plan.functions
+            return own or last in _METHODS or self._is_tensorflows(func.value)
         if any(bound == head for bound, _ in bindings(self.frame)) and isinstance(self.frame, cst.FunctionDef):
             return any(f.name.value == head for f in functions_in(self.frame))
         return head in self.plan.classes or (hasattr(builtins, head) and head not in self.file.names_at_top)
+
+    def _is_tensorflows(self, owner: cst.BaseExpression) -> bool:
+        """Whether what a method is called of is made by TensorFlow."""
+        made = [owner]
+        if isinstance(owner, cst.Name):
+            made = values_of(self.frame, owner.value) if isinstance(self.frame, cst.FunctionDef) else []
+            bound = [n for b, n in bindings(self.frame) if b == owner.value and isinstance(n, cst.Name | cst.Param)]
+            made = made if len(made) == len(bound) else []
+        calls = [value for value in made if isinstance(value, cst.Call) and self.file.imports.tensorflow(value.func)]
+        return bool(made) and len(calls) == len(made)
 
     # -- functions that are not called --
 
@@ -706,7 +763,10 @@ def _default(where: ParsedFile, file: ParsedFile, frame: Frame, value: cst.BaseE
 def _arguments(file: ParsedFile, site: _Site, given: Given) -> list[cst.Arg] | None:
     """The arguments of a call inside of scopes; None where they are its own. Raises Blocked (TFM224)."""
     scoped, call = site.scoped, site.call
-    assert scoped is not None
+    if scoped is None:
+        if given:
+            raise Blocked("TFM224", call, _unknown_call(site))
+        return None
     named = {k: v for k, v in given.get(scoped.key, {}).items() if k not in scoped.fixed}
     own = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
     if any(arg.star for arg in call.args) and (named or given):
@@ -726,6 +786,10 @@ def _arguments(file: ParsedFile, site: _Site, given: Given) -> list[cst.Arg] | N
                 kept = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != "normalizer_params"]
                 return [*kept, *_keywords(new)]
     return [*call.args, *_keywords(new)] if new else None
+
+
+def _unknown_call(site: _Site) -> str:
+    return f"what `{site.file.code(site.call.func).strip()[:40]}`, which is called inside, does is not known"
 
 
 def _keywords(named: Mapping[str, cst.BaseExpression]) -> list[cst.Arg]:

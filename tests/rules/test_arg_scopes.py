@@ -48,6 +48,11 @@ WRITTEN = {
         "",
         f"    net = {DENSE}(net)\n    net = {DENSE.replace('tanh', 'relu')}(net)\n",
     ),
+    f"with {SCOPE}:\n    points = {{}}\n    other = tf.constant([1.0])\n    points.update(net=net + other.mystery())\n"
+    "    net = slim.fully_connected(points.get('net'), net.get_shape().as_list()[1])": (
+        "",
+        DENSE.replace("4", "net.get_shape().as_list()[1]") + "(points.get('net'))\n",
+    ),
     "options = {'decay': 0.9}\n"
     "with slim.arg_scope([slim.batch_norm], scale=True, **options):\n"
     "    net = slim.fully_connected(net, 4, normalizer_fn=slim.batch_norm, normalizer_params={'decay': 0.8})": (
@@ -141,6 +146,28 @@ STAY = {
     "with slim.arg_scope(made(3)):\n    net = slim.fully_connected(net, 4)": (
         "from scopes import made\n",
         "what `made` makes is not known",
+    ),
+    "builder = VGG()\n" + SCOPED + "net = builder.build(net)": (
+        "from vgg import VGG\n",
+        "what `builder.build`, which is called inside, does is not known",
+    ),
+    SCOPED + "net = BUILDER.build(net)": (
+        "from vgg import VGG\n\nBUILDER = VGG()\n",
+        "what `BUILDER.build`, which is called inside, does is not known",
+    ),
+    SCOPED + "net = params.net_fn(net)": ("", "what `params.net_fn`, which is called inside, does is not known"),
+    SCOPED + "net = VGG().build(net)": (
+        "from vgg import VGG\n",
+        "what `VGG().build`, which is called inside, does is not known",
+    ),
+    SCOPED + "net = built(net)": (
+        "from vgg import VGG\n\nBUILDER = VGG()\n\n\ndef built(x):\n    return BUILDER.build(x)\n",
+        "cannot be given its arguments: what `BUILDER.build`, which is called inside, does is not known",
+    ),
+    "with slim.arg_scope([slim.fully_connected], activation_fn=ACT):\n    choose()\n"
+    "    net = slim.fully_connected(net, 4)": (
+        "\nACT = tf.nn.tanh\n\n\ndef choose():\n    global ACT\n    ACT = tf.nn.relu\n",
+        "`ACT` gets another value inside",
     ),
     SCOPED + "net = starred(net)": (
         "\n\ndef starred(x, **more):\n    return slim.fully_connected(x, 4, **more)\n",
@@ -255,3 +282,14 @@ def test_a_default_that_is_a_number_of_another_file() -> None:
     results = run_project({"train.py": text, "nets.py": nets})
     assert not [f for _, found in results.values() for f in found if f.severity is Severity.MANUAL]
     assert "kernel_regularizer=tf.keras.regularizers.L2(0.1)" in results["nets.py"][0]
+
+
+def test_a_class_of_a_file_that_is_not_given() -> None:
+    text = program(network="net = Net().go(net)").replace(
+        "import tensorflow as tf\n",
+        f"{HEAD}from base import Base\n\n\nclass Net(Base):\n    def go(self, x):\n        with {SCOPE}:\n"
+        "            return super().build(x)\n",
+        1,
+    )
+    _, findings = run(text)
+    assert any("what `super().build`, which is called inside, does is not known" in f.message for f in findings)
