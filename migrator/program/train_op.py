@@ -288,6 +288,7 @@ class _Reader:
     problems: dict[str, Blocked] = field(default_factory=dict)
     harmless: set[cst.CSTNode] = field(default_factory=set)
     added: dict[_Accumulators, _Gradients] = field(default_factory=dict)
+    read_at: dict[cst.CSTNode, int] = field(default_factory=dict)  # the statements that read what is written elsewhere
     early: list[cst.CSTNode] = field(default_factory=list)  # where the step is counted before sums are applied
     after: tuple[cst.BaseExpression, ...] = ()
 
@@ -322,6 +323,7 @@ class _Reader:
                 message = "moving averages of the weights beside an optimizer of some of them, or several"
                 raise Blocked("TFM415", parts.place, message)
         rate = self._rate(optimizers)
+        self._check_kept(value, clippings, rate)
         only = {name for names in self.consumed.values() for name in names}
         return TrainOp(
             optimizer=optimizer.node if parts is None else cst.Tuple([cst.Element(one.node) for one in optimizers]),
@@ -375,6 +377,46 @@ class _Reader:
         given = {name for statement in later for name, _ in assignments(statement.node)}
         for name in sorted(names_in(averages.decay) & given):
             raise Blocked("TFM413", averages.decay, f"give `{name}` its value before the optimizer is made")
+
+    def _check_kept(self, value: _Operation, clippings: Sequence[Clipping | None], rate: Rate) -> None:
+        """What is written elsewhere than it stood must not read names that get another value in between."""
+        for (optimizer, gradients), clipping in zip(value.applied, clippings, strict=True):
+            node, index = optimizer.node, optimizer.index
+            self._check_names(names_in(node), self.read_at.get(node, gradients.at) if index is None else index)
+            if clipping is not None and index is None:
+                self._check_names(names_in(clipping.value), self.read_at[clipping.value])
+            elif clipping is not None and index is not None:
+                for name, place in self._given_after(index):
+                    if name in names_in(clipping.value):
+                        message = f"give `{name}` its value before the optimizer is made, which clips"
+                        raise Blocked("TFM403", place, message)
+            for at, name in sorted(gradients.over.read):
+                self._check_names({name}, at)
+            if rate.value is not None and rate.scheduled & set(optimizer.made):
+                self._check_names(names_in(rate.value), self.read_at[optimizer.made[0]], "TFM402")
+        if value.averages is not None:
+            self._check_names(names_in(value.averages.decay), self.read_at[value.averages.decay], "TFM413")
+        if value.accumulation is not None:
+            told = value.accumulation
+            for one in (told.test, told.share, told.divisor):
+                if one is not None:
+                    self._check_names(names_in(one) - {told.step}, self.read_at[one], "TFM417")
+
+    def _check_names(self, names: set[str], at: int, code: str = "TFM403") -> None:
+        """Raises Blocked where names get another value after the statement of index `at` read them."""
+        for name, place in self._given_after(at):
+            if name in names:
+                message = f"`{name}` gets another value than the one that the training reads: give this another name"
+                raise Blocked(code, place, message)
+
+    def _given_after(self, at: int) -> list[tuple[str, cst.BaseExpression]]:
+        """The names that get values in the statements after that of index `at`, where these stay."""
+        later = [
+            statement.node
+            for index, statement in enumerate(self.body.statements)
+            if index > at and TRAIN in statement.modes and index not in self.consumed
+        ]
+        return [one for node in later for one in (*assignments(node), *changes_in_place(node))]
 
     def _parts(self, value: _Operation, clippings: Sequence[Clipping | None], node: cst.BaseExpression) -> Parts | None:
         """The optimizers and what each of them trains; None where one trains everything."""
@@ -767,6 +809,7 @@ class _Reader:
         """`A(...) if ... else B(...)`, of which each makes an optimizer."""
         both = [self._value(node.body), self._value(node.orelse)]
         made = [value for value in both if isinstance(value, _Optimizer) and value.index is None]
+        self.read_at.setdefault(node, self.at)
         if len(made) != len(both) or any(value.clipping is not None or value.kept for value in made):
             return None
         return _Optimizer(node, None, tuple(call for value in made for call in value.made))
@@ -818,6 +861,7 @@ class _Reader:
         if isinstance(node.func, cst.Name) and node.func.value in self.body.file.functions:
             helper = self.body.file.functions[node.func.value]
             made = _optimizers_of(helper, self._resolve)
+            self.read_at.setdefault(node, self.at)
             return _Optimizer(node, None, (), helper=helper, call=node) if made else None
         if isinstance(node.func, cst.Attribute):
             subject = self._value(node.func.value)
@@ -836,6 +880,7 @@ class _Reader:
             if not isinstance(value, _Optimizer) or len(node.args) != 1:
                 raise Blocked("TFM401", node, "this CrossShardOptimizer is not understood")
             return value
+        self.read_at.setdefault(node, self.at)
         return _Optimizer(node, None, (node,))
 
     def _builtin(self, node: cst.Call, name: str) -> _Value | None:
@@ -1001,6 +1046,7 @@ class _Reader:
             for given, value in assignments(self.body.statements[index].node):
                 if given == name.value:
                     self.consumed.setdefault(index, set()).add(given)
+                    self.read_at.setdefault(value, index)
                     return value
         return name
 
@@ -1082,7 +1128,7 @@ class _Reader:
             return ALL
         found = of_scope(scope, self._name, self.body.file.code)
         self._known_outside(scope, names_in(scope))
-        return found
+        return found.reading(self.at, names_in(scope))
 
     @property
     def _name(self) -> str:
@@ -1127,6 +1173,7 @@ class _Reader:
             raise Blocked("TFM413", debias, "`zero_debias` is not carried over")
         if updates is not None and not is_none(updates) and not isinstance(self._value(updates), _Step):
             raise Blocked("TFM413", updates, "`num_updates` is not the global step")
+        self.read_at.setdefault(decay, self.at)
         return _Averaging(Averages(node, decay, counted=not is_none(updates), order=Order.OPEN))
 
     def _reads_tensorflow(self, node: cst.BaseExpression) -> bool:
@@ -1150,6 +1197,7 @@ class _Reader:
             raise Blocked("TFM403", value, "the gradients are clipped twice")
         if not self._is_number(value):
             raise Blocked("TFM403", value, "the bound of the clipping is computed from the data")
+        self.read_at.setdefault(value, self.at)
         return replace(gradients, clipping=Clipping(argument, value))
 
     def _is_number(self, node: cst.BaseExpression) -> bool:
@@ -1178,6 +1226,7 @@ class _Reader:
         inner = self._value(bound["optimizer"]) if "optimizer" in bound else None
         if not isinstance(inner, _Optimizer) or "clip_norm" not in bound or inner.clipping is not None:
             raise Blocked("TFM401", node, "the optimizer whose gradients are clipped is not understood")
+        self.read_at.setdefault(bound["clip_norm"], self.at)
         return replace(inner, clipping=Clipping("global_clipnorm", bound["clip_norm"]))
 
     def _create_train_op(self, node: cst.Call, name: str) -> _Value | None:
@@ -1275,6 +1324,7 @@ class _Reader:
         arguments = [cst.Arg(rate, keyword=cst.Name("learning_rate"), equal=_EQUAL), *call.args[1:]]
         func = self._here(call.func, given)
         made = call.with_changes(func=func, args=arguments)
+        self.read_at[made] = self.at
         return _Optimizer(made, None, (made,), place=given)
 
     def _here(self, function: cst.BaseExpression, given: cst.BaseExpression) -> cst.BaseExpression:
@@ -1298,6 +1348,7 @@ class _Reader:
         if any(parameter in names_in(a.value) for a, b in zip(args, body.args, strict=True) if a is b):
             raise Blocked("TFM402", given, "the rate is changed inside the lambda")
         made = body.with_changes(args=args)
+        self.read_at[made] = self.at
         return _Optimizer(made, None, (made,), place=given)
 
     def _decayed(self, rate: cst.BaseExpression, decay: cst.BaseExpression) -> cst.BaseExpression:
@@ -1359,6 +1410,8 @@ class _Reader:
             if not isinstance(accumulators, _Accumulators):
                 return None
             sums = self._sums(accumulators, value(each.elements[1].value))
+            if divisor is not None:
+                self.read_at.setdefault(divisor, self.at)
             return replace(sums, divisor=divisor) if sums is not None else None
         if not isinstance(each, cst.Call):
             return None
@@ -1377,7 +1430,10 @@ class _Reader:
         of_loss = divided(gradients.loss)[1]
         if share is not None and of_loss is not None:
             raise Blocked("TFM417", args[1], "gradients are divided twice before they are added up")
-        self.added[accumulators] = replace(gradients, share=share or of_loss)
+        share = share or of_loss
+        if share is not None:
+            self.read_at.setdefault(share, self.at)
+        self.added[accumulators] = replace(gradients, share=share)
         return _Operation(added=frozenset((accumulators,)), updates=gradients.updates)
 
     def _conditional(self, node: cst.Call, name: str) -> _Value | None:
@@ -1409,6 +1465,7 @@ class _Reader:
             raise Blocked("TFM417", bound["pred"], "the condition does not read the global step")
         new = test.visit(StepNamed(set(mentions), step))
         assert isinstance(new, cst.BaseExpression)
+        self.read_at[new] = self.read_at.get(test, self.at)
         test = new
         self._known_outside(bound["pred"], names_in(test) - {step})
         accumulation = Accumulation(test, step, sums[0].share, sums[0].divisor, node)
@@ -1478,7 +1535,9 @@ class _Reader:
         found = of_condition(test, variable, self._name, self._known, self.body.file.code)
         if found is not None:
             sets = {n for n, v in self.names.items() if isinstance(v, _Variables)}
-            self._known_outside(test, names_in(test) - {variable} - sets)
+            names = names_in(test) - {variable} - sets
+            self._known_outside(test, names)
+            found = found.reading(self.at, names)
         return found
 
     def _known(self, node: cst.BaseExpression) -> VariableSet | None:

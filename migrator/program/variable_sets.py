@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -20,21 +20,27 @@ class VariableSet:
     """Those variables whose name meets a Python condition; all of them where it is empty.
 
     `made` are the statements that told it, by index, and the names that they gave. `matches` says that the condition
-    needs the module `re`, `early` that the graph was asked before all of its variables were made.
+    needs the module `re`, `early` that the graph was asked before all of its variables were made. `read` are the other
+    names in the condition, with the statements that read them.
     """
 
     condition: str = ""
     made: frozenset[tuple[int, str]] = frozenset()
     matches: bool = False
     early: bool = False
+    read: frozenset[tuple[int, str]] = field(default=frozenset(), compare=False)
 
     def given(self, index: int, name: str) -> VariableSet:
         """The same set, which a statement has called `name`."""
         return replace(self, made=self.made | {(index, name)})
 
+    def reading(self, index: int, names: set[str]) -> VariableSet:
+        """The same set, for whose condition a statement has read names."""
+        return replace(self, read=self.read | {(index, name) for name in names})
+
     def _joined(self, condition: str, other: VariableSet) -> VariableSet:
         matches, early = self.matches or other.matches, self.early or other.early
-        return VariableSet(condition, self.made | other.made, matches, early)
+        return VariableSet(condition, self.made | other.made, matches, early, self.read | other.read)
 
     def both(self, other: VariableSet) -> VariableSet:
         """The variables that are in this set and in another."""
@@ -71,7 +77,7 @@ def of_condition(
         return None
     if isinstance(new, cst.BooleanOperation | cst.UnaryOperation):
         new = new.with_changes(lpar=[], rpar=[])
-    return VariableSet(code(new), frozenset(asked.made), asked.matches, asked.early)
+    return VariableSet(code(new), frozenset(asked.made), asked.matches, asked.early, frozenset(asked.read))
 
 
 class _Asked(cst.CSTTransformer):
@@ -83,6 +89,7 @@ class _Asked(cst.CSTTransformer):
         self.name = name
         self.known = known
         self.made: set[tuple[int, str]] = set()
+        self.read: set[tuple[int, str]] = set()
         self.matches = False
         self.early = False
 
@@ -107,6 +114,7 @@ class _Asked(cst.CSTTransformer):
         if found is None:
             return updated_node
         self.made |= found.made
+        self.read |= found.read
         self.matches |= found.matches
         self.early |= found.early
         inside = isinstance(first.operator, cst.In)

@@ -265,6 +265,103 @@ def test_a_list_is_not_changed_unseen(construct: str) -> None:
     assert any(part in text.splitlines()[f.line - 1] for f in blocked), findings
 
 
+BODY = 'tf.trainable_variables("body")'
+AFTER = "with tf.control_dependencies([done]):\n    train_op = ema.apply()"
+
+# construct -> training, code, the line that the finding names
+GIVEN_AGAIN = {
+    "an optimizer of several": (
+        f"opt = {SGD}\na = opt.minimize(loss, step, var_list={HEAD})\nopt = tf.train.AdamOptimizer(0.1)\n"
+        f"train_op = tf.group(a, opt.minimize(loss, var_list={BODY}))",
+        "TFM403",
+        "opt = tf.train.AdamOptimizer(0.1)",
+    ),
+    "the only optimizer": (
+        f"opt = {SGD}\ntrain_op = opt.minimize(loss, step)\nopt = tf.train.AdamOptimizer(0.1)",
+        "TFM403",
+        "opt = tf.train.AdamOptimizer(0.1)",
+    ),
+    "an optimizer beside averages": (
+        f"opt = {SGD}\ndone = opt.minimize(loss, step)\nopt = tf.train.AdamOptimizer(0.1)\n"
+        f"ema = tf.train.ExponentialMovingAverage(0.9)\n{AFTER}",
+        "TFM403",
+        "opt = tf.train.AdamOptimizer(0.1)",
+    ),
+    "a rate of several": (
+        "lr = 0.1\n"
+        f"a = tf.train.GradientDescentOptimizer(lr).minimize(loss, step, var_list={HEAD})\nlr = 0.01\n"
+        f"b = tf.train.GradientDescentOptimizer(lr).minimize(loss, var_list={BODY})\ntrain_op = tf.group(a, b)",
+        "TFM403",
+        "lr = 0.01",
+    ),
+    "the only rate": (
+        "lr = 0.1\ntrain_op = tf.train.GradientDescentOptimizer(lr).minimize(loss, step)\nlr = 0.01",
+        "TFM403",
+        "lr = 0.01",
+    ),
+    "a rate that lines compute": (
+        "lr = tf.cast(step, tf.float32) * 0.1\nopt = tf.train.GradientDescentOptimizer(lr)\n"
+        "lr = lr * 2.0\ntrain_op = opt.minimize(loss, step)",
+        "TFM402",
+        "lr = lr * 2.0",
+    ),
+    "a scope": (
+        minimized("some", 's = "head"\nsome = [v for v in tf.trainable_variables() if s in v.name]\ns = "body"\n'),
+        "TFM403",
+        's = "body"',
+    ),
+    "the scope of the second": (
+        f's = params["scope"]\na = {SGD}.minimize(loss, step, var_list=tf.trainable_variables(s))\ns = s + "_2"\n'
+        f"b = {SGD}.minimize(loss, var_list=[v for v in tf.trainable_variables() if s in v.name])\n"
+        "train_op = tf.group(a, b)",
+        "TFM403",
+        's = s + "_2"',
+    ),
+    "a list of scopes": (
+        minimized(
+            "some",
+            'scopes = ["head"]\nsome = [v for v in tf.trainable_variables() if v.name in scopes]\nscopes.append("b")\n',
+        ),
+        "TFM403",
+        'scopes.append("b")',
+    ),
+    "a decay": (
+        f"d = 0.9\nema = tf.train.ExponentialMovingAverage(d)\nd = 0.5\ndone = {SGD}.minimize(loss, step)\n{AFTER}",
+        "TFM413",
+        "d = 0.5",
+    ),
+    "a norm after the optimizer": (
+        f"norm = 1.0\nopt = {SGD}\nnorm = 5.0\npairs = opt.compute_gradients(loss)\n"
+        "train_op = opt.apply_gradients([(tf.clip_by_norm(g, norm), v) for g, v in pairs], step)",
+        "TFM403",
+        "norm = 5.0",
+    ),
+}
+
+
+@pytest.mark.parametrize("construct", GIVEN_AGAIN)
+def test_a_name_does_not_get_another_value_after_it_was_read(construct: str) -> None:
+    training, code, line = GIVEN_AGAIN[construct]
+    text = program(training)
+    new, findings = run(text, style="auto")
+    assert new == text
+    assert (code, line) in {(f.code, text.splitlines()[f.line - 1].strip()) for f in findings}, findings
+
+
+def test_optimizers_that_have_names_are_made_in_their_order() -> None:
+    training = f"""
+        lr = 0.1
+        one = tf.train.GradientDescentOptimizer(lr)
+        lr = 0.01
+        other = tf.train.GradientDescentOptimizer(lr)
+        a = one.minimize(loss, step, var_list={HEAD})
+        train_op = tf.group(a, other.minimize(loss, var_list={BODY}))
+    """
+    new, _ = run(program(training), style="mapped")
+    sgd = "tf.keras.optimizers.SGD(learning_rate=lr)"
+    assert f"    lr = 0.1\n    one = {sgd}\n    lr = 0.01\n    other = {sgd}\n" in new
+
+
 def test_layers_of_the_native_form_have_other_names() -> None:
     text = program(minimized(HEAD))
     new, findings = run(text, style="native")
