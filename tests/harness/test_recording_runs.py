@@ -933,7 +933,9 @@ def test_weights_outside_layers_leave_the_place_of_a_dropout_open(runner: Runner
 
 
 def test_evaluations_with_the_weights_of_the_original(runner: Runner) -> None:
-    original, folder = runner.run("original", LAYERS_ORIGINAL, "global")
+    # Without a seed the trainings of two starts now and then end at losses that are nearly the same.
+    seeded = "Estimator(model_fn, config=tf.estimator.RunConfig(tf_random_seed=5))"
+    original, folder = runner.run("original", LAYERS_ORIGINAL.replace("Estimator(model_fn)", seeded), "global")
     record = folder / "record"
     weights = evaluation_weights(record)
     assert list(weights) == [4, 8]
@@ -950,7 +952,8 @@ def test_evaluations_with_the_weights_of_the_original(runner: Runner) -> None:
     another = Path(transplanted(folder, original))
     with np.load(another) as archive:
         # Another start, so that own weights, given weights and initial weights are three different things.
-        values = {name: np.flip(archive[name]) for name in archive.files}
+        # Reversed alone they are nearly as good: hidden units that change places are the same network.
+        values = {name: 2 * np.flip(archive[name]) for name in archive.files}
     np.savez(another, **values)
     plan = {
         "initial": str(another),
