@@ -16,7 +16,6 @@ ALIASES = {
     "tf.contrib.framework.arg_scope": "tf.contrib.slim.arg_scope",
     "tf.contrib.learn.io.numpy_input_fn": "tf.estimator.inputs.numpy_input_fn",
     "tf.contrib.learn.io.pandas_input_fn": "tf.estimator.inputs.pandas_input_fn",
-    "tf.contrib.data.": "tf.data.experimental.",
     "tf.data.experimental.": "tf.contrib.data.",
     "tf.initializers.zeros": "tf.zeros_initializer",
     "tf.initializers.ones": "tf.ones_initializer",
@@ -80,6 +79,8 @@ SAMPLES = (
     "tf.random_normal_initializer(stddev=0.1)",
     "tf.variance_scaling_initializer()",
     "tf.glorot_normal_initializer()",
+    # data
+    "d.apply(tf.contrib.data.map_and_batch_with_legacy_function(parse, batch_size=n))",
     # losses
     "tf.losses.absolute_difference(labels, predictions)",
     "tf.losses.huber_loss(labels, predictions)",

@@ -39,10 +39,11 @@ def _of_symbol(name: str) -> str:
     from migrator.catalogue.rows import row, symbols
 
     symbol = name.replace("tensorflow.", "tf.", 1).replace("tf.compat.v1.", "tf.", 1)
-    if symbol in symbols():
+    known_symbols = symbols()
+    if symbol in known_symbols:
         return page(row(symbol))
     last = symbol.rpartition(".")[2].lower()
-    near = [known for known in symbols() if known.rpartition(".")[2].lower() == last]
+    near = [known for known in known_symbols if known.rpartition(".")[2].lower() == last]
     hint = f"; there is {', '.join(near)}" if near else ""
     click.echo(f"Error: no rule rewrites calls of {symbol}{hint}.", err=True)
     raise SystemExit(int(ExitCode.FAILED))

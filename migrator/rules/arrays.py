@@ -9,7 +9,7 @@ import libcst as cst
 from migrator.emit.layout import WIDTH
 from migrator.findings import Severity
 from migrator.names.bindings import read_bindings
-from migrator.program.calls import is_false, is_none, is_true
+from migrator.program.calls import is_false, is_none, is_true, nodes_in
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, expression
@@ -126,7 +126,8 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
         for binding in read_bindings(scope):
             if scope is not file.module or binding.is_global:
                 places.setdefault(binding.name, []).append(binding.node)
-        loop = any(found.call in _inside(outer) for outer in _loops(scope))
+        loops = [node for node in nodes_in(scope) if isinstance(node, cst.For | cst.While)]
+        loop = any(found.call in nodes_in(outer) for outer in loops)
         arrays = [given.get("x", given.get(0)), given.get("y", given.get(1))]
         others = {name for value in given.values() if value not in arrays for name in names_in(value)}
         # What has its last value when the function is made keeps it, unless a loop comes round again.
@@ -142,33 +143,6 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
             problems.append(Blocked("TFM613", found.call, message))
         every.append(replace(found, keeps=bool(changing)))
     return every, problems, remarks
-
-
-class _Nodes(cst.CSTVisitor):
-    """All nodes, and the loops, below a node."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.CSTNode] = []
-        self.loops: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.found.append(node)
-        if isinstance(node, cst.For | cst.While):
-            self.loops.append(node)
-        return True
-
-
-def _loops(scope: cst.CSTNode) -> list[cst.CSTNode]:
-    nodes = _Nodes()
-    walk(scope, nodes)
-    return nodes.loops
-
-
-def _inside(node: cst.CSTNode) -> set[cst.CSTNode]:
-    nodes = _Nodes()
-    walk(node, nodes)
-    return set(nodes.found)
 
 
 def as_function(found: ArrayInput, body: cst.BaseExpression, module: cst.Module, width: int = WIDTH) -> cst.FunctionDef:

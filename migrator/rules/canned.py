@@ -277,8 +277,8 @@ def _two(site: Site) -> cst.BaseExpression:
 
 def _part(site: Site, old: cst.BaseExpression, new: cst.BaseExpression, sparse: frozenset[str]) -> str:
     """The optimizer of one part, as source text. Raises Blocked (TFM190) for a legacy one that has no equal."""
-    name = site.code(new.func) if isinstance(new, cst.Call) else None
-    if name is None or not name.startswith(_LEGACY) or not isinstance(new, cst.Call):
+    name = site.code(new.func) if isinstance(new, cst.Call) else ""
+    if not isinstance(new, cst.Call) or not name.startswith(_LEGACY):
         return site.code(new)
     kind = name.removeprefix(_LEGACY)
     if kind not in (sparse if site.training.sparse else _SAME):
