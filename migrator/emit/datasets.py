@@ -15,6 +15,7 @@ from migrator.program.training import TrainingProgram, bindings, path_to, reboun
 from migrator.rules.arrays import is_array_input
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
+from migrator.targets.choosing import own_strategy
 from migrator.targets.registry import AUTO, TPU
 from migrator.targets.target import Target
 from migrator.walking import walk
@@ -211,6 +212,12 @@ class Datasets:
         if self.only_shapes:
             return None if parameter.default is not None else "tf.distribute.InputContext()"
         if self.target.replicas:
+            own = own_strategy(self.program) if self.program.config.get("train_distribute") is not None else None
+            if own is not None and own.choice is not None and own.choice.nones:
+                message = (
+                    "the input function reads its `input_context`, which an Estimator without a strategy gives none"
+                )
+                raise Blocked("TFM602", node, message)
             return f"tf.distribute.InputContext(num_replicas_in_sync={self.strategy}.num_replicas_in_sync)"
         both = self.program.train_and_evaluate
         if both is None or is_none(both.train.get("max_steps")):

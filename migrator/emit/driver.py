@@ -45,6 +45,7 @@ from migrator.targets.choosing import (
     own_strategy,
     replicas_of,
 )
+from migrator.targets.chosen import in_place
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
 from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TPU
 from migrator.targets.target import Loop, LoopShape, Target
@@ -365,6 +366,9 @@ class _Emitter:
         own = own_strategy(self.program) if wanted else None
         if own is None:
             return None
+        if own.choice is not None:
+            message = "the program chooses its strategy when it runs: take the choice out, which one device has not got"
+            raise Blocked("TFM704", own.call, message)
         if own.elsewhere:
             message = (
                 f"`{own.name}` is read for more than the RunConfig, which one device has not got: take it out there"
@@ -390,13 +394,18 @@ class _Emitter:
         assert program.place.statement is not None
         first, later = ("", None) if self.late else self._first_dataset()
         setup_lines, after = self._set_up(plan, first)
-        lines = [*self._settings(program.session.first), *self._parsed("\n".join([*setup_lines, *after]) + "\n")]
+        lines = self._parsed("\n".join([*setup_lines, *after]) + "\n")
         before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+        chosen = self.own.choice.first if self.own is not None and self.own.choice is not None else None
+        if chosen is not None and program.session.first:
+            before[chosen] = self._settings(program.session.first)
+        else:
+            lines = [*self._settings(program.session.first), *lines]
         if later is None:
             replaced[program.place.statement] = lines
         else:
             replaced[program.place.statement] = []
-            before[later] = lines
+            before.setdefault(later, []).extend(lines)
         own = own_strategy(program) if self.target.mesh else self.own or self._left_out()
         if own is not None and own.line is not None and not plan.made:
             replaced[own.line] = []
@@ -722,13 +731,18 @@ class _Emitter:
             return replace(plan, replicas=replicas_of(self.program, own, self._text, self.names["mesh"]))
         if own is None:
             return plan
-        if self.late and own.call.args:
+        if self.late and (own.call.args or own.choice is not None):
             message = "the model gets its variables late, outside of the strategy's scope: leave OneDeviceStrategy out"
             raise Blocked("TFM704", own.call, message)
         apart = self.evaluates_apart
         if apart and self.loop.own:
             message = "an evaluation under a strategy of its own, in a loop of the program's own: leave it out"
             raise Blocked("TFM704", self.program.config["eval_distribute"], message)
+        if own.choice is not None:
+            self._check_settings(own)
+            return replace(
+                plan, strategy_name=own.name or plan.strategy_name, made=own.name is not None, evaluates_apart=apart
+            )
         plan = replace(plan, devices=arguments_of(self.program, own, self._text, self.remarks), evaluates_apart=apart)
         if own.name is not None:
             if own.elsewhere and self.target.reads_cluster:
@@ -739,6 +753,29 @@ class _Emitter:
                 raise Blocked("TFM704", own.call, message)
             plan = replace(plan, strategy_name=own.name, made=own.elsewhere)
         return plan
+
+    def _check_settings(self, own: OwnStrategy) -> None:
+        """The settings of the session come before the first strategy is made. Raises Blocked (TFM704)."""
+        first = own.choice.first if own.choice is not None else None
+        if first is None:
+            return
+        program, message = self.program, "a strategy is made before the settings of the session: set these before"
+        late = [
+            line
+            for line, made in program.session.lines.items()
+            if made and self._position(line) > self._position(first)
+        ]
+        if late:
+            raise Blocked("TFM704", late[0], message)
+        read = [one.value for one in program.session.first if one.value is not None]
+        if not program.session.first:
+            return
+        if not path_to(program.scope, first):
+            raise Blocked("TFM704", own.call, message)
+        for value in read:
+            changed = rebound(self.file, program.scope, value, first, program.place.call)
+            if changed is not None:
+                raise Blocked("TFM704", changed[1], message)
 
     def _has_limits(self) -> bool:
         """Whether a training is told its steps."""
@@ -979,7 +1016,7 @@ class _Emitter:
         arguments = self._model_arguments(inputs)
         target = f"{self.model}, {self.names['predictor']}" if self.has_predictor and not self.mapped else self.model
         head = f"{target} = {self._text(program.model.callee)}"
-        made = self.target.set_up(plan)
+        made = self.target.set_up(plan) if self.own is None or self.own.choice is None else self._chosen(self.own, plan)
         if self.own is not None and self.own.line is not None and made:
             text = made[-1].partition(" = ")[2]
             if plan.made:
@@ -997,6 +1034,27 @@ class _Emitter:
         if program.train_and_evaluate is None and plan.model_dir is not None and not self.late:
             after = restore(plan)
         return lines, after
+
+    def _chosen(self, own: OwnStrategy, plan: TrainingPlan) -> list[str]:
+        """The line that makes a strategy which is chosen in the RunConfig; none where lines of the program do."""
+        choice = own.choice
+        assert choice is not None
+
+        def text(made: cst.Call, target: Target) -> str:
+            one = OwnStrategy(target, made)
+            devices = arguments_of(self.program, one, self._text, self.remarks)
+            lines = target.set_up(replace(plan, devices=devices))
+            return lines[-1].partition(" = ")[2] if lines else "tf.distribute.get_strategy()"
+
+        if choice.nones:
+            message = "no strategy is TensorFlow's default one now: one device, whatever TF_CONFIG says"
+            self.remarks.append(Blocked("TFM726", choice.nones[0], message))
+        new = in_place(choice, text)
+        self.changed.update(new)
+        if choice.value is None:
+            return []
+        self.rewriter.replaced.update(new)
+        return [f"{plan.strategy_name} = {self._text(choice.value)}"]
 
     def _warm_start(self) -> list[str]:
         """Lines that give the weights values of another checkpoint, before one in the model_dir is loaded."""

@@ -261,10 +261,12 @@ split. The partitioner is left out; the numbers do not change.
         Severity.MANUAL,
         """
 `RunConfig(train_distribute=...)` may be one of TensorFlow's strategies, also of tf.contrib, made in the RunConfig or
-behind a name that the program gives one value. `eval_distribute` needs a `train_distribute` beside it. A dataset that
-is split between replicas (`auto_shard_dataset`), and a model_fn whose batches do not each count as a step, are for one
-device. A program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`.
-On a cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device.
+behind a name that the program gives one value, or a choice of such for the devices of one machine (TFM726). A choice
+may not be between one machine and a cluster, and a name that may be None is for the RunConfig only. `eval_distribute`
+needs a `train_distribute` beside it. A dataset that is split between replicas (`auto_shard_dataset`), and a model_fn
+whose batches do not each count as a step, are for one device. A program that trained on one device can divide its
+batches among replicas: `--strategy mirrored --loop custom`. On a cluster only `train_and_evaluate` is carried over:
+plain `train`, `evaluate` and `predict` run on one device.
 """,
     ),
     Rule(

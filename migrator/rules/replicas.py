@@ -50,6 +50,18 @@ out because the new program reads TF_CONFIG with one of its own.
 """,
     ),
     Rule(
+        "TFM726",
+        "no strategy is one of several that a program chooses from",
+        Severity.REVIEW,
+        """
+A strategy for a RunConfig may be chosen when the program runs: by `if`s, by a conditional expression, or in a function
+of the same file whose branches all return one. Each is rewritten where it stands. `None` becomes
+`tf.distribute.get_strategy()`, which is one device without a strategy: the new program trains the same under it (the
+same weights to the last bit, TensorFlow 2.21). An Estimator without a strategy also looked at TF_CONFIG; the new
+program does not.
+""",
+    ),
+    Rule(
         "TFM406",
         "a strategy of the program's own is left out for one device",
         Severity.REVIEW,

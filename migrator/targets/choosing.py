@@ -14,6 +14,7 @@ from migrator.program.scopes import path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
 from migrator.targets import between_graph
+from migrator.targets.chosen import Choice, read_choice
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
 from migrator.targets.target import Target
 from migrator.walking import walk
@@ -43,7 +44,8 @@ _CONTRIB = {
 class OwnStrategy:
     """The strategy that a program makes for its RunConfig.
 
-    `name` and `line` are those of a variable that holds it; `elsewhere` says that the program reads it for more.
+    `name` and `line` are those of a variable that holds it; `elsewhere` says that the program reads it for more. Where
+    it is one of several, `choice` has all of them, and `call` is the first.
     """
 
     target: Target
@@ -51,6 +53,7 @@ class OwnStrategy:
     name: str | None = None
     line: cst.SimpleStatementLine | None = None
     elsewhere: bool = False
+    choice: Choice | None = None
 
 
 def choose(program: TrainingProgram, asked: Target) -> Target:
@@ -154,6 +157,8 @@ def for_mesh(program: TrainingProgram, target: Target, keras: Keras, mapped: boo
             raise Blocked(
                 "TFM790", distribute, f"of strategies a MirroredStrategy becomes a mesh, and no other: {other}"
             )
+        if own.choice is not None:
+            raise Blocked("TFM790", distribute, f"a strategy that is chosen when the program runs is no mesh: {other}")
         if own.elsewhere:
             message = f"`{own.name}` is read for more than the RunConfig, and a mesh is no strategy: {other}"
             raise Blocked("TFM790", own.call, message)
@@ -192,8 +197,8 @@ def own_strategy(program: TrainingProgram) -> OwnStrategy | None:
     distribute = program.config.get("train_distribute")
     if distribute is None:
         return None
-    if isinstance(distribute, cst.Call):
-        return OwnStrategy(_target(program, distribute, distribute), distribute)
+    if isinstance(distribute, cst.Call) and _target(program, distribute) is not None:
+        return OwnStrategy(_known(program, distribute), distribute)
     if isinstance(distribute, cst.Name):
         lines = _Lines(distribute.value)
         walk(program.file.module, lines)
@@ -201,23 +206,34 @@ def own_strategy(program: TrainingProgram) -> OwnStrategy | None:
         before = [found for found in lines.found if at(found[0]) < at(program.place.call)]
         after = [found for found in lines.found if found not in before]
         over = all(at(found[0]) > at(use) for found in after for use in program.calls)
-        if len(before) == 1 and lines.plain and over:
+        known = len(before) == 1 and lines.plain and over
+        if known and _target(program, before[0][1]) is not None:
             line, call = before[0]
             gone = [line, program.place.statement, *program.removed]
             uses = [node for node in name_nodes(program.file.module) if node.value == distribute.value]
             if after:
                 uses = [node for node in uses if at(node) < min(at(found[0]) for found in after)]
             elsewhere = any(not any(g is not None and path_to(g, use) for g in gone) for use in uses)
-            return OwnStrategy(_target(program, distribute, call), call, distribute.value, line, elsewhere)
-    message = "this train_distribute is not one strategy that the program makes: give it `Strategy(...)` by name"
+            return OwnStrategy(_known(program, call), call, distribute.value, line, elsewhere)
+    choice = read_choice(program, distribute)
+    if choice is not None:
+        name = distribute.value if isinstance(distribute, cst.Name) else None
+        return OwnStrategy(choice.target, choice.calls[0][0], name, None, name is not None, choice)
+    message = (
+        "this train_distribute is no strategy that the program makes, nor a choice of some: give it `Strategy(...)`, "
+        "or a function of this file that returns one"
+    )
     raise Blocked("TFM704", distribute, message)
 
 
-def _target(program: TrainingProgram, place: cst.BaseExpression, call: cst.Call) -> Target:
+def _target(program: TrainingProgram, call: cst.Call) -> Target | None:
     name = program.file.imports.resolve(call.func)
-    target = None if name is None else target_of(name)
-    if target is None:
-        raise Blocked("TFM704", place, "this is no strategy that is carried over: choose one with `--strategy`")
+    return None if name is None else target_of(name)
+
+
+def _known(program: TrainingProgram, call: cst.Call) -> Target:
+    target = _target(program, call)
+    assert target is not None
     return target
 
 

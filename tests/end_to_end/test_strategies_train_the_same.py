@@ -91,3 +91,34 @@ def test_replicas_train_the_same(
     evaluation = f"eval_distribute={strategy}, " if apart else ""
     given = {"strategy": strategy, "network": network, "loss": loss, "optimizer": optimizer, "driver": driver}
     prove(PROGRAM.format(**given, count=count, evaluation=evaluation), servers, tmp_path, style=style)
+
+
+CHOSEN = """
+    count = {count}
+    if count > 1:
+        strategy = tf.distribute.MirroredStrategy(["/cpu:%d" % i for i in range(count)])
+    elif count == 1:
+        strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    else:
+        strategy = None
+    config ="""
+RETURNED = """
+def get_distribution_strategy(num_gpus):
+    if num_gpus == 1:
+        return tf.distribute.OneDeviceStrategy("device:CPU:0")
+    return tf.distribute.MirroredStrategy(["/cpu:%d" % i for i in range(num_gpus)])
+
+
+def main():"""
+
+
+@pytest.mark.parametrize(("how", "count"), [("if", 0), ("if", 1), ("if", 2), ("function", 1), ("function", 2)])
+def test_a_chosen_strategy_trains_the_same(how: str, count: int, servers: Servers, tmp_path: Path) -> None:
+    given = {"network": NORMALIZED, "loss": MEAN, "optimizer": MOMENTUM, "driver": ALL}
+    chosen = "strategy" if how == "if" else f"get_distribution_strategy({count})"
+    text = PROGRAM.replace("input_context=None", "more=None").replace("if input_context:", "if more:")
+    text = text.format(**given, count=40 * max(count, 1), evaluation="", strategy=chosen)  # five steps
+    if how == "if":
+        text = text.replace("\n    config =", CHOSEN.format(count=count))
+    text = text.replace("\ndef main():", RETURNED)
+    prove(text, servers, tmp_path)
