@@ -391,6 +391,7 @@ class _Emitter:
         plan = self.plan = self._plan()
         replaced: dict[cst.CSTNode, list[cst.BaseStatement]] = {line: [] for line in program.removed}
         replaced.update({line: self._settings(made) for line, made in program.session.lines.items()})
+        replaced.update(self._task())
         assert program.place.statement is not None
         first, later = ("", None) if self.late else self._first_dataset()
         setup_lines, after = self._set_up(plan, first)
@@ -410,6 +411,8 @@ class _Emitter:
         if own is not None and own.line is not None and not plan.made:
             replaced[own.line] = []
         expressions: dict[cst.CSTNode, cst.BaseExpression] = dict(self.changed)
+        for place, value in program.config_reads.given.items():
+            expressions[place] = cst.parse_expression(self._text(value))
         both = program.train_and_evaluate
         if both is not None and any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
             message = "a hook ends the training: the new program is for one device, whatever TF_CONFIG says"
@@ -501,6 +504,17 @@ class _Emitter:
             tuple(self.remarks),
             self.target,
         )
+
+    def _task(self) -> dict[cst.CSTNode, list[cst.BaseStatement]]:
+        """The line that takes the place of a RunConfig which the program asks for its task."""
+        reads = self.program.config_reads
+        if reads.line is None:
+            return {}
+        self._helper("ClusterTask", lambda name: setup.cluster_task(name, self.indent, reads.task))
+        self.further_needs |= {"json", "os"}
+        message = f"`{reads.name}` says of TF_CONFIG what the RunConfig said, and nothing else"
+        self.remarks.append(Blocked("TFM178", reads.line, message))
+        return {reads.line: self._parsed(f"{reads.name} = {self.names['ClusterTask']}()\n")}
 
     def _needs(self, plan: TrainingPlan) -> frozenset[str]:
         """Modules that the new lines import."""

@@ -124,7 +124,8 @@ def _read_place(
         try:
             return read_handed_programs(project, everything.mentioning, file, place, places)
         except Blocked as other:
-            raise (problem if other.code == "TFM103" != problem.code else other) from None
+            same = other.code == problem.code and file.position(other.node)[0] == file.position(problem.node)[0]
+            raise (problem if same or other.code == "TFM103" != problem.code else other) from None
 
 
 def _is_foreign(name: str) -> bool:

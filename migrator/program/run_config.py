@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.program.calls import bind, calls_in, functions_in, is_none, parameters_of, string
+from migrator.program.config_reads import ConfigReads, read_of
 from migrator.program.devices import SETTER, check_setter
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in, with_values
@@ -31,7 +32,7 @@ class ReadConfig:
     """The arguments that count, the calls and lines that gave them, what is left out, and remarks about that.
 
     `session` is the `session_config`, which is among what is left out, `values` are further expressions that count,
-    with the lines that they stand in, `tpu` what it says of a TPU.
+    with the lines that they stand in, `tpu` what it says of a TPU, `reads` what the program reads of it.
     """
 
     arguments: Arguments
@@ -42,6 +43,7 @@ class ReadConfig:
     session: cst.BaseExpression | None = None
     values: tuple[tuple[cst.CSTNode, cst.BaseExpression], ...] = ()
     tpu: Arguments = field(default_factory=dict)
+    reads: ConfigReads = field(default_factory=ConfigReads)
 
 
 def is_run_config(name: str) -> bool:
@@ -56,17 +58,18 @@ def read_run_config(
     node: cst.BaseExpression | None,
     is_config_argument: Callable[[cst.Name], bool],
     conditional: Callable[[cst.CSTNode], bool],
+    may_be_read: bool = False,
 ) -> ReadConfig:
     """Reads `RunConfig(...)`, with any number of `.replace(...)`, in place, behind a name or returned by a function.
 
     Where it differs by a condition, only settings that do not count may differ. `around` is the way to the Estimator,
     `is_config_argument` tells the names that are given to one, `conditional` the lines that may not run before the
-    Estimator is made. Raises Blocked (TFM108).
+    Estimator is made; with `may_be_read` the program may ask it for more. Raises Blocked (TFM108).
     """
     if is_none(node):
         return ReadConfig({}, (), (), (), ())
     assert node is not None
-    reader = _Reader(file, scope, around, is_config_argument, conditional)
+    reader = _Reader(file, scope, around, is_config_argument, conditional, may_be_read)
     cases = reader.read(node)
     dropped: list[cst.BaseExpression] = []
     remarks: list[Blocked] = []
@@ -111,6 +114,7 @@ def read_run_config(
         sessions[0] if len(same) == 1 and len(sessions) == len(cases) else None,
         tuple(reader.values),
         on_tpu,
+        reader.reads,
     )
 
 
@@ -162,12 +166,15 @@ class _Reader:
         around: Sequence[cst.CSTNode],
         is_config_argument: Callable[[cst.Name], bool],
         conditional: Callable[[cst.CSTNode], bool],
+        may_be_read: bool = False,
     ) -> None:
         self.file = file
         self.scope = scope
         self.around = around
         self.is_config_argument = is_config_argument
         self.conditional = conditional
+        self.may_be_read = may_be_read
+        self.reads = ConfigReads()
         self.calls: list[cst.Call] = []
         self.lines: list[cst.BaseStatement] = []
         self.values: list[tuple[cst.CSTNode, cst.BaseExpression]] = []
@@ -253,13 +260,20 @@ class _Reader:
                 explained.add(id(receiver))
             self.lines.append(line)
         explained |= {id(node) for node in _of_functions(self.scope, name.value)}
+        read: list[cst.Name] = []
         for node in name_nodes(self.scope):
             if node.value == name.value and id(node) not in explained and not self.is_config_argument(node):
-                raise Blocked("TFM108", node, f"`{name.value}` is used for more than the Estimator")
+                read.append(node)
+        if read and (len(finder.found) != 1 or not self.may_be_read):
+            raise Blocked("TFM108", read[0], f"`{name.value}` is used for more than the Estimator")
         body = self.scope.body if isinstance(self.scope, cst.FunctionDef) else self.scope
         reader = _Walk(self, name.value, [line for line, _, _ in finder.found])
         cases = reader.block(body, [])
         self.lines += reader.emptied
+        for node in read:
+            if self.kind is not RUN_CONFIG:
+                raise Blocked("TFM108", node, f"`{name.value}` is used for more than the Estimator")
+            read_of(self.file, self.scope, node, finder.found[0][0], cases[0], self.reads)
         return cases
 
     def again(self, name: str, value: cst.BaseExpression) -> Arguments | None:

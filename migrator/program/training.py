@@ -10,6 +10,7 @@ import libcst as cst
 
 from migrator.program import ready, tpu
 from migrator.program.calls import bind, is_false, is_none, is_true, string
+from migrator.program.config_reads import ConfigReads
 from migrator.program.exports import EXPORTS, Exporter, check_export, read_exporters
 from migrator.program.flow import Mentioning
 from migrator.program.leftovers import emptied_by, leftovers
@@ -119,7 +120,7 @@ class TrainingProgram:
     those of all calls, each with what it is a hook of ("train", "test", "predict"); where some stay, the argument
     "callbacks" of the call is what was its `hooks`. `handed` says where an Estimator goes that does not stay in the
     function that makes it, `tpu` which TPU is asked for, `model_batch` the batch size that a model_fn
-    reads of its params.
+    reads of its params, `config_reads` what the program reads of its RunConfig.
     """
 
     file: ParsedFile
@@ -145,6 +146,7 @@ class TrainingProgram:
     warm_start: WarmStart | None = None
     tpu: tpu.TpuUse | None = None
     model_batch: cst.BaseExpression | None = None
+    config_reads: ConfigReads = field(default_factory=ConfigReads)
 
     @property
     def model_file(self) -> ParsedFile:
@@ -257,6 +259,7 @@ class ProgramReader:
         self.tensors: Tensors = lambda name: None
         self.read_uses: list[Use] = []
         self.tpu_settings: Arguments = {}
+        self.config_reads = ConfigReads()
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
 
     def read(self) -> list[TrainingProgram]:
@@ -273,7 +276,7 @@ class ProgramReader:
         tpu.check_optimizers([model.file for model in models])
         self.tensors = tensor_names(self.project, models)
         model = models[0]
-        config = self.read_config(bound.get("config"))
+        config = self.read_config(bound.get("config"), may_be_read=True)
         if asked is None or not asked.asks:
             for node in self.tpu_settings.values():
                 message = "what a RunConfig says of a TPU is left out: the program trains without one"
@@ -319,6 +322,7 @@ class ProgramReader:
             tensors=self.tensors,
             warm_start=warm_start,
             tpu=use,
+            config_reads=self.config_reads,
         )
         programs = [replace(program, model=one) for one in models]
         if any(sizes and "batch_size" in one.model_file.code(one.model_fn.body) for one in programs):
@@ -478,13 +482,22 @@ class ProgramReader:
             message = "this stands on the line of its `if` (or `for`, `with`, `def`): give it a line of its own"
             raise Blocked(code, place.call, message)
 
-    def read_config(self, node: cst.BaseExpression | None) -> Arguments:
+    def read_config(self, node: cst.BaseExpression | None, may_be_read: bool = False) -> Arguments:
         """The arguments of the RunConfig that count; remarks say what is left out."""
         given = [arg.value for place in self.places if place.name in _ESTIMATORS for arg in place.call.args]
         around = path_to(self.scope, self.place.call)
         found = read_run_config(
-            self.file, self.scope, around, node, lambda name: any(name is v for v in given), self._is_conditional
+            self.file,
+            self.scope,
+            around,
+            node,
+            lambda name: any(name is v for v in given),
+            self._is_conditional,
+            may_be_read,
         )
+        self.config_reads = found.reads
+        for value in found.reads.given.values():
+            self.kept |= names_in(value)
         self.removed += found.lines
         self.made += found.calls
         self.values += found.values

@@ -86,7 +86,8 @@ TensorBoard callback or `tf.train.CheckpointManager` where you need them.
 `device_fn`, `eval_distribute` and `experimental_distribute` change where the program runs. Remove the setting. (A
 `device_fn` that is a plain `tf.train.replica_device_setter(...)` is left out: a strategy does what it did, TFM140.) A
 RunConfig is understood in place, or as `config = tf.estimator.RunConfig(...)` beside the Estimator, with
-`.replace(...)` in either; not where a condition chooses between two, or where it is used for something else too.
+`.replace(...)` in either; not where a condition chooses between two, or where it is used for something else too. What
+may be read of it is in TFM178.
 """,
     ),
     Rule(

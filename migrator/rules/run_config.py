@@ -81,6 +81,19 @@ Estimator's does.
 """,
     ),
     Rule(
+        "TFM178",
+        "a RunConfig that is asked for its task",
+        Severity.REVIEW,
+        """
+`print(config.task_type)`, `if config.is_chief:` and the like go on to work: a small class with these names, which
+reads TF_CONFIG as a RunConfig does, takes the place of the RunConfig. What the RunConfig was given itself
+(`config.model_dir`) is written where it is read. Refused (TFM108) is what would mean something else: a number of
+workers or a task's number that is computed with (on parameter servers the chief does not train, and one process makes
+the data of all workers), reads in functions, addresses of sessions, and all of it beside a `train_distribute`, with
+which a RunConfig did not read TF_CONFIG.
+""",
+    ),
+    Rule(
         "TFM140",
         "session settings are left out",
         Severity.REVIEW,

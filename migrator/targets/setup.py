@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
 from migrator.emit.layout import call
 
@@ -107,6 +108,40 @@ def {name}(model):
     return tf.keras.callbacks.LambdaCallback(on_epoch_end=average, on_test_begin=average)
 '''
     return text.replace("    ", indent)
+
+
+def cluster_task(name: str, indent: str, properties: Collection[str]) -> str:
+    """The class of what a RunConfig said of the task in TF_CONFIG, with some of its properties, as source text.
+
+    An evaluator was told of no cluster; without one a process is the only worker, and the chief.
+    """
+    lines = {
+        "task_type": 'self.task_type = task.get("type", "worker")',
+        "task_id": 'self.task_id = int(task.get("index", 0))',
+        "is_chief": 'self.is_chief = not cluster or task.get("type") in ("chief", "master")',
+        "cluster_spec": "self.cluster_spec = tf.train.ClusterSpec({} if evaluates else cluster)",
+        "num_ps_replicas": 'self.num_ps_replicas = 0 if evaluates else len(cluster.get("ps", ()))',
+        "num_worker_replicas": "self.num_worker_replicas = 0 if evaluates else workers if cluster else 1",
+    }
+    made = [lines[one] for one in lines if one in properties]
+    given = {
+        "task": 'task = config.get("task", {})',
+        "cluster": 'cluster = config.get("cluster", {})',
+        "evaluates": 'evaluates = bool(cluster) and task.get("type") == "evaluator"',
+        "workers": 'workers = sum(len(cluster.get(job, ())) for job in ("chief", "master", "worker"))',
+    }
+    text = " ".join(made)
+    needed = {word for word in given if re.search(rf"\b{word}\b", text)}
+    needed |= {"task", "cluster"} if "evaluates" in needed else set()
+    body = [given[word] for word in given if word in needed] + made
+    head = f'''\
+class {name}:
+    """What TF_CONFIG says of this process, under the names of a RunConfig."""
+
+    def __init__(self):
+        config = json.loads(os.environ.get("TF_CONFIG", "{{}}"))
+'''
+    return (head + "".join(f"        {line}\n" for line in body)).replace("    ", indent)
 
 
 def counted_steps(name: str, indent: str) -> str:

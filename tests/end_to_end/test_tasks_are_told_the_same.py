@@ -1,0 +1,56 @@
+"""What takes the place of a RunConfig says of TF_CONFIG what the RunConfig said (TFM178)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from migrator.harness.environments import migrated_python, original_python
+from migrator.program.config_reads import TASK
+from migrator.targets.setup import cluster_task
+
+pytestmark = pytest.mark.tensorflow
+
+CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1", "e:1"]}
+TASKS = [
+    "{}",
+    *(
+        json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
+        for cluster, job, index in (
+            (CLUSTER, "chief", 0),
+            (CLUSTER, "worker", 1),
+            (CLUSTER, "ps", 1),
+            (CLUSTER, "evaluator", 0),
+            ({"chief": ["a:1"]}, "chief", 0),
+            ({"chief": ["a:1"], "worker": ["b:1"]}, "worker", 0),
+            ({"master": ["a:1"], "worker": ["b:1"], "ps": ["d:1"]}, "master", 0),
+            ({"master": ["a:1"], "worker": ["b:1"], "ps": ["d:1"]}, "worker", 0),
+        )
+    ),
+]
+SAY = """
+for given in {tasks!r}:
+    os.environ["TF_CONFIG"] = given
+    made = {made}
+    said = {{key: getattr(made, key) for key in {keys!r}}}
+    said["cluster_spec"] = said["cluster_spec"].as_dict()
+    print("said", json.dumps(said, sort_keys=True))
+"""
+
+
+def said(python: Path, head: str, made: str) -> list[str]:
+    text = "import json, os\nimport tensorflow as tf\n" + head + SAY.format(tasks=TASKS, made=made, keys=TASK)
+    done = subprocess.run([str(python), "-c", text], env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith("said")]
+
+
+def test_a_task_says_what_the_run_config_said() -> None:
+    before = said(original_python(), "", "tf.compat.v1.estimator.RunConfig()")
+    after = said(migrated_python(), cluster_task("ClusterTask", "    ", TASK), "ClusterTask()")
+    assert len(before) == len(TASKS) and len(set(before)) > 7
+    assert after == before
