@@ -28,7 +28,8 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
         message = "the partitioner is left out: without parameter servers variables are not split"
         state.remarks[file.path].append(Blocked("TFM703", node, message))
         return None
-    texts = []
+    texts: list[str | None] = []
+    first: tuple[ParsedFile, cst.CSTNode] = found[0][:2]
     roles = program.model.parameters
     for number, (file, node, made) in enumerate(found):
         names = (roles.config, roles.params) if number < own else (None, None)
@@ -41,10 +42,16 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
         if text is not None:
             _check_partitioner(state, program, file, node, text)
         texts.append(text)
-    if len(set(texts)) > 1:
-        file, node, _ = found[-1]
-        message = "a second, different partitioner: ParameterServerStrategy takes one"
-        state.problems[file.path].append(Blocked("TFM702", node, message))
+        if text != texts[0]:
+            line = first[0].position(first[1])[0]
+            message = (
+                f"a second partitioner, which differs from that of line {line}: ParameterServerStrategy takes one, and "
+                "tells it the shape and the type of a variable, not its scope. Give both scopes the same"
+            )
+            state.problems[file.path].append(Blocked("TFM702", node, message))
+            break
+        if len(texts) == 1:
+            first = file, node
     if texts and texts[0] is not None and own and emitted.unsplit:
         message = "this is not in the scope of the partitioner, which splits all variables now"
         state.remarks[program.model_file.path].append(Blocked("TFM890", emitted.unsplit[0], message))

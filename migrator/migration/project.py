@@ -17,6 +17,7 @@ from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
 from migrator.program.arg_scopes import with_arguments_written_out
 from migrator.program.canned import write_out
+from migrator.program.chosen_partitioners import with_chosen_partitioners
 from migrator.program.local_names import with_symbols_in_place
 from migrator.program.named_estimators import with_named_estimators
 from migrator.program.one_tower import with_one_tower
@@ -59,7 +60,9 @@ def migrate_project(
     for path, remarks in without.items():
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files, texts))
-    files = [with_one_tower(with_symbols_in_place(with_named_estimators(file))) for file in files]
+    files = [
+        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(file)))) for file in files
+    ]
     files = with_arguments_written_out(files, texts)
     for finding in refused:
         findings.setdefault(Path(finding.path), []).append(finding)

@@ -555,7 +555,10 @@ _REFUSED = {
     "tf.contrib.opt.MomentumWOptimizer": "decay and gradients race in TensorFlow 1, so that no two runs agree (4e-3)",
     "tf.contrib.opt.LARSOptimizer": "Keras has no layer-wise rates",
     "tf.contrib.opt.MovingAverageOptimizer": "moving averages of the weights are not carried over yet",
-    "tf.train.SyncReplicasOptimizer": "synchronous replicas are not carried over yet: remove the wrapper",
+    "tf.train.SyncReplicasOptimizer": (
+        "in an Estimator it is not carried over. Where all replicas count, mirrored workers make the same steps: "
+        "remove the wrapper, and give the RunConfig a MultiWorkerMirroredStrategy; none drops the slowest (backup workers)"
+    ),
 }
 
 

@@ -27,10 +27,11 @@ A TensorFlow 1 partitioner belongs to a variable scope, a TensorFlow 2 one to th
 moves there. The two families give the same shards (compared on 3,000 random shapes), but their positional arguments
 stand in another order; keywords are written.
 
-It may be chosen when the program runs: `A if test else None` stays a choice, and `given or A` becomes `A` where nothing
-is given. The number of servers, `config.num_ps_replicas`, is `cluster.num_tasks("ps")` in the function that makes the
-strategy: both count the servers in TF_CONFIG. Names and params that it reads are put in their places; what then is left
-has to be known at the top of the file that makes the strategy.
+It may be chosen when the program runs: `A if test else None` stays a choice (also as an `if` that does nothing else:
+`if test: scope.set_partitioner(A)`), and `given or A` becomes `A` where nothing is given. The number of servers,
+`config.num_ps_replicas`, is `cluster.num_tasks("ps")` in the function that makes the strategy: both count the servers
+in TF_CONFIG. Names and params that it reads are put in their places; what then is left has to be known at the top of
+the file that makes the strategy.
 
 What remains in the way: an `axis` other than 0, because ParameterServerStrategy splits the first axis only, and a
 partitioner that is a function of the program's own, or that a helper is given: make one of the three in the model_fn.
@@ -56,8 +57,10 @@ partitioner that is a function of the program's own, or that a helper is given: 
         "more than one partitioner in a program",
         Severity.MANUAL,
         """
-ParameterServerStrategy takes one partitioner for all variables. Two different ones in one program have no
-counterpart: choose one, or leave the smaller variables whole with a MinSizePartitioner.
+ParameterServerStrategy takes one partitioner for all variables, which is told the shape and the type of a variable and
+not its scope. Two different ones in one program have no counterpart: choose one, or leave the smaller variables whole
+with a MinSizePartitioner. How variables are split changes no number. Where the code stays TensorFlow 1 (`--style
+mapped`), partitioners are left out (TFM154).
 """,
     ),
     Rule(

@@ -116,6 +116,28 @@ IDIOMS = {
         "",
         {"7x24": 3, "24": 3, "24x10": 3, "10": 3, "10x1": 3, "1": 1},
     ),
+    "set by an if": (
+        "scope = tf.get_variable_scope()\n"
+        "    if config.num_ps_replicas > 1:\n"
+        "        scope.set_partitioner(tf.fixed_size_partitioner(config.num_ps_replicas))",
+        "",
+        {"7x24": 3, "24": 3, "24x10": 3, "10": 3, "10x1": 3, "1": 1},
+    ),
+    "chosen by an if, and an elif that is not so": (
+        "partitioner = None\n"
+        "    if config.num_ps_replicas > 8:\n"
+        "        partitioner = tf.fixed_size_partitioner(2)\n"
+        "    elif config.num_ps_replicas:\n"
+        "        partitioner = tf.min_max_variable_partitioner(config.num_ps_replicas, min_slice_size=300)",
+        ", partitioner=partitioner",
+        {"7x24": 2, "24": 1, "24x10": 3, "10": 1, "10x1": 1, "1": 1},
+    ),
+    "told to the scope in it": (
+        "",
+        ") as scope:\n"
+        "        scope.set_partitioner(tf.min_max_variable_partitioner(config.num_ps_replicas, min_slice_size=200))",
+        {"7x24": 3, "24": 1, "24x10": 3, "10": 1, "10x1": 1, "1": 1},
+    ),
 }
 
 
@@ -135,7 +157,7 @@ def variables(server: ForkServer, kind: str, text: str, shape: str, folder: Path
 @pytest.mark.parametrize("idiom", IDIOMS)
 def test_a_cluster_holds_the_same_shards(idiom: str, servers: Servers, tmp_path: Path) -> None:
     made, scope, shards = IDIOMS[idiom]
-    text = PROGRAM.replace("PARTITIONER", made).replace("SCOPE", scope)
+    text = PROGRAM.replace("PARTITIONER", made or "pass").replace("SCOPE):", scope if "\n" in scope else f"{scope}):")
     new, findings = run(text)
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     before = variables(servers[0], "original", text, "chief=1,ps=3", tmp_path / "a")
