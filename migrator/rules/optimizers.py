@@ -557,7 +557,7 @@ _REFUSED = {
     "tf.contrib.opt.MovingAverageOptimizer": "moving averages of the weights are not carried over yet",
     "tf.train.SyncReplicasOptimizer": (
         "in an Estimator it is not carried over. Where all replicas count, mirrored workers make the same steps: "
-        "remove the wrapper, and give the RunConfig a MultiWorkerMirroredStrategy; none drops the slowest (backup workers)"
+        "remove the wrapper, and give the RunConfig a MultiWorkerMirroredStrategy. None drops slow (backup) workers"
     ),
 }
 

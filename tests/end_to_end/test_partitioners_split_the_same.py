@@ -128,7 +128,7 @@ IDIOMS = {
         "    if config.num_ps_replicas > 8:\n"
         "        partitioner = tf.fixed_size_partitioner(2)\n"
         "    elif config.num_ps_replicas:\n"
-        "        partitioner = tf.min_max_variable_partitioner(config.num_ps_replicas, min_slice_size=300)",
+        "        partitioner = tf.min_max_variable_partitioner(config.num_ps_replicas, min_slice_size=350)",
         ", partitioner=partitioner",
         {"7x24": 2, "24": 1, "24x10": 3, "10": 1, "10x1": 1, "1": 1},
     ),
