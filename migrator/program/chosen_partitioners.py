@@ -141,6 +141,8 @@ class _Writer(Tracked):
         inside = [n for n in name_nodes(original_node) if n.value == name.value]
         first = original_node.body.body[0]
         told_first = [n for n in name_nodes(first) if n.value == name.value]
+        if name.value in names_in(told.args[0].value):
+            return updated_node
         if told.func.value.value != name.value or len(uses) != len(inside) or len(inside) != 1 + len(told_first):
             return updated_node
         given = {arg.keyword.value for arg in made.args if arg.keyword is not None}

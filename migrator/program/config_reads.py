@@ -12,8 +12,8 @@ import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.calls import number, string
-from migrator.program.parsed import Blocked, ParsedFile
-from migrator.program.scopes import path_to, rebound
+from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.scopes import bindings, path_to, rebound
 from migrator.walking import walk
 
 #: What a RunConfig read from TF_CONFIG that a task of a Keras program can be told as well, see setup.cluster_task.
@@ -78,7 +78,7 @@ def read_of(
     if "train_distribute" in given or "experimental_distribute" in given:
         message = f"{what} is read, and with a strategy it says nothing of TF_CONFIG: read that instead"
         raise Blocked("TFM108", node, message)
-    if not _is_told(path) and not (key in _ASKED and _is_asked(path)):
+    if not _is_told(path) and not (key in _ASKED and _is_asked(path, _estimators(file, scope))):
         message = (
             f"{what} decides more than what is printed: on parameter servers the chief does not train, and one process "
             "makes the data of all; read TF_CONFIG where the number is needed"
@@ -104,13 +104,26 @@ def _is_told(path: Sequence[cst.CSTNode]) -> bool:
     return isinstance(func, cst.Name) and func.value == "print"
 
 
-def _is_asked(path: Sequence[cst.CSTNode]) -> bool:
-    """Whether a read stands in the test of an `if` that neither binds names nor drives the Estimator."""
+def _estimators(file: ParsedFile, scope: cst.CSTNode) -> set[str]:
+    """The names of Estimators in a scope."""
+    found = set()
+    for name, node in bindings(scope):
+        way = path_to(scope, node)
+        assign = way[-3] if len(way) > 2 else None
+        value = assign.value if isinstance(assign, cst.Assign) else None
+        made = file.imports.resolve(value.func) if isinstance(value, cst.Call) else None
+        if made is not None and made.endswith(("Estimator", "Classifier", "Regressor")):
+            found.add(name)
+    return found
+
+
+def _is_asked(path: Sequence[cst.CSTNode], estimators: set[str]) -> bool:
+    """Whether a read stands in the test of an `if` that neither binds names nor has to do with the Estimator."""
     for index, node in enumerate(path):
         if isinstance(node, cst.If) and path[index + 1] is node.test:
             acts = _Acts()
             walk(node, acts)
-            return not acts.found
+            return not acts.found and not names_in(node) & estimators
     return False
 
 

@@ -89,6 +89,10 @@ REFUSED = {
         f"with tf.variable_scope('net') as scope:\n    {LAYER}\n"
         f"    scope.set_partitioner(tf.fixed_size_partitioner(2))\n    {LAYER}"
     ),
+    "a scope that is asked first": (
+        "with tf.variable_scope('net') as scope:\n    if scope.name:\n"
+        f"        scope.set_partitioner(tf.fixed_size_partitioner(2))\n    {LAYER}"
+    ),
     "the mode": f"p = None\nif mode == 'train':\n    p = tf.fixed_size_partitioner(2)\n{SCOPE}",
 }
 

@@ -80,6 +80,7 @@ REFUSED = {
     "a test by the number of workers": text_of("if config.num_worker_replicas > 1:\n    print(1)"),
     "a branch that binds a name": text_of("if config.is_chief:\n    shard = 0"),
     "a branch that drives": text_of("if config.is_chief:\n    helper.train()"),
+    "a branch that hands the Estimator on": text_of("") + "if config.is_chief:\n    export(estimator)\n",
     "a branch that ends": text_of("if not config.is_chief:\n    exit()"),
     "in a function": text_of("def tell():\n    print(config.is_chief)"),
     "in a lambda": text_of("tell = lambda: print(config.is_chief)"),
