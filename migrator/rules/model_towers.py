@@ -24,7 +24,8 @@ and averages the gradients itself becomes the model_fn of one tower, which gets 
 MirroredStrategy divide that again, in a training loop of the program's own (TFM736; `--strategy one-device` writes
 `fit` for one device). Understood are the parts of a `tf.split` into as many as there are towers, variables that all
 share (`variable_scope(..., reuse=i > 0)`, `reuse_variables()`), branches on the mode, a function of the same file that
-takes the mean of the gradients (TFM767), losses that are means over examples (TFM768), and networks that treat every
+takes the mean of the gradients (TFM767; those of `optimizer.compute_gradients(loss)`, or of `tf.gradients(loss, v)`
+with `v = tf.trainable_variables()`), losses that are means over examples (TFM768), and networks that treat every
 example by itself (TFM769: no batch normalization). What the towers put into lists may be joined again by
 `tf.reduce_mean` (or `tf.add_n` divided by their number) for losses and by `tf.concat(..., 0)` for rows.
 

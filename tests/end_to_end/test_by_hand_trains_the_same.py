@@ -214,7 +214,14 @@ def test_two_towers_are_two_replicas(how: str, servers: Servers, tmp_path: Path)
     assert "MirroredStrategy()" in new and "TrainingLoop" in new
 
 
-@pytest.mark.parametrize("program", [BRANCHES, PLAIN], ids=["branches", "plain"])
+TAKEN = """\
+tvars = tf.trainable_variables()
+            grads = tf.gradients(loss, tvars)
+            tower_gradients.append(zip(grads, tvars))"""
+GRADIENTS = PLAIN.replace("tower_gradients.append(optimizer.compute_gradients(loss))", TAKEN)
+
+
+@pytest.mark.parametrize("program", [BRANCHES, PLAIN, GRADIENTS], ids=["branches", "plain", "gradients"])
 def test_towers_of_a_model_fn_are_two_replicas(program: str, servers: Servers, tmp_path: Path) -> None:
     new = prove_project({"train.py": program}, "train.py", servers, tmp_path, steps=6, devices=2)["train.py"]
     assert "MirroredStrategy()" in new and "TrainingLoop" in new and "tower" not in new

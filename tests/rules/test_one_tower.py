@@ -24,6 +24,47 @@ def test_replicas_divide_the_batch_of_all_towers(program: str) -> None:
     assert "TFM736" in [f.code for f in findings]
 
 
+COMPUTED = "tower_gradients.append(optimizer.compute_gradients(loss))"
+TAKEN = """tvars = tf.trainable_variables()
+            grads = tf.gradients(loss, tvars)
+            tower_gradients.append(zip(grads, tvars))"""
+
+
+@pytest.mark.parametrize("made", [TAKEN, TAKEN.replace("zip(grads, tvars)", "list(zip(grads, tvars))")])
+def test_gradients_that_are_taken_of_all_that_is_trained(made: str) -> None:
+    assert run(PLAIN.replace(COMPUTED, made))[0] == run(PLAIN)[0]
+    grads = "grads = optimizer.compute_gradients(loss)\n                            tower_grads.append(grads)"
+    assert grads in BRANCHES
+    indented = made.replace("tower_gradients", "tower_grads").replace("\n", "\n" + " " * 16)
+    text, findings = run(BRANCHES.replace(grads, indented))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert text == run(BRANCHES)[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tf.trainable_variables()", "tf.trainable_variables('net')"),
+        ("tf.trainable_variables()", "tf.global_variables()"),
+        ("tf.trainable_variables()", "tf.trainable_variables()[1:]"),
+        ("tf.gradients(loss, tvars)", "tf.gradients(loss, tvars, 2.0)"),
+        ("tf.gradients(loss, tvars)", "tf.gradients(loss * 2, tf.global_variables())"),
+        ("tf.gradients(loss, tvars)", "[g * 2 for g in tf.gradients(loss, tvars)]"),
+        ("zip(grads, tvars)", "zip(tvars, grads)"),
+        ("zip(grads, tvars)", "zip([2 * g for g in grads], tvars)"),
+        ("            tower_gradients", "            grads = [2 * g for g in grads]\n            tower_gradients"),
+        ("            tower_gradients", "            tvars = tvars[1:]\n            tower_gradients"),
+        ("            tower_gradients", "            grads[0] *= 2\n            tower_gradients"),
+        ("            tower_gradients", "            grads.pop()\n            tower_gradients"),
+    ],
+)
+def test_gradients_that_are_taken_otherwise_are_refused(old: str, new: str) -> None:
+    assert old in TAKEN
+    program = PLAIN.replace(COMPUTED, TAKEN.replace(old, new, 1))
+    text, findings = run(program)
+    assert text == program and "TFM743" in [f.code for f in findings], findings
+
+
 def test_one_device_takes_the_whole_batch_where_it_is_asked_to() -> None:
     text, _ = run(PLAIN, strategy="one-device")
     assert "model.fit(" in text and "Mirrored" not in text

@@ -8,7 +8,7 @@ replicas of a MirroredStrategy divide the batch again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -57,7 +57,8 @@ def inline_towers(training: Training) -> OneTower | None:
     at = training.lines.index(loops[0])
     assert isinstance(loops[0].node, cst.For)
     tower = _read(training, loops[0].node, training.lines[:at])
-    body = loops[0].node.body.body if isinstance(loops[0].node.body, cst.IndentedBlock) else ()
+    loop = _with_computed(training, loops[0].node, training.lines[at + 1 :])
+    body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
     statements = _opened(training, tower, [one for one in body if isinstance(one, cst.BaseStatement)], False)
     _check_shared(training, tower)
     splits = _splits(training, tower)
@@ -88,6 +89,107 @@ def inline_towers(training: Training) -> OneTower | None:
     training.whole = not any("get_next" in [c.func.attr.value for c in methods_in(line.node)] for line in lines)
     held = {name: value.value if isinstance(value, cst.Name) else name for name, value in lists.items()}
     return OneTower(lines, {name: value for name, value in held.items() if name != place[0]})
+
+
+def _with_computed(training: Training, loop: cst.For, after: list[Line]) -> cst.For:
+    """The loop with `optimizer.compute_gradients(loss)` where it says the same by `tf.gradients`.
+
+    `grads = tf.gradients(loss, tvars)`, then `towers.append(zip(grads, tvars))`, where `tvars` is all that is trained.
+    """
+    lines = [line for statement in loop.body.body for line in simple_lines(statement)]
+    applied = [c for line in after for c in methods_in(line.node) if c.func.attr.value == "apply_gradients"]
+    optimizer = applied[0].func.value if len(applied) == 1 and isinstance(applied[0].func, cst.Attribute) else None
+    for line in lines:
+        pairs = appended(line)
+        if isinstance(pairs, cst.Call) and dotted(pairs.func) == "list" and len(pairs.args) == 1:
+            pairs = pairs.args[0].value
+        names = [arg.value for arg in pairs.args] if isinstance(pairs, cst.Call) else []
+        if not isinstance(pairs, cst.Call) or dotted(pairs.func) != "zip" or len(names) != 2:
+            continue
+        made = [_made_once(training, loop, lines, after, name) for name in names]
+        taken, trained = (value_of(one) if one is not None else None for one in made)
+        if not isinstance(taken, cst.Call) or training.tf(taken) != "tf.gradients" or len(taken.args) != 2:
+            continue
+        every = isinstance(trained, cst.Call) and training.tf(trained) == "tf.trainable_variables" and not trained.args
+        plain = all(arg.keyword is None and not arg.star for arg in taken.args)
+        of_them = training.file.code(taken.args[1].value) == training.file.code(names[1])
+        if not every or not plain or not of_them or not isinstance(optimizer, cst.Name):
+            continue
+        loss = taken.args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        new = cst.Call(cst.Attribute(optimizer, cst.Name("compute_gradients")), [loss])
+        small = line.body[0]
+        assert isinstance(small, cst.Expr) and isinstance(small.value, cst.Call)
+        appends = small.value.with_changes(args=[cst.Arg(new)])
+        new_line = line.with_changes(body=[small.with_changes(value=appends)])
+        changed = _replaced(loop, _Lines({line: new_line, **{one: None for one in made if one is not None}}))
+        assert isinstance(changed, cst.For)
+        return changed
+    return loop
+
+
+def _made_once(
+    training: Training,
+    loop: cst.For,
+    lines: list[cst.SimpleStatementLine],
+    after: list[Line],
+    node: cst.BaseExpression,
+) -> cst.SimpleStatementLine | None:
+    """The line of a loop that gives a name its value, where it is for the gradients of this loop alone."""
+    if not isinstance(node, cst.Name) or _is_read([line.node for line in after], node.value):
+        return None
+    bound = [line for line in lines if any(name == node.value for name, _ in bindings(line))]
+    known = bound[0] if len(bound) == 1 and value_of(bound[0]) is not None else None
+    readers = [line for line in lines if node.value in names_in(line) and line is not known]
+    mentions = sum(name.value == node.value for name in name_nodes(loop))
+    if known is None or mentions != 1 + sum(n.value == node.value for line in readers for n in name_nodes(line)):
+        return None
+    kinds = [appended(line) is not None or _takes(training, line) for line in readers]
+    return known if all(kinds) and len(readers) <= 2 else None
+
+
+def _is_read(statements: Sequence[cst.CSTNode], name: str) -> bool | None:
+    """Whether statements read what a name stands for before them; None where they neither do nor give it a value."""
+    for statement in statements:
+        if name not in names_in(statement):
+            continue
+        if isinstance(statement, cst.If) and name not in names_in(statement.test):
+            branches = [statement.body, *([] if statement.orelse is None else [statement.orelse])]
+            found = [_is_read([one] if isinstance(one, cst.If) else _statements(one), name) for one in branches]
+            if any(found):
+                return True
+            if len(found) == 2 and found == [False, False]:
+                return False
+            continue
+        value = value_of(statement)
+        given = [target for target, _ in bindings(statement)] == [name]
+        return not (given and value is not None and name not in names_in(value))
+    return None
+
+
+def _statements(block: cst.CSTNode) -> Sequence[cst.CSTNode]:
+    inner = block.body if isinstance(block, cst.Else) else block
+    return inner.body if isinstance(inner, cst.IndentedBlock) else [inner]
+
+
+def _takes(training: Training, line: cst.BaseStatement) -> bool:
+    value = value_of(line)
+    return isinstance(value, cst.Call) and training.tf(value) == "tf.gradients"
+
+
+class _Lines(cst.CSTTransformer):
+    """Puts lines in the places of others, or takes them out (None)."""
+
+    def __init__(self, new: Mapping[cst.CSTNode, cst.SimpleStatementLine | None]) -> None:
+        super().__init__()
+        self.new = new
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
+        if original_node not in self.new:
+            return updated_node
+        new = self.new[original_node]
+        return cst.RemoveFromParent() if new is None else new
 
 
 def _check_draws(training: Training, tower: _Tower, lines: list[Line]) -> None:
