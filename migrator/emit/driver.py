@@ -10,6 +10,7 @@ from functools import partial
 import libcst as cst
 
 from migrator.emit.datasets import Assigned, Datasets
+from migrator.emit.file import Within
 from migrator.emit.layout import call, statements
 from migrator.emit.mesh import MESH
 from migrator.emit.names import free
@@ -18,7 +19,8 @@ from migrator.program.calls import calls_in, is_false, is_none, number
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.region import reach
+from migrator.program.ready_scopes import Scoped, is_mean
+from migrator.program.region import Region, reach
 from migrator.program.starts import VARIABLES, asks_global_step
 from migrator.program.tpu import TpuUse
 from migrator.program.training import (
@@ -52,6 +54,7 @@ from migrator.targets.target import Loop, LoopShape, Target
 from migrator.walking import walk
 
 _AVERAGES = re.compile(r"batch_?norm|moving_?(mean|average|variance)|on_read", re.IGNORECASE)
+_MODELS = re.compile(r"\bapplications\b|\bload_model|\bmodel_from_|\bfrom_config|\bclone_model")  # with what not
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
 _ON_TPU = "the new program trains on the TPU that it asks for: run it there before you rely on it"
 _MODES = {"train": "train", "evaluate": "eval", "predict": "infer"}
@@ -61,7 +64,8 @@ _MODES = {"train": "train", "evaluate": "eval", "predict": "infer"}
 class EmittedDriver:
     """Replacements by node: statements for statements (none: removed), an expression for an expression.
 
-    `before` are statements to put before others. `helpers` are functions to put before the driver, as source text.
+    `before` are statements to put before others, `within` those that get a `with` line around them. `helpers` are
+    functions to put before the driver, as source text.
     """
 
     statements: dict[cst.CSTNode, list[cst.BaseStatement]]
@@ -71,6 +75,7 @@ class EmittedDriver:
     needs: frozenset[str]
     remarks: tuple[Blocked, ...]
     target: Target
+    within: tuple[Within, ...] = ()
 
 
 @dataclass
@@ -150,6 +155,7 @@ def emit_driver(
     stopper: str = "",
     loss_of_batch: bool = False,
     measures_itself: bool = False,
+    scoped: Scoped | None = None,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -160,7 +166,8 @@ def emit_driver(
     `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes,
     and whether the model `measures` anything else.
     `stopper` is the callback that ends a training where not every batch counts as a step, and `loss_of_batch` says that
-    the model computes its loss from whole batches, `measures_itself` that it updates its metrics.
+    the model computes its loss from whole batches, `measures_itself` that it updates its metrics. `scoped` are the
+    statements that make a model of the program's own, which go into the strategy's scope.
     """
     return _Emitter(
         project,
@@ -184,6 +191,7 @@ def emit_driver(
         stopper,
         loss_of_batch,
         measures_itself,
+        scoped,
     ).emit()
 
 
@@ -228,6 +236,7 @@ class _Emitter:
         stopper: str,
         loss_of_batch: bool,
         measures_itself: bool,
+        scoped: Scoped | None,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -245,6 +254,7 @@ class _Emitter:
         self.takes_steps = takes_steps
         self.stopper = stopper
         self.loss_of_batch = loss_of_batch
+        self.scoped = scoped
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
         self.further_needs: set[str] = set()
@@ -400,13 +410,14 @@ class _Emitter:
         chosen = self.own.choice.first if self.own is not None and self.own.choice is not None else None
         if chosen is not None and program.session.first:
             before[chosen] = self._settings(program.session.first)
-        else:
+        elif self.scoped is None:
             lines = [*self._settings(program.session.first), *lines]
         if later is None:
             replaced[program.place.statement] = lines
         else:
             replaced[program.place.statement] = []
             before.setdefault(later, []).extend(lines)
+        within = self._scope_model(plan, replaced, before)
         own = own_strategy(program) if self.target.mesh else self.own or self._left_out()
         if own is not None and own.line is not None and not plan.made:
             replaced[own.line] = []
@@ -439,7 +450,8 @@ class _Emitter:
             and not plan.evaluates_apart
             and (both is not None or any(use.method == "evaluate" for use in program.all_uses))
         ):
-            if self.mapped or self.loss_of_batch:
+            of_batch = self.scoped is not None and not is_mean(program, self.scoped)
+            if (self.mapped and self.scoped is None) or self.loss_of_batch or of_batch:
                 message = "the evaluation would divide batches whose loss may be a sum: give it `eval_distribute`, too"
                 raise Blocked("TFM721", program.place.call, message)
             message = "the evaluation divides every batch between the replicas, an Estimator's ran on one device"
@@ -450,6 +462,9 @@ class _Emitter:
         if self.target.per_replica and not plan.loop.own and self._has_limits() and "repeat" not in self.file.text:
             message = "where the data end before the steps that are asked for, the optimizer counts one step too many"
             self.remarks.append(Blocked("TFM723", program.place.call, message))
+        if self.scoped is not None and self.own is not None and (plan.evaluates_apart or self.target.mirrored_workers):
+            message = "the Estimator showed its loss divided by the number of replicas; the new program shows it whole"
+            self.remarks.append(Blocked("TFM729", program.place.call, message))
         if plan.averages:
             message = "replicas get the mean of their moving averages; an Estimator's first one counted a batch more"
             self.remarks.append(Blocked("TFM722", program.place.call, message))
@@ -503,6 +518,7 @@ class _Emitter:
             self._needs(plan),
             tuple(self.remarks),
             self.target,
+            within,
         )
 
     def _task(self) -> dict[cst.CSTNode, list[cst.BaseStatement]]:
@@ -515,6 +531,33 @@ class _Emitter:
         message = f"`{reads.name}` says of TF_CONFIG what the RunConfig said, and nothing else"
         self.remarks.append(Blocked("TFM178", reads.line, message))
         return {reads.line: self._parsed(f"{reads.name} = {self.names['ClusterTask']}()\n")}
+
+    def _scope_model(
+        self,
+        plan: TrainingPlan,
+        replaced: dict[cst.CSTNode, list[cst.BaseStatement]],
+        before: dict[cst.CSTNode, list[cst.BaseStatement]],
+    ) -> tuple[Within, ...]:
+        """Puts the statements that make a model of the program's own into the strategy's scope, and it before them."""
+        if self.scoped is None:
+            return ()
+        settings = self._settings(self.program.session.first)
+        for line, made in self.program.session.lines.items():
+            if self._position(line) > self._position(self.scoped.first):
+                settings += self._settings(made)
+                replaced[line] = []
+        strategy = self._strategy_lines(plan)
+        if self.scoped.runs and [*settings, *strategy]:
+            before[self.scoped.runs[0][-1]] = [*settings, *self._parsed("\n".join(strategy) + "\n")]
+        return tuple(Within(f"with {plan.strategy_name}.scope():", run) for run in self.scoped.runs)
+
+    def _strategy_lines(self, plan: TrainingPlan) -> list[str]:
+        """Lines that make the strategy; those of one that stays where the program made it are put there."""
+        made = self.target.set_up(plan) if self.own is None or self.own.choice is None else self._chosen(self.own, plan)
+        if self.own is not None and self.own.line is not None and made and plan.made:
+            self.changed[self.own.call] = cst.parse_expression(made[-1].partition(" = ")[2])
+            made = []
+        return made
 
     def _needs(self, plan: TrainingPlan) -> frozenset[str]:
         """Modules that the new lines import."""
@@ -832,8 +875,13 @@ class _Emitter:
 
     def _has_averages(self) -> bool:
         """Whether the model may have moving averages, which each replica keeps by itself."""
-        region = reach(self.project, self.program.model_file, self.program.model_fn)
-        return any(_AVERAGES.search(file.code(node)) for node, file in region.items())
+        if self.scoped is not None and self.scoped.unknown:
+            return True
+        model = self.program.model
+        scoped = self.scoped
+        region: Region = reach(self.project, model.file, model.function) if scoped is None else scoped.region
+        texts = [file.code(node) for node, file in region.items()]
+        return any(_AVERAGES.search(text) or (scoped is not None and _MODELS.search(text)) for text in texts)
 
     def _callbacks(self, arguments: Mapping[str, cst.BaseExpression]) -> tuple[str, ...]:
         """The elements of the list of callbacks that a call's hooks have become."""
@@ -1030,12 +1078,7 @@ class _Emitter:
         arguments = self._model_arguments(inputs)
         target = f"{self.model}, {self.names['predictor']}" if self.has_predictor and not self.mapped else self.model
         head = f"{target} = {self._text(program.model.callee)}"
-        made = self.target.set_up(plan) if self.own is None or self.own.choice is None else self._chosen(self.own, plan)
-        if self.own is not None and self.own.line is not None and made:
-            text = made[-1].partition(" = ")[2]
-            if plan.made:
-                self.changed[self.own.call] = cst.parse_expression(text)
-                made = []
+        made = self._strategy_lines(plan)
         if made or plan.made:
             scope = f"with {plan.strategy_name}.scope():"
             lines += [*made, scope, self.indent + call(head, arguments, self.indent, 1)]

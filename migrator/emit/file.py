@@ -28,11 +28,20 @@ _SUMMARIES = tuple(f"tf.summary.{kind}" for kind in ("scalar", "histogram", "ima
 
 
 @dataclass
+class Within:
+    """Statements that get a `with` line around them, neighbours in one block; `held` are those that were rewritten."""
+
+    line: str
+    statements: Sequence[cst.BaseStatement]
+    held: list[cst.BaseStatement] = field(default_factory=list)
+
+
+@dataclass
 class FileChanges:
     """What is to be replaced in one file, by node of its tree.
 
-    `moved` statements stand elsewhere, with their comments. `keras` is the generation of Keras of the new file,
-    if any.
+    `moved` statements stand elsewhere, with their comments. `within` says of statements what they go into. `keras` is
+    the generation of Keras of the new file, if any.
     """
 
     statements: dict[cst.CSTNode, list[cst.BaseStatement]] = field(default_factory=dict)
@@ -42,6 +51,7 @@ class FileChanges:
     helpers: list[str] = field(default_factory=list)
     helpers_before: cst.CSTNode | None = None
     needs: set[str] = field(default_factory=set)
+    within: dict[cst.CSTNode, Within] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
     keras: Keras | None = None
     on_cluster: bool = False
@@ -160,11 +170,11 @@ class FileRewriter(Rewriter):
             new = new.with_changes(footer=[*comments, *new.footer])
         if original_node in self._extra:
             new = _under(self._extra[original_node], new)
-        if original_node is changes.helpers_before:
-            return self._with_helpers(new)
+        if original_node is changes.helpers_before and original_node not in changes.within:
+            return self.with_helpers(new)
         return new
 
-    def _with_helpers(
+    def with_helpers(
         self, anchor: cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]
     ) -> cst.FlattenSentinel[cst.BaseStatement]:
         """The helper functions, two blank lines before each, and the statement that they stand before."""

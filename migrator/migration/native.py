@@ -18,7 +18,7 @@ from migrator.emit.mesh import called, on_mesh
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
 from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
-from migrator.migration import hooks, inputs, leftovers, partitioning, servers, servings, workers
+from migrator.migration import hooks, inputs, leftovers, partitioning, ready, servers, servings, workers
 from migrator.migration.state import GroupState
 from migrator.program.calls import functions_in, is_none
 from migrator.program.canned import remarks_of
@@ -30,6 +30,7 @@ from migrator.program.layer_names import name_layers
 from migrator.program.model_function import read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
+from migrator.program.ready_scopes import check_optimizers
 from migrator.program.region import reach
 from migrator.program.shared import runs_in_both, spelled_for_both
 from migrator.program.training import TrainingProgram, path_to
@@ -183,7 +184,9 @@ class NativeMigration(GroupState):
             changes = self.changes[program.file.path]
             if changes.helpers_before is None:
                 gone = self.rewriters[program.file.path].is_gone
-                changes.helpers_before = _top_level(program.file.module, program.place.call, gone)
+                scoped = self.scoped.get(program.place.call)
+                first = scoped.first if scoped is not None and scoped.runs else program.place.call
+                changes.helpers_before = _top_level(program.file.module, first, gone)
 
     def _model(self, program: TrainingProgram, models: dict[cst.FunctionDef, tuple[EmittedModel, bool]]) -> None:
         if program.model_fn in models:
@@ -371,6 +374,8 @@ class NativeMigration(GroupState):
             message = "a Keras model of the program's own was not tried on Keras 3: leave `--keras 3` out"
             raise Blocked("TFM870", program.place.call, message)
         strategy = choose(program, self.asked)
+        if program.model.ready and not strategy.alone and not strategy.mesh and not self.loop.own:
+            strategy = self._of_ready_model(program, strategy)
         if strategy.mesh:
             strategy = for_mesh(program, strategy, self.keras, self.mapped)
         elif self.loop.own:
@@ -394,6 +399,22 @@ class NativeMigration(GroupState):
         if remark not in self.remarks[program.file.path]:
             self.remarks[program.file.path].append(remark)
         return ONE_DEVICE
+
+    def _of_ready_model(self, program: TrainingProgram, strategy: Target) -> Target:
+        """The strategy of a Keras model of the program's own, which has to be made in its scope."""
+        try:
+            self.scoped[program.place.call] = scoped = ready.into_scope(self.project, program, strategy)
+        except Blocked as problem:
+            if strategy is not AUTO or any("TF_CONFIG" in file.text for file in self.group.files.values()):
+                raise
+            message = f"the new program trains in its own process, whatever TF_CONFIG says: {problem.message}"
+            remark = Blocked("TFM728", program.place.call, message)
+            if remark.message not in [one.message for one in self.remarks[program.file.path]]:
+                self.remarks[program.file.path].append(remark)
+            return ONE_DEVICE
+        if strategy.in_step and strategy is not AUTO:
+            check_optimizers(program, scoped)
+        return strategy
 
     def _flags(self, path: Path, file: ParsedFile) -> None:
         """Parses the command line before a flag is read outside of functions, as TensorFlow 1 did by itself."""
@@ -479,9 +500,11 @@ class NativeMigration(GroupState):
             self._stopper(program) if emitted.counts_by_condition else "",
             emitted.loss_of_batch,
             emitted.measures_itself,
+            self.scoped.get(program.place.call),
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
+        changes.within.update({one: within for within in driver.within for one in within.statements})
         changes.statements.update(driver.statements)
         whole = [node for node in program.removed if isinstance(node, cst.ClassDef | cst.FunctionDef)]
         changes.moved.update(whole)  # comments and all

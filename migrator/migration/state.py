@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import libcst as cst
 
 from migrator.emit.driver import FileNames
-from migrator.emit.file import FileChanges, FileRewriter
+from migrator.emit.file import FileChanges, FileRewriter, Within
 from migrator.migration.everything import Everything, References
 from migrator.program.exports import Form, Signatures
 from migrator.program.helpers import HelperPlan
 from migrator.program.inlining import Inlined
 from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.ready_scopes import Scoped
 from migrator.program.training import TrainingProgram, path_to
 from migrator.rules import hparams
 from migrator.rules.generation import Keras
@@ -57,6 +59,32 @@ class Rewriter(FileRewriter):
         if original_node in self.network and isinstance(new, cst.FunctionDef):
             if original_node not in self.changes.statements:
                 new = self.of_network(new, original_node.name)
+        within = self.changes.within.get(original_node)
+        if within is not None:
+            new = self._within(within, original_node, new)
+        new = self._behind(original_node, new)
+        if within is not None and original_node is within.statements[-1]:
+            if any(statement is self.changes.helpers_before for statement in within.statements):
+                new = self.with_helpers(new)
+        return new
+
+    def _within(self, within: Within, node: cst.CSTNode, new):  # type: ignore[no-untyped-def]
+        """Holds a statement back until the last of those that get a line around them, where all of them stand."""
+        if not isinstance(new, cst.RemovalSentinel):
+            within.held += list(new) if isinstance(new, cst.FlattenSentinel) else [new]
+        if node is not within.statements[-1] or not within.held:
+            return cst.RemoveFromParent()
+        held: list[Any] = list(within.held)
+        within.held.clear()
+        lines = held[0].leading_lines
+        held[0] = held[0].with_changes(leading_lines=())
+        text = f"{within.line}\n{self.module.default_indent}pass\n"
+        made = cst.parse_module(text, config=self.module.config_for_parsing).body[0]
+        assert isinstance(made, cst.With)
+        return made.with_changes(leading_lines=lines, body=made.body.with_changes(body=held))
+
+    def _behind(self, original_node: cst.CSTNode, new):  # type: ignore[no-untyped-def]
+        """A statement, behind those of `before`."""
         if original_node not in self.before:
             return new
         first, *rest = self.before[original_node]
@@ -134,6 +162,7 @@ class GroupState:
         self.strategies: list[Target] = []
         self.draws = False  # whether functions of the network have layers that draw random numbers, on a mesh
         self.drivers: list[TrainingProgram] = []
+        self.scoped: dict[cst.Call, Scoped] = {}  # what makes the models that are there already, by their Estimators
         self.driven: dict[cst.Call, tuple[bool, bool, bool, Signatures | None]] = {}
         self.signatures: dict[cst.FunctionDef, Signatures] = {}
         self.layer_names: dict[cst.CSTNode, str] = {}  # of layers that share theirs, for all files

@@ -51,7 +51,7 @@ class _Writer(Tracked):
         named = outer.args[at].with_changes(value=cst.Name(name))
         call = outer.with_changes(args=[*outer.args[:at], named, *outer.args[at + 1 :]])
         line = updated_node.with_deep_changes(updated_node.body[0], value=call).with_changes(leading_lines=())
-        self.made.update({named.value: original_node, call: original_node})
+        self.made.update({named.value: original_node, call: original_node, made: original_node})
         return cst.FlattenSentinel([made.with_changes(leading_lines=updated_node.leading_lines), line])
 
     def _in_place(self, node: cst.SimpleStatementLine) -> tuple[int, str] | None:

@@ -114,6 +114,54 @@ replicas, or take `--loop custom`, whose replicas divide the batches.
 """,
     ),
     Rule(
+        "TFM731",
+        "optimizers of a Keras model that replicas of an Estimator used in another way",
+        Severity.MANUAL,
+        """
+The Estimator of a Keras model (`model_to_estimator`) under a strategy of several replicas divides the loss by their
+number, and an optimizer of tf.train divides its gradients by it once more: with two replicas the steps are half as long
+as the learning rate says (measured on TensorFlow 1.15.5 and 2.15.1, two steps of 32 examples: an evaluation of 1.254,
+on one device and with an optimizer of Keras 1.096). Keras divides once. Clipping (`clipnorm`, `clipvalue`) of an
+optimizer of Keras is that of each replica's gradients on 1.15.5 (1.403) and that of their sum on 2.15.1 (1.415), as in
+Keras. Take an optimizer of Keras without clipping, with the learning rate that you mean, or migrate for
+`--strategy one-device`.
+""",
+    ),
+    Rule(
+        "TFM727",
+        "a Keras model that cannot be made in the scope of a strategy",
+        Severity.MANUAL,
+        """
+The variables of a model belong to the strategy in whose scope they were made. An Estimator copied the model into its
+own strategy; the new program makes the model itself there: the statements before the Estimator that make it, its layers
+and its optimizer go under `with strategy.scope():`, and the strategy comes before them. That cannot be done where the
+model comes from elsewhere (a parameter, an optimizer beside the function that compiles it, a loop around the
+Estimator), or where what the strategy is made of is known only behind the model. Make the model beside its Estimator,
+behind the strategy, or migrate for `--strategy one-device`.
+""",
+    ),
+    Rule(
+        "TFM728",
+        "a Keras model that is trained in one process, whatever TF_CONFIG says",
+        Severity.REVIEW,
+        """
+`train_and_evaluate` trains on the cluster in TF_CONFIG. The Keras model of this program cannot be made in the scope of
+a strategy (TFM727 says why), so that the new program trains on one device. For a cluster make the model beside its
+Estimator.
+""",
+    ),
+    Rule(
+        "TFM729",
+        "a loss that the Estimator of a Keras model divided by the number of replicas",
+        Severity.REVIEW,
+        """
+With `eval_distribute` the Estimator of a Keras model reports the loss of its evaluations divided by the number of
+replicas (measured on TensorFlow 1.15.5 and 2.15.1 with two of them: 0.7145, on one device 1.4290); on mirrored workers
+its log shows that of a training so. The training itself is not concerned, nor are metrics. The new program reports the
+loss as it is: look at what compares it with a number.
+""",
+    ),
+    Rule(
         "TFM722",
         "moving averages of replicas",
         Severity.REVIEW,

@@ -80,9 +80,9 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
             message = "a hook ends the training: on a cluster every worker would have to stop after the same step"
             raise Blocked("TFM704", program.place.call, message)
         return ONE_DEVICE if wanted is AUTO else wanted
-    if program.model.ready:
-        if wanted not in (AUTO, ONE_DEVICE):
-            raise Blocked("TFM704", program.place.call, "a model that is there already is trained on one device only")
+    if program.model.ready and wanted is TPU:
+        raise Blocked("TFM704", program.place.call, "a Keras model of the program's own is not written for TPUs")
+    if program.model.ready and program.handed is not None:
         return ONE_DEVICE
     if wanted is not AUTO:
         return wanted

@@ -104,7 +104,8 @@ class Capture(object):
         """Parts of the model's variables in creation order: no slots, no global step, no variable for the rate."""
         excluded = set(self.rate_variables(tf))
         for optimizer, _ in self.applied:
-            excluded.update(component(variable).op.name for variable in optimizer.variables())
+            # Keras' own stand in the graph once for each replica.
+            excluded.update(copy.op.name for variable in optimizer.variables() for copy in components(variable))
             hyper = [value for value in getattr(optimizer, "_hyper", {}).values() if hasattr(value, "assign")]
             excluded.update(component(variable).op.name for variable in hyper)
         step = tf.train.get_global_step(self.graph)

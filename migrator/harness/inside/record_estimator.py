@@ -23,6 +23,8 @@ from tracing import watch_clipping
 from turns import Turnstile, wanted
 
 RATE_TENSORS = ("_learning_rate_tensor", "_lr_t")
+#: How the module begins that makes Estimators of Keras models: keras.py with TensorFlow 1.15, keras_lib.py later.
+_KERAS_MODELS = "tensorflow_estimator.python.estimator.keras"
 
 
 class EstimatorRecorder(object):
@@ -322,7 +324,9 @@ def install(plan, folder):
         strategy = getattr(self, "_train_distribution", None)
         recorder.replicas = int(strategy.num_replicas_in_sync) if strategy is not None else 1
         recorder.local_replicas = 1 if strategy is None else replicas.local(strategy)
-        if recorder.local_replicas > 1 and recorder.capture is not None:
+        # Each replica of a Keras model has its share of the loss only, those of other workers as well.
+        shares = recorder.replicas > 1 and _KERAS_MODELS in getattr(self._model_fn, "__module__", "")
+        if (recorder.local_replicas > 1 or shares) and recorder.capture is not None:
             recorder.capture.reduced = spec.loss
         worker_hooks.insert(0, make_hook(recorder, worker_hooks))
         try:
