@@ -34,11 +34,11 @@ from migrator.program.training import (
     rebound,
 )
 from migrator.rules.endless import never_end
-from migrator.rules.executions import STEPS_OF_EXECUTION, steps_on_servers, trains_to_an_unknown_end
+from migrator.rules.executions import STEPS_OF_EXECUTION, trains_to_an_unknown_end
 from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
-from migrator.targets import dtensor, setup
+from migrator.targets import dtensor, scheduled, setup
 from migrator.targets.choosing import (
     OwnStrategy,
     arguments_of,
@@ -156,6 +156,7 @@ def emit_driver(
     loss_of_batch: bool = False,
     measures_itself: bool = False,
     scoped: Scoped | None = None,
+    on_servers: int = 0,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -167,7 +168,8 @@ def emit_driver(
     and whether the model `measures` anything else.
     `stopper` is the callback that ends a training where not every batch counts as a step, and `loss_of_batch` says that
     the model computes its loss from whole batches, `measures_itself` that it updates its metrics. `scoped` are the
-    statements that make a model of the program's own, which go into the strategy's scope.
+    statements that make a model of the program's own, which go into the strategy's scope. `on_servers` are the steps
+    that `fit` makes in one execution on parameter servers (0: that is not looked at).
     """
     return _Emitter(
         project,
@@ -192,6 +194,7 @@ def emit_driver(
         loss_of_batch,
         measures_itself,
         scoped,
+        on_servers,
     ).emit()
 
 
@@ -237,6 +240,7 @@ class _Emitter:
         loss_of_batch: bool,
         measures_itself: bool,
         scoped: Scoped | None,
+        on_servers: int,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -252,6 +256,7 @@ class _Emitter:
         self.late = late
         self.with_params = with_params
         self.takes_steps = takes_steps
+        self.on_servers = on_servers
         self.stopper = stopper
         self.loss_of_batch = loss_of_batch
         self.scoped = scoped
@@ -1085,6 +1090,9 @@ class _Emitter:
         else:
             lines.append(call(head, arguments, self.indent, 0))
         lines += [*self._warm_start(), *plan.loop.set_up(plan)]
+        if self.on_servers > 1:
+            self._helper("write_out_steps", lambda name: scheduled.write_out_steps(name, self.indent))
+            lines.append(f"{self.names['write_out_steps']}({self.model})")
         after: list[str] = []
         if plan.loop.own:
             return lines, after
@@ -1227,8 +1235,7 @@ class _Emitter:
         """The argument that says how many steps a TPU makes in one go, or `fit` where servers make a difference."""
         if self.target is AUTO and self.takes_steps:
             jobs = f"{self.names['resolver']}.cluster_spec().jobs"
-            several = steps_on_servers(self.project, self.program)
-            return [f'{STEPS}={several} if "ps" in {jobs} else {STEPS_OF_EXECUTION}']
+            return [f'{STEPS}={self.on_servers} if "ps" in {jobs} else {STEPS_OF_EXECUTION}']
         tpu = self.program.tpu
         if tpu is None or self.target is not TPU or not self.takes_steps or tpu.iterations is None:
             return []

@@ -326,6 +326,8 @@ class NativeMigration(GroupState):
 
     def _on_servers(self, program: TrainingProgram) -> int:
         """How many steps a worker of parameter servers makes in one execution; 0 where it was not looked at."""
+        if not self._strategy(program).parameter_servers:
+            return 0
         if self.loop.own or self.keras is not KERAS_2 or self.mapped:
             return 0
         if "repeat(" not in program.file.text:  # data that end early
@@ -501,6 +503,7 @@ class NativeMigration(GroupState):
             emitted.loss_of_batch,
             emitted.measures_itself,
             self.scoped.get(program.place.call),
+            self._on_servers(program) if self._executes_apart(program) or strategy is not AUTO else 0,
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]

@@ -35,10 +35,12 @@ It is written where all of this holds:
   and 20 gave the same bits), and no hook of it has become a callback.
 - on parameter servers an execution is what the coordinator gives to one worker, which reads and writes the variables
   in each of its steps as before (with one worker 1 and 20 gave the same bits); the others wait for the last one at
-  the end of an epoch, and it is made again after a failure. There are 50 executions in an epoch at least, as far as
-  there are 20 steps in them: `steps_per_execution=10 if "ps" in resolver.cluster_spec().jobs else 20` where
-  checkpoints come after 500 steps. Where the steps of an epoch are not written down it is one step, and yours to choose
-  (see *How fast the new program is*).
+  the end of an epoch, and it is made again after a failure. It has 10 steps at most, and there are 20 executions in an
+  epoch at least, as far as there are 20 steps in them (5 steps where the program does not say how many there are):
+  `steps_per_execution=10 if "ps" in resolver.cluster_spec().jobs else 20`. A function `write_out_steps` has them
+  written out one after the other in a graph: in a loop, which Keras makes, all servers tell each other of every round,
+  and that takes longer than an Estimator took (see *How fast the new program is*). Ten steps are traced ten times: for
+  a network that takes minutes to trace, give fewer.
 - it makes 100 steps or more, or their number is not known before it runs
 - a checkpoint comes between two executions: where `train` is called, `save_checkpoints_steps` is a multiple of 20
 - every batch counts as a step
@@ -55,8 +57,12 @@ It is written where all of this holds:
 #: The period in which an Estimator logs (`log_step_count_steps`, 100) is a multiple of it; 100 gains nothing more
 #: (measured: 0.18 to 0.29 milliseconds of CPU for a step with 20, 0.16 to 0.23 with 100).
 STEPS_OF_EXECUTION = 20
-#: On parameter servers the workers wait for the last execution of an epoch: for a fiftieth of it at most.
-_EXECUTIONS_OF_EPOCH = 50
+#: On parameter servers the workers wait for the last execution of an epoch: for a twentieth of it at most.
+_EXECUTIONS_OF_EPOCH = 20
+#: There each step is traced for itself; 20 at a time gain little more (measured: 6 milliseconds of CPU for a step with
+#: 10, 5.5 with 20, and 7.5 with 5, which is what comes where the steps of an epoch are not known).
+_STEPS_ON_SERVERS = 10
+_STEPS_OF_UNKNOWN = 5
 #: A training of fewer steps is over too soon to gain anything.
 _WORTH = 100
 
@@ -96,15 +102,16 @@ def steps_on_servers(project: Project, program: TrainingProgram) -> int:
     """How many steps `fit` may give a worker of parameter servers at a time."""
     several = steps_of_execution(project, program)
     epochs = [_epoch(program, arguments) for arguments in program.trainings]
-    return max(1, min([several, *(steps // _EXECUTIONS_OF_EPOCH for steps in epochs)]))
+    most = [_STEPS_OF_UNKNOWN if steps is None else steps // _EXECUTIONS_OF_EPOCH for steps in epochs]
+    return max(1, min([several, _STEPS_ON_SERVERS, *most]))
 
 
-def _epoch(program: TrainingProgram, arguments: Arguments) -> int:
-    """The steps of an epoch, which ends where a checkpoint comes; 0 where they are not written down."""
-    steps = _steps(program.file, arguments) or 0
+def _epoch(program: TrainingProgram, arguments: Arguments) -> int | None:
+    """The steps of an epoch, which ends where a checkpoint comes; None where they are not written down."""
+    steps = _steps(program.file, arguments)
     period = program.config.get("save_checkpoints_steps")
     every = program.file.integer(period) if program.train_and_evaluate is not None else None
-    return steps if not every or steps % every else every
+    return steps if not every or steps is None or steps % every else every
 
 
 def trains_to_an_unknown_end(project: Project, program: TrainingProgram) -> bool:

@@ -230,7 +230,7 @@ def training_loop(name: str, indent: str, shape: LoopShape) -> str:
     parts += [_LOSS, _TRAIN_STEP]
     if shape.evaluates:
         parts.append(_TEST_STEP_OF_REPLICAS if shape.divides or either else _TEST_STEP)
-    parts.append(scheduled.STEP if shape.on_servers else _TRAIN_STEPS if shape.counts else _DISTRIBUTED_TRAIN_STEP)
+    parts.append(scheduled.STEPS if shape.on_servers else _TRAIN_STEPS if shape.counts else _DISTRIBUTED_TRAIN_STEP)
     if shape.evaluates:
         parts.append(_DISTRIBUTED_TEST_STEP)
     whose = "a replica's share of the mean over the examples of all replicas"
@@ -270,6 +270,7 @@ def filled(
     metrics = "self.model.metrics" if shape.of_batch else metrics
     reset = [] if shape.of_batch else ["self.mean_loss.reset_state()"]
     reset += ["self.model.reset_metrics()"] if shape.measures or shape.of_batch else []
+    many = scheduled.STEPS_PER_CALL if shape.on_servers else STEPS_PER_CALL if shape.counts else 0
     average, save = _AVERAGE if shape.averages else "", _SAVE if shape.saves else ""
     trained = "\n        return done > 0" if shape.counts else "\n        return loss is not None"
     text = (text + train + (_EVALUATE if shape.evaluates else "")).format(
@@ -279,8 +280,8 @@ def filled(
         train_step=steps[0],
         test_step=steps[1],
         model_dir=", model_dir" if shape.saves else "",
-        many=f", steps_per_call={STEPS_PER_CALL}" if shape.counts else "",
-        keep_many="\n        self.steps_per_call = steps_per_call" if shape.counts else "",
+        many=f", steps_per_call={many}" if many else "",
+        keep_many="\n        self.steps_per_call = steps_per_call" if many else "",
         coordinator=scheduled.COORDINATOR if shape.on_servers else "",
         made=_SCOPE + made if made else "",
         restore=restore if shape.saves else "",

@@ -121,6 +121,7 @@ def test_a_program_that_may_find_a_cluster() -> None:
     new, findings = run(text.replace("params={", config))
     assert "    model = model_fn(\n" in new and "def model_fn(features, params, steps_per_execution=1):" in new
     assert '        steps_per_execution=1 if "ps" in resolver.cluster_spec().jobs else 20,\n' in new
+    assert "write_out_steps" not in new
     assert "TFM725" in [finding.code for finding in findings]
     for other in (program(driver=BOTH), text.replace("=300", "=30")):
         assert "steps_per_execution" not in run(other)[0]
@@ -129,20 +130,18 @@ def test_a_program_that_may_find_a_cluster() -> None:
 
 @pytest.mark.parametrize(
     ("steps", "period", "several"),
-    [("300", "None", 6), ("2000", "500", 10), ("2000", "600", 20), ("5000", "1000", 20), ("STEPS", "None", 1)],
+    [("300", "None", 10), ("2000", "100", 5), ("2000", "600", 10), ("150", "None", 7), ("STEPS", "None", 5)],
 )
-def test_workers_of_parameter_servers_have_fifty_executions_in_an_epoch(steps: str, period: str, several: int) -> None:
+def test_workers_of_parameter_servers_have_twenty_executions_in_an_epoch(steps: str, period: str, several: int) -> None:
     config = f"config=tf.estimator.RunConfig(save_checkpoints_steps={period}), params={{"
     text = program(driver=BOTH.replace("=300", f"={steps}")).replace(OLD, SLICES).replace("params={", config)
     text = text.replace("import tensorflow as tf\n", "import tensorflow as tf\n\nSTEPS = read()\n")
     new, findings = run(text)
-    if several == 20:
-        assert "        steps_per_execution=20,\n" in new and "steps_per_execution=1" not in new
-    else:
-        assert f'steps_per_execution={several} if "ps" in resolver.cluster_spec().jobs else 20,\n' in new
+    assert f'steps_per_execution={several} if "ps" in resolver.cluster_spec().jobs else 20,\n' in new
+    assert "    write_out_steps(model)\n" in new or "\nwrite_out_steps(model)\n" in new
     assert "TFM725" in [finding.code for finding in findings]
     new = run(text, strategy="parameter-server")[0]
-    assert (f"        steps_per_execution={several},\n" in new) == (several > 1)
+    assert f"        steps_per_execution={several},\n" in new and "write_out_steps(model)\n" in new
     for options in ({"loop": "custom", "strategy": "parameter-server"}, {"style": "mapped"}):
         assert "steps_per_execution" not in run(text, **options)[0]
 

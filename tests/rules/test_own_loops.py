@@ -219,7 +219,8 @@ def test_a_coordinator_schedules_steps_on_parameter_servers() -> None:
     new, findings = run(text, "parameter-server", loop="custom")
     assert manual(findings) == [] and "TFM706" in [f.code for f in findings]
     assert "self.coordinator = tf.distribute.coordinator.ClusterCoordinator(self.strategy)\n" in new
-    assert "loss = self.coordinator.schedule(self.distributed_train_step, args=(batches,))\n" in new
+    assert "def __init__(self, model, model_dir, steps_per_call=5):\n" in new
+    assert "loss = self.coordinator.schedule(self.train_steps, args=(batches, count))\n" in new
     assert "loop.train(loop.own_batches(lambda context: input_fn().repeat()), steps)\n" in new
     assert "self.checkpoints.save(self.model.optimizer.iterations.numpy())\n" in new and "tempfile" not in new
     compile(new, "train.py", "exec")

@@ -7,10 +7,25 @@ the coordinator once all of them are done, as it is for ``Model.fit``.
 
 import contextlib
 import importlib
+import inspect
 import threading
 
 import parts
 import replicas
+
+
+def _steps_of(fn, args):
+    """Where a call says how many steps it makes, and how many, if more than one: a parameter ``steps``, a Python number.
+
+    So tf-migrate writes loops for parameter servers. Each step is then scheduled by itself, to be recorded: several
+    ones in a call compute the same, but hide the weights between.
+    """
+    names = list(inspect.signature(getattr(fn, "python_function", fn)).parameters)
+    if "steps" not in names:
+        return None
+    place = names.index("steps")
+    count = args[place] if args is not None and place < len(args) else None
+    return (place, count) if type(count) is int and count > 1 else None
 
 
 class ScheduledSteps(object):
@@ -49,6 +64,13 @@ class ScheduledSteps(object):
         if self.busy():
             return original(coordinator, fn, args, kwargs)
         self.seen(coordinator)
+        several = _steps_of(fn, args)
+        if several is not None:
+            place, count = several
+            for _ in range(count):
+                one = args[:place] + (1,) + args[place + 1 :]
+                result = self.schedule(original, coordinator, fn, one, kwargs)
+            return result
         loop = self.loop
         kind = loop.kinds.get(id(fn), (None, None))[1]
         if kind == "train" and loop.over():
