@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from migrator.harness.cluster import ClusterShape, Launch
 from tests.end_to_end.proving import Servers, prove_project
 from tests.end_to_end.test_strategies_train_the_same import ALL, CENTRAL, MEAN, MIRRORED, MOMENTUM, NORMALIZED
 from tests.end_to_end.test_strategies_train_the_same import PROGRAM as REPLICAS
 from tests.end_to_end.test_tpu_trains_the_same import NATIVE
 from tests.end_to_end.test_tpu_trains_the_same import PROGRAM as ON_TPU
+from tests.rules.programs import run
 
 pytestmark = pytest.mark.tensorflow
 
@@ -139,3 +143,29 @@ def test_cores_of_a_tpu(servers: Servers, tmp_path: Path) -> None:
     text = ON_TPU.format(network=NATIVE, spec="").replace(total, "tf.losses.sigmoid_cross_entropy(labels, logits)")
     new = prove_project({"train.py": text}, "train.py", servers, tmp_path, loop="custom", tpu_cores=2)
     assert "TrainingLoop(model, steps_per_call=3)" in new["train.py"] and ".fit(" not in new["train.py"]
+
+
+def test_steps_that_a_worker_makes_at_a_time(servers: Servers, tmp_path: Path) -> None:
+    """Thirteen steps of one worker, in calls of 5, 5 and 3, or of one each: the same weights and slots, bit for bit."""
+    driver = PERIODS.replace("config = tf.estimator.RunConfig(", "config = tf.estimator.RunConfig(tf_random_seed=3, ")
+    driver = driver.replace("checkpoints_steps=5", "checkpoints_steps=13").replace("max_steps=10", "max_steps=13")
+    new = run(PROGRAM.format(**SQUARES, driver=driver), SERVERS, loop="custom")[0]
+    assert "tf.random.set_seed(3)" in new
+    new = new.replace("tf.random.set_seed(3)", "tf.keras.utils.set_random_seed(3)")  # also what layers start with
+    found = {}
+    for several in (1, 5):
+        folder = tmp_path / str(several)
+        folder.mkdir()
+        text = new.replace("/tmp/own_loop", f"{folder}/model")
+        changed = text.replace("steps_per_call=5", f"steps_per_call={several}")
+        assert several == 5 or changed != text
+        values = "[value.numpy() for value in [*model.weights, *model.optimizer.variables]]"
+        script = folder / "train.py"
+        script.write_text(f"{changed}\nnp.savez({str(folder / 'found.npz')!r}, *{values})\n")
+        shape = ClusterShape.parse("chief=1,worker=1,ps=2")
+        outcome = servers[1].run(Launch("migrated", script, (), shape, folder / "run", total_timeout=300.0))
+        assert outcome.failure is None, outcome.failure
+        with np.load(folder / "found.npz") as archive:
+            assert max(int(value) for value in archive.values() if value.dtype == np.int64) == 13  # steps counted
+            found[several] = [hashlib.sha256(archive[name].tobytes()).hexdigest() for name in sorted(archive.files)]
+    assert len(found[5]) > 10 and found[1] == found[5]
