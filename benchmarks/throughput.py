@@ -6,9 +6,10 @@ Each case is a fixture whose training is made longer; the codemod of this checko
 once, one after the other, in fresh forks of an interpreter that has imported TensorFlow; the figures are medians over
 the rounds. The first steps (tracing, the first checkpoint) are left out, and a training that lasts longer than
 --seconds after them is ended there, so that slow programs make fewer steps (not that of workers in step, which would
-wait for each other). Beside the steps per second stand the CPU milliseconds per step of the process that leads: on a
-busy machine they say more. A case that fails has a row that says so, and the exit code is 1. With --json, cases that
-the file has already are kept, and not run again.
+wait for each other). Beside the steps per second stand the CPU milliseconds per step of all processes together: on a
+busy machine they say more. Where a coordinator gives steps to workers, the clock starts when the first ones are done. A
+case that fails has a row that says so, and the exit code is 1. With --json, cases that the file has already are kept,
+and not run again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import json
 import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from migrator.harness import environments
@@ -29,11 +30,16 @@ from migrator.source.reading import decode
 
 ROOT = Path(__file__).resolve().parents[1]
 WATCH = ROOT / "benchmarks" / "programs" / "stepwatch.py"
+INSIDE = ROOT / "migrator" / "harness" / "inside"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fixture, what makes its training longer, and where it runs. `cluster` is the original's."""
+    """A fixture, what makes its training longer, and where it runs. `cluster` is the original's.
+
+    `strategy` and `loop` are what the codemod is asked for, and `trains` what does in the original (see stepwatch.py).
+    `tpu_cores` virtual CPUs stand in for a TPU. `shares`: trainers with parameter servers that wait for each other.
+    """
 
     fixture: str
     changes: Mapping[str, str] = field(default_factory=dict)
@@ -43,13 +49,28 @@ class Case:
     style: str = "native"
     keras: int = 2
     warm: int = 100
+    strategy: str = "auto"
+    loop: str = "fit"
+    trains: str = "estimator"
+    tpu_cores: int = 0
+    shares: bool = False
+
+    @property
+    def in_step(self) -> bool:
+        """Whether trainers of several processes wait for each other, so that none may end before the others."""
+        return self.cluster.startswith("worker=") or self.shares
 
 
 _MORE_IMAGES = {"images(96, 1)": "images(30000, 1)", "range(2)": "range(1)"}
 
 
-def _servers(name: str, cluster: str) -> Case:
-    return Case(name, {"MAX_STEPS = 40": "MAX_STEPS = 600", "_steps=20": "_steps=200"}, cluster, warm=40)
+_ONE, _TWO = "chief=1,ps=2", "chief=1,worker=1,ps=2"
+_FLAGS = tuple(f"--{name}={{{name}}}" for name in ("ps_hosts", "worker_hosts", "job_name", "task_index"))
+
+
+def _servers(cluster: str, **more: str) -> Case:
+    changes = {"MAX_STEPS = 40": "MAX_STEPS = 2000", "_steps=20": "_steps=200"}
+    return Case("parameter_server_fixed_shards", changes, cluster, warm=200, **more)  # type: ignore[arg-type]
 
 
 _LARGE_IMAGES = {"images(96, 1)": "images(30000, 1)", "range(2)": "range(1)", "filters=4": "filters=128"} | {
@@ -74,9 +95,42 @@ CASES: dict[str, Case] = {
         "parameter_server_fixed_shards", {"MAX_STEPS = 40": "MAX_STEPS = 2000", "_steps=20": "_steps=500"}
     ),
     "mapped": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="mapped"),
-    "parameter servers, one trainer": _servers("parameter_server_fixed_shards", "chief=1,ps=2"),
-    "parameter servers, two trainers": _servers("parameter_server_fixed_shards", "chief=1,worker=1,ps=2"),
+    "parameter servers, one trainer": _servers(_ONE),
+    "parameter servers, two trainers": _servers(_TWO),
+    "parameter servers, one trainer, custom loop": _servers(_ONE, strategy="parameter-server", loop="custom"),
+    "parameter servers, two trainers, custom loop": _servers(_TWO, strategy="parameter-server", loop="custom"),
+    "between-graph, two trainers": Case(
+        "between_graph", {"LAST_STEP = 24": "LAST_STEP = 2000"}, _TWO, _FLAGS, warm=200, trains="session"
+    ),
+    "between-graph in step": Case(
+        "between_graph_sync",
+        {"LAST_STEP = 24": "LAST_STEP = 1000"},
+        "chief=1,worker=1,ps=1",
+        _FLAGS,
+        trains="session",
+        shares=True,
+    ),
+    "TPU (a stand-in of one core)": Case(
+        "tpu_convnet",
+        arguments=("--use_tpu=true", "--tpu=any", "--train_steps=1500"),
+        tpu_cores=1,
+    ),
+    "TPU (a stand-in of one core), custom loop": Case(
+        "tpu_convnet",
+        arguments=("--use_tpu=true", "--tpu=any", "--train_steps=1500"),
+        tpu_cores=1,
+        loop="custom",
+    ),
     "two replicas": Case("mirrored_replicas", {".repeat(2)": ".repeat(300)"}),
+    "two replicas, custom loop": Case("mirrored_replicas", {".repeat(2)": ".repeat(300)"}, loop="custom"),
+    "train_and_evaluate, custom loop": Case(
+        "parameter_server_fixed_shards",
+        {"MAX_STEPS = 40": "MAX_STEPS = 2000", "_steps=20": "_steps=500"},
+        loop="custom",
+    ),
+    "two mirrored workers, custom loop": Case(
+        "multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2", loop="custom"
+    ),
     "two mirrored workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2"),
     "classifier, larger": Case("classifier", _LARGE_IMAGES, warm=20),
     "mapped, larger": Case(
@@ -112,7 +166,7 @@ CASES: dict[str, Case] = {
 
 @dataclass(frozen=True)
 class Speed:
-    """Steps per second of all trainers together, and CPU milliseconds per step of those processes that count them."""
+    """Steps per second of all trainers together, and CPU milliseconds per step of all processes."""
 
     steps_per_second: float
     cpu_ms_per_step: float
@@ -137,7 +191,7 @@ def originals(case: Case, folder: Path) -> dict[Path, bytes]:
 
 def migrated(case: Case, files: Mapping[Path, bytes], folder: Path) -> None:
     """Writes what the codemod makes of the files to `folder`."""
-    options = Options(style=case.style, keras=str(case.keras))
+    options = Options(case.strategy, case.style, str(case.keras), case.loop)
     for result in migrate([decode(path, content) for path, content in files.items()], options):
         if any(finding.severity.value == "manual" for finding in result.findings):
             raise Failed(f"it is not migrated: {result.findings}")
@@ -150,7 +204,10 @@ class Failed(Exception):
 
 def measure(server: ForkServer, kind: str, case: Case, script: Path, shape: ClusterShape, seconds: float) -> Speed:
     """Runs a program once. Raises Failed."""
-    in_step = case.cluster.startswith("worker=")
+    trains = case.trains if kind == "original" else {"fit": "fit"}.get(case.loop, "loop")
+    environment = {"STEPWATCH": trains, "STEPWATCH_SECONDS": "" if case.in_step else str(seconds)}
+    if case.tpu_cores:
+        environment |= {"STEPWATCH_TPU": str(case.tpu_cores), "STEPWATCH_INSIDE": str(INSIDE)}
     with tempfile.TemporaryDirectory(prefix="tf-migrate-throughput-") as name:
         folder = Path(name)
         text = script.read_text(encoding="utf-8").replace("/tmp/tf_migrate_fixtures", f"{name}/models")
@@ -162,21 +219,28 @@ def measure(server: ForkServer, kind: str, case: Case, script: Path, shape: Clus
             (str(copy), str(folder / "times"), str(case.warm), *case.arguments),
             shape,
             folder / "run",
-            environment={"STEPWATCH": kind, "STEPWATCH_SECONDS": "" if in_step else str(seconds)},
+            environment=environment,
             stall_timeout=600.0,
             total_timeout=1800.0,
         )
         outcome = server.run(launch)
         if outcome.failure is not None:
             raise Failed(f"the {kind} program failed: {outcome.failure.message}")
-        found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("times-*")]
-    if not found:
-        raise Failed(f"the {kind} program took too few steps")
-    steps = sum(one["steps"] for one in found)
-    if in_step:
-        steps = max(one["steps"] for one in found)
-    seconds = max(one["end"] for one in found) - min(one["start"] for one in found)
-    return Speed(steps / seconds, 1000.0 * sum(one["cpu"] for one in found) / steps)
+        found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("times-*") if not path.suffix]
+        if not found:
+            raise Failed(f"the {kind} program took too few steps")
+        start, end = min(one["start"] for one in found), max(one["end"] for one in found)
+        cpu = sum(_cpu(path, start, end) for path in folder.glob("times-*.cpu"))
+    counts = [one["steps"] for one in found]
+    steps = max(counts) if case.in_step else sum(counts)
+    return Speed(steps / (end - start), 1000.0 * cpu / steps)
+
+
+def _cpu(path: Path, start: float, end: float) -> float:
+    """The CPU seconds of a process between two times."""
+    rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [float(row[1]) for row in rows if len(row) == 2 and start <= float(row[0]) <= end]
+    return found[-1] - found[0] if found else 0.0
 
 
 def compare(name: str, rounds: int, seconds: float) -> dict[str, object]:
@@ -195,7 +259,7 @@ def compare(name: str, rounds: int, seconds: float) -> dict[str, object]:
         ):
             for _ in range(rounds):
                 for kind, server in (("original", first), ("migrated", second)):
-                    cluster = shape if kind == "original" else counterpart(shape)
+                    cluster = shape if kind == "original" else counterpart(replace(shape, in_step=case.shares))
                     script = folders[kind] / case.script
                     speeds[kind].append(measure(server, kind, case, script, cluster, seconds))
     middle = {

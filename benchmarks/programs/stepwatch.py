@@ -3,26 +3,34 @@
 usage: python stepwatch.py SCRIPT OUTPUT WARM [ARGUMENT ...]
 
 The first WARM steps of a process are left out: they hold tracing and the first checkpoint. OUTPUT-PID gets
-{"steps", "start", "end", "cpu"}: steps counted since, when they began and ended, CPU seconds of this process between.
-With STEPWATCH_SECONDS in the environment the training is ended so long after the first step that counts, and trainings
-behind it are not counted.
+{"steps", "start", "end"}: steps counted since, when they began and ended. Every process, also one that serves, writes
+lines of "time CPU-seconds" to OUTPUT-PID.cpu. In the environment: STEPWATCH says what trains ("estimator", "session": a
+MonitoredTrainingSession, "fit", "loop": a loop that prints "step N: ..." between its calls); with STEPWATCH_SECONDS the
+training is ended so long after the first step that counts, and trainings behind it are not counted; with STEPWATCH_TPU
+so many virtual CPUs stand in for a TPU.
 """
 
 import atexit
+import builtins
 import json
 import os
 import runpy
 import sys
+import threading
 import time
 
 script, output, warm = sys.argv[1], sys.argv[2], int(sys.argv[3])
 limit = float(os.environ.get("STEPWATCH_SECONDS") or 0)
-seen = {"over": False, "steps": 0, "start": None, "cpu": 0.0, "last": None, "last_cpu": 0.0}
+seen = {"over": False, "steps": 0, "first": 0, "start": None, "last": None}
 
 
-def cpu():
-    times = os.times()
-    return times[0] + times[1]
+def write_cpu():
+    with open("%s-%d.cpu" % (output, os.getpid()), "w") as file:
+        while True:
+            times = os.times()
+            file.write("%.4f %.4f\n" % (time.time(), times[0] + times[1]))
+            file.flush()
+            time.sleep(0.05)
 
 
 def stepped(count=1):
@@ -31,7 +39,7 @@ def stepped(count=1):
         return True
     seen["steps"] += count
     if seen["start"] is None and seen["steps"] >= warm:
-        seen["start"], seen["first"], seen["cpu"] = time.time(), seen["steps"], cpu()
+        seen["start"], seen["first"] = time.time(), seen["steps"]
     return bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
 
 
@@ -40,30 +48,38 @@ def rest():
     if seen["over"]:
         return
     seen["over"] = bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
-    seen["last"], seen["last_cpu"] = time.time(), cpu()
+    seen["last"] = time.time()
 
 
 def report():
-    if seen["start"] is None or seen["last"] is None:
+    if seen["start"] is None or seen["last"] is None or seen["steps"] == seen["first"]:
         return
     found = {"steps": seen["steps"] - seen["first"], "start": seen["start"], "end": seen["last"]}
     with open("%s-%d" % (output, os.getpid()), "w") as file:
-        json.dump(dict(found, cpu=seen["last_cpu"] - seen["cpu"]), file)
+        json.dump(found, file)
 
 
-def watch_estimators():
+def counting_hook():
     import tensorflow.compat.v1 as tf
-    from tensorflow_estimator.python.estimator import estimator
 
     class Watch(tf.train.SessionRunHook):
         def after_run(self, context, values):
             if stepped():
                 context.request_stop()
 
+        def end(self, session):
+            rest()
+
+    return Watch()
+
+
+def watch_estimators():
+    from tensorflow_estimator.python.estimator import estimator
+
     original = estimator.Estimator._train_with_estimator_spec
 
     def train(self, spec, worker_hooks, *args, **kwargs):
-        worker_hooks.append(Watch())
+        worker_hooks.append(counting_hook())
         result = original(self, spec, worker_hooks, *args, **kwargs)
         rest()
         return result
@@ -71,7 +87,19 @@ def watch_estimators():
     estimator.Estimator._train_with_estimator_spec = train
 
 
-def watch_keras():
+def watch_sessions():
+    from tensorflow.python.training import monitored_session
+
+    kind = monitored_session.MonitoredSession
+    begin = kind.__init__
+
+    def init(self, session_creator=None, hooks=None, *args, **kwargs):
+        begin(self, session_creator, [*(hooks or []), counting_hook()], *args, **kwargs)
+
+    kind.__init__ = init
+
+
+def watch_fit():
     import tensorflow as tf
 
     kind = tf.keras.Model
@@ -84,10 +112,13 @@ def watch_keras():
             return made
         execution = getattr(self, "steps_per_execution", None) or getattr(self, "_steps_per_execution", 1)
         several = int(execution.numpy()) if hasattr(execution, "numpy") else int(execution or 1)
+        coordinator = getattr(self, "_cluster_coordinator", None)
 
         def watched(*inputs):
             count = int(execution.numpy()) if several > 1 and hasattr(execution, "numpy") else several
             result = function(*inputs)
+            if coordinator is not None and seen["start"] is None and seen["steps"] + count >= warm:
+                coordinator.join()  # what was scheduled so far has not been done
             if stepped(count):  # the last execution may be shorter
                 self.stop_training = True
             return result
@@ -104,7 +135,38 @@ def watch_keras():
     kind.make_train_function, kind.fit = make_train_function, timed_fit
 
 
-(watch_estimators if os.environ["STEPWATCH"] == "original" else watch_keras)()
+def watch_loop():
+    show = builtins.print
+
+    def shown(*values, **kwargs):
+        show(*values, **kwargs)
+        words = str(values[0]).split() if values else []
+        if len(words) > 1 and words[0] == "step" and words[1].rstrip(":").isdigit():
+            over = stepped(int(words[1].rstrip(":")) - seen["steps"])
+            if seen["start"] is not None:
+                seen["last"] = time.time()
+            if over:
+                sys.exit(0)
+
+    builtins.print = shown
+
+
+class Nowhere(object):
+    """The folder that the stand-in would write to."""
+
+    def write_json(self, *args):
+        pass
+
+
+if os.environ.get("STEPWATCH_TPU"):
+    sys.path.insert(0, os.environ["STEPWATCH_INSIDE"])
+    import tpu_stand_in
+
+    program = "migrated" if os.environ["STEPWATCH"] in ("fit", "loop") else "original"
+    tpu_stand_in.install({"tpu_cores": int(os.environ["STEPWATCH_TPU"])}, Nowhere(), program)
+threading.Thread(target=write_cpu, daemon=True).start()
+watches = {"estimator": watch_estimators, "session": watch_sessions, "fit": watch_fit, "loop": watch_loop}
+watches[os.environ["STEPWATCH"]]()
 atexit.register(report)
 sys.argv = [script, *sys.argv[4:]]
 sys.path[0] = os.path.dirname(os.path.abspath(script))

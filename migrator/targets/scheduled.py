@@ -1,9 +1,9 @@
 """The parts of a training loop of the program's own that differ on parameter servers.
 
 A coordinator hands a few steps at a time to a worker that is free (`ClusterCoordinator.schedule`), which draws the next
-batches of its own data (`create_per_worker_dataset`). `optimizer.iterations` counts the steps of all workers together, as the
-global step of an Estimator did. Without a cluster, and in an evaluator, the same class trains and evaluates in its own
-process. Where there are no more batches, `next` raises: the programs that get here repeat their data (TFM742).
+batches of its own data (`create_per_worker_dataset`). `optimizer.iterations` counts the steps of all workers together,
+as the global step of an Estimator did. Without a cluster, and in an evaluator, the same class trains and evaluates in
+its own process. Where there are no more batches, `next` raises: the programs that get here repeat their data (TFM742).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ TRAIN = '''
 
 WRITE_OUT_STEPS = '''\
 def {name}(model):
-    """Has the steps of an execution written out for parameter servers, which wait for each other in each round of a loop."""
+    """Has `fit` write out the steps of an execution: in a loop, parameter servers wait for each other in each round."""
     strategy = model.distribute_strategy
     if not isinstance(strategy, tf.distribute.ParameterServerStrategy):
         return

@@ -15,7 +15,7 @@ import replicas
 
 
 def _steps_of(fn, args):
-    """Where a call says how many steps it makes, and how many, if more than one: a parameter ``steps``, a Python number.
+    """Where a call says how many steps it makes, and how many, if more than one: a parameter ``steps``, a number.
 
     So tf-migrate writes loops for parameter servers. Each step is then scheduled by itself, to be recorded: several
     ones in a call compute the same, but hide the weights between.
@@ -68,7 +68,7 @@ class ScheduledSteps(object):
         if several is not None:
             place, count = several
             for _ in range(count):
-                one = args[:place] + (1,) + args[place + 1 :]
+                one = (*args[:place], 1, *args[place + 1 :])
                 result = self.schedule(original, coordinator, fn, one, kwargs)
             return result
         loop = self.loop
