@@ -2,7 +2,8 @@
 
 usage: python stepwatch.py SCRIPT OUTPUT WARM [ARGUMENT ...]
 
-The first WARM steps of a process are left out: they hold tracing and the first checkpoint. OUTPUT-PID gets
+The first WARM steps of a process are left out: they hold tracing and the first checkpoint; so is what comes behind the
+last step (mirrored workers take up to 2.5 seconds to end a `fit`). OUTPUT-PID gets
 {"steps", "start", "end"}: steps counted since, when they began and ended. Every process, also one that serves, writes
 lines of "time CPU-seconds" to OUTPUT-PID.cpu. In the environment: STEPWATCH says what trains ("estimator", "session": a
 MonitoredTrainingSession, "fit", "loop": a loop that prints "step N: ..." between its calls); with STEPWATCH_SECONDS the
@@ -40,15 +41,18 @@ def stepped(count=1):
     seen["steps"] += count
     if seen["start"] is None and seen["steps"] >= warm:
         seen["start"], seen["first"] = time.time(), seen["steps"]
+    if seen["start"] is not None:
+        seen["last"] = time.time()
     return bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
 
 
-def rest():
-    """The training call is over: what was under way has been waited for."""
+def rest(waited=False):
+    """The training call is over; `waited`: so is what was given to workers, whose last step was not seen."""
     if seen["over"]:
         return
     seen["over"] = bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
-    seen["last"] = time.time()
+    if waited:
+        seen["last"] = time.time()
 
 
 def report():
@@ -129,7 +133,7 @@ def watch_fit():
 
     def timed_fit(self, *args, **kwargs):
         result = fit(self, *args, **kwargs)
-        rest()
+        rest(getattr(self, "_cluster_coordinator", None) is not None)
         return result
 
     kind.make_train_function, kind.fit = make_train_function, timed_fit
@@ -142,10 +146,7 @@ def watch_loop():
         show(*values, **kwargs)
         words = str(values[0]).split() if values else []
         if len(words) > 1 and words[0] == "step" and words[1].rstrip(":").isdigit():
-            over = stepped(int(words[1].rstrip(":")) - seen["steps"])
-            if seen["start"] is not None:
-                seen["last"] = time.time()
-            if over:
+            if stepped(int(words[1].rstrip(":")) - seen["steps"]):
                 sys.exit(0)
 
     builtins.print = shown

@@ -38,7 +38,7 @@ from migrator.rules.executions import STEPS_OF_EXECUTION, trains_to_an_unknown_e
 from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
-from migrator.targets import dtensor, scheduled, setup
+from migrator.targets import dtensor, many_steps, setup
 from migrator.targets.choosing import (
     OwnStrategy,
     arguments_of,
@@ -157,6 +157,7 @@ def emit_driver(
     measures_itself: bool = False,
     scoped: Scoped | None = None,
     on_servers: int = 0,
+    many_steps_on_clusters: bool = False,
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -169,7 +170,8 @@ def emit_driver(
     `stopper` is the callback that ends a training where not every batch counts as a step, and `loss_of_batch` says that
     the model computes its loss from whole batches, `measures_itself` that it updates its metrics. `scoped` are the
     statements that make a model of the program's own, which go into the strategy's scope. `on_servers` are the steps
-    that `fit` makes in one execution on parameter servers (0: that is not looked at).
+    that `fit` makes in one execution on parameter servers (0: that is not looked at), `many_steps_on_clusters` says
+    that they may be more than one on the clusters of the target.
     """
     return _Emitter(
         project,
@@ -195,6 +197,7 @@ def emit_driver(
         measures_itself,
         scoped,
         on_servers,
+        many_steps_on_clusters,
     ).emit()
 
 
@@ -241,6 +244,7 @@ class _Emitter:
         measures_itself: bool,
         scoped: Scoped | None,
         on_servers: int,
+        many_steps_on_clusters: bool,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -257,6 +261,7 @@ class _Emitter:
         self.with_params = with_params
         self.takes_steps = takes_steps
         self.on_servers = on_servers
+        self.many_steps = many_steps_on_clusters
         self.stopper = stopper
         self.loss_of_batch = loss_of_batch
         self.scoped = scoped
@@ -1090,9 +1095,11 @@ class _Emitter:
         else:
             lines.append(call(head, arguments, self.indent, 0))
         lines += [*self._warm_start(), *plan.loop.set_up(plan)]
-        if self.on_servers > 1:
-            self._helper("write_out_steps", lambda name: scheduled.write_out_steps(name, self.indent))
-            lines.append(f"{self.names['write_out_steps']}({self.model})")
+        if self.many_steps:
+            servers, workers = self.on_servers > 1, self.target.mirrored_workers
+            make = partial(many_steps.set_train_function, indent=self.indent, servers=servers, workers=workers)
+            self._helper("set_train_function", make)
+            lines.append(f"{self.names['set_train_function']}({self.model})")
         after: list[str] = []
         if plan.loop.own:
             return lines, after

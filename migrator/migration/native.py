@@ -504,6 +504,7 @@ class NativeMigration(GroupState):
             emitted.measures_itself,
             self.scoped.get(program.place.call),
             self._on_servers(program) if self._executes_apart(program) or strategy is not AUTO else 0,
+            strategy.reads_cluster and (self._executes_apart(program) or self._of_execution(program) > 1),
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]

@@ -37,10 +37,7 @@ It is written where all of this holds:
   in each of its steps as before (with one worker 1 and 20 gave the same bits); the others wait for the last one at
   the end of an epoch, and it is made again after a failure. It has 10 steps at most, and there are 20 executions in an
   epoch at least, as far as there are 20 steps in them (5 steps where the program does not say how many there are):
-  `steps_per_execution=10 if "ps" in resolver.cluster_spec().jobs else 20`. A function `write_out_steps` has them
-  written out one after the other in a graph: in a loop, which Keras makes, all servers tell each other of every round,
-  and that takes longer than an Estimator took (see *How fast the new program is*). Ten steps are traced ten times: for
-  a network that takes minutes to trace, give fewer.
+  `steps_per_execution=10 if "ps" in resolver.cluster_spec().jobs else 20`.
 - it makes 100 steps or more, or their number is not known before it runs
 - a checkpoint comes between two executions: where `train` is called, `save_checkpoints_steps` is a multiple of 20
 - every batch counts as a step
@@ -50,6 +47,12 @@ It is written where all of this holds:
   tf_keras refuses those ("Could not infer the size of the data"). Where you know the number, give
   `steps_per_execution=20` to `compile`, `steps_per_epoch` to `fit` and `steps` to `evaluate`.
 - a model in the mapped form is not served (one that predicts answers batch by batch, by a method of its own)
+
+A program that may run on a cluster gets a function `set_train_function`, which gives `fit` its train function. On
+parameter servers the steps of an execution are written out one after the other in a graph: in a loop, which Keras
+makes, all servers tell each other of every round, and that takes longer than an Estimator took. Ten steps are traced
+ten times: for a network that takes minutes to trace, give fewer. Mirrored workers compute what `fit` shows of the loss
+and the metrics once for an execution: Keras has them exchange it in every step. See *How fast the new program is*.
 """,
     ),
 )

@@ -59,34 +59,3 @@ TRAIN = '''
             loss = loss.fetch()
         print("step %d: loss = %.6g" % (self.model.optimizer.iterations.numpy(), loss)){average}{save}
 '''
-
-WRITE_OUT_STEPS = '''\
-def {name}(model):
-    """Has `fit` write out the steps of an execution: in a loop, parameter servers wait for each other in each round."""
-    strategy = model.distribute_strategy
-    if not isinstance(strategy, tf.distribute.ParameterServerStrategy):
-        return
-    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-
-    @tf.function
-    def train_steps(batches, steps):
-        for _ in range(steps):
-            logs = strategy.run(model.train_step, args=(next(batches),))
-        return logs
-
-    def train_function(batches):
-        return coordinator.schedule(train_steps, args=(batches, int(model.steps_per_execution)))
-
-    model.train_function = train_function  # `fit` makes one of its own only where there is none
-'''
-
-
-def write_out_steps(name: str, indent: str) -> str:
-    """The function that gives a compiled model a train function of so many steps one after the other, as source text.
-
-    `steps_per_execution` of Keras 2 is a loop (`tf.range`), of which every server has a part: they tell each other of
-    each round. Measured on 2.21 with one worker and two servers (a network of seven variables, Adam, one metric; CPU
-    milliseconds of all tasks for a step): 14 to 16 in a loop of 20 steps, 8 with 10 steps written out; the Estimator
-    takes 8.5 to 11. What is written out is traced as often: ten steps take ten times as long to trace.
-    """
-    return WRITE_OUT_STEPS.replace("    ", indent).format(name=name)

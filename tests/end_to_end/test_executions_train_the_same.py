@@ -8,9 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from migrator.harness.cluster import ClusterShape, Launch
 from migrator.harness.environments import migrated_python
+from tests.end_to_end.proving import Servers
 from tests.rules.programs import run
 
 pytestmark = pytest.mark.tensorflow
@@ -205,7 +208,7 @@ def test_an_execution_of_many_steps_is_those_steps(
     assert len(single) == 2 + len(counts) + evaluations and several == single
     assert (single[-1].count("out") == 21) == (style == "mapped")
     if text is SERVERS:  # steps that are written out against those of Keras
-        call = "\nwrite_out_steps(model)\n"
+        call = "\nset_train_function(model)\n"
         assert call in new
         assert _run(new.replace(call, "\n"), tmp_path) == [single, several]
 
@@ -220,3 +223,64 @@ def _run(program: str, folder: Path) -> list[list[Any]]:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return list(json.loads(found.read_text()))
+
+
+WORKERS = """\
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+rng = np.random.RandomState(0)
+X = rng.normal(size=(60, 4)).astype(np.float32)
+Y = np.argmax(X, 1).astype(np.int32)
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices((X, Y)).repeat().batch(8)
+
+
+def model_fn(features, labels, mode):
+    net = tf.layers.dense(features, 5)
+    net = tf.nn.tanh(tf.layers.batch_normalization(net, training=mode == tf.estimator.ModeKeys.TRAIN))
+    out = tf.layers.dense(net, 4)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, out)
+    if mode == tf.estimator.ModeKeys.EVAL:
+        right = tf.metrics.accuracy(labels, tf.argmax(out, 1))
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"right": right})
+    step = tf.train.get_or_create_global_step()
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = tf.train.AdamOptimizer(0.02).minimize(loss, global_step=step)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
+estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(train_distribute=strategy))
+train_spec = tf.estimator.TrainSpec(input_fn, max_steps=113)  # 20 does not divide it
+tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(input_fn, steps=5))
+"""
+
+
+def test_workers_that_exchange_what_is_shown_once_for_an_execution(servers: Servers, tmp_path: Path) -> None:
+    """Two workers: weights, moments, averages, loss and metric that `fit` shows, against Keras' own function."""
+    new, _ = run(WORKERS)
+    call = "\nset_train_function(model)\n"
+    assert call in new and "steps_per_execution=20" in new
+    new = new.replace("\nstrategy = ", "\ntf.keras.utils.set_random_seed(1)\nstrategy = ", 1)
+    new = new.replace("    model.fit(", "    h = model.fit(")
+    found = {}
+    for how, text in (("own", new), ("of Keras", new.replace(call, "\n"))):
+        folder = tmp_path / how
+        folder.mkdir()
+        values = "[value.numpy() for value in [*model.weights, *model.optimizer.variables]]"
+        save = f"np.savez({str(folder)!r} + '/found-%d' % resolver.task_id, *{values}, **h.history)"
+        script = folder / "train.py"
+        script.write_text(f"{text}\n{save}\n")
+        shape = ClusterShape.parse("worker=2")
+        outcome = servers[1].run(Launch("migrated", script, (), shape, folder / "run", total_timeout=300.0))
+        assert outcome.failure is None, outcome.failure
+        for path in sorted(folder.glob("found-*.npz")):
+            with np.load(path) as archive:
+                assert {"loss", "right"} < set(archive.files) and 0.0 < archive["right"][0] < 1.0
+                found[how, path.name] = {name: archive[name].tobytes() for name in archive.files}
+    assert len(found) == 4
+    for worker in (0, 1):
+        assert found["own", f"found-{worker}.npz"] == found["of Keras", f"found-{worker}.npz"]

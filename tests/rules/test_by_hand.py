@@ -96,7 +96,7 @@ def test_a_cluster_becomes_parameter_servers_whose_first_worker_coordinates() ->
     text, findings = run(CLUSTER)
     assert {f.code for f in findings} == {"TFM101", "TFM706", "TFM725"}
     ast.parse(text)
-    assert "steps_per_execution=5," in text and "    write_out_steps(model)\n" in text
+    assert "steps_per_execution=5," in text and "    set_train_function(model)\n" in text
     assert "    strategy = make_strategy(cluster, FLAGS.job_name, FLAGS.task_index)\n" in text
     assert "tf.distribute.ParameterServerStrategy(resolver)" in text and "steps_per_epoch=100" in text
     assert "replica_device_setter" not in text and "is_chief" not in text and "server = " not in text

@@ -121,7 +121,7 @@ def test_a_program_that_may_find_a_cluster() -> None:
     new, findings = run(text.replace("params={", config))
     assert "    model = model_fn(\n" in new and "def model_fn(features, params, steps_per_execution=1):" in new
     assert '        steps_per_execution=1 if "ps" in resolver.cluster_spec().jobs else 20,\n' in new
-    assert "write_out_steps" not in new
+    assert "set_train_function" not in new
     assert "TFM725" in [finding.code for finding in findings]
     for other in (program(driver=BOTH), text.replace("=300", "=30")):
         assert "steps_per_execution" not in run(other)[0]
@@ -138,10 +138,10 @@ def test_workers_of_parameter_servers_have_twenty_executions_in_an_epoch(steps: 
     text = text.replace("import tensorflow as tf\n", "import tensorflow as tf\n\nSTEPS = read()\n")
     new, findings = run(text)
     assert f'steps_per_execution={several} if "ps" in resolver.cluster_spec().jobs else 20,\n' in new
-    assert "    write_out_steps(model)\n" in new or "\nwrite_out_steps(model)\n" in new
+    assert "    set_train_function(model)\n" in new or "\nset_train_function(model)\n" in new
     assert "TFM725" in [finding.code for finding in findings]
     new = run(text, strategy="parameter-server")[0]
-    assert f"        steps_per_execution={several},\n" in new and "write_out_steps(model)\n" in new
+    assert f"        steps_per_execution={several},\n" in new and "set_train_function(model)\n" in new
     for options in ({"loop": "custom", "strategy": "parameter-server"}, {"style": "mapped"}):
         assert "steps_per_execution" not in run(text, **options)[0]
 
