@@ -68,9 +68,9 @@ _ONE, _TWO = "chief=1,ps=2", "chief=1,worker=1,ps=2"
 _FLAGS = tuple(f"--{name}={{{name}}}" for name in ("ps_hosts", "worker_hosts", "job_name", "task_index"))
 
 
-def _servers(cluster: str, **more: str) -> Case:
+def _servers(cluster: str, fixture: str = "parameter_server_fixed_shards", **more: str) -> Case:
     changes = {"MAX_STEPS = 40": "MAX_STEPS = 2000", "_steps=20": "_steps=200"}
-    return Case("parameter_server_fixed_shards", changes, cluster, warm=200, **more)  # type: ignore[arg-type]
+    return Case(fixture, changes, cluster, warm=200, **more)  # type: ignore[arg-type]
 
 
 _LARGE_IMAGES = {"images(96, 1)": "images(30000, 1)", "range(2)": "range(1)", "filters=4": "filters=128"} | {
@@ -95,6 +95,28 @@ CASES: dict[str, Case] = {
         "parameter_server_fixed_shards", {"MAX_STEPS = 40": "MAX_STEPS = 2000", "_steps=20": "_steps=500"}
     ),
     "mapped": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="mapped"),
+    "mapped, two workers": Case("mapped_builder", {"max_steps=20": "max_steps=500"}, "worker=2", style="mapped"),
+    "the multi-worker guide": Case("multi_worker_guide", {".batch(1)": ".repeat(700).batch(1)"}),
+    "three mirrored workers": Case("multi_worker_sharded", {"STEPS = 12": "STEPS = 500"}, "worker=3"),
+    "a tower loop": Case(
+        "towers", arguments=("--max_steps=2000",), strategy="mirrored", loop="custom", trains="session"
+    ),
+    "the custom loop's program": Case(
+        "custom_loop",
+        {"estimator.train(train_input_fn)": "estimator.train(lambda: train_input_fn().repeat(), steps=2000)"},
+        strategy="mirrored",
+        loop="custom",
+    ),
+    "BERT": Case(
+        "bert_classifier",
+        {"FLAGS.train_batch_size * 2)": "FLAGS.train_batch_size * 60)"},
+        arguments=("--do_eval=false", "--do_predict=false"),
+        script="run.py",
+        style="mapped",
+        warm=20,
+    ),
+    "max_size partitioner": _servers(_ONE, "parameter_server_max_size"),
+    "min_max partitioner": _servers(_ONE, "parameter_server_min_size"),
     "parameter servers, one trainer": _servers(_ONE),
     "parameter servers, two trainers": _servers(_TWO),
     "parameter servers, one trainer, custom loop": _servers(_ONE, strategy="parameter-server", loop="custom"),
