@@ -48,6 +48,7 @@ from migrator.rules.site import TrainingContext
 from migrator.rules.summary_writers import written_summaries
 from migrator.targets import dtensor
 from migrator.targets.choosing import choose, divides_batches, draws_batches, for_mesh, for_own_loop, own_strategy
+from migrator.targets.chosen import check_files
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.target import Target
 from migrator.walking import walk
@@ -480,6 +481,9 @@ class NativeMigration(GroupState):
                 message = "layers that drop units draw from generators, each device for its part of a tensor"
                 self.remarks[file.path].append(Blocked("TFM797", program.place.call, message))
         partitioner = partitioning.partitioner_of(self, program, emitted, strategy)
+        own = own_strategy(program) if program.config.get("train_distribute") is not None else None
+        if own is not None and own.choice is not None:
+            check_files(own.choice, program, self.everything.mentioning(own.choice.names))
         driver = emit_driver(
             self.project,
             program,

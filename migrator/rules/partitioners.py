@@ -199,7 +199,19 @@ def for_strategy(
     if "cluster" in names_in(expression):
         raise Blocked("TFM701", node, "the partitioner reads `cluster`, which is the cluster's spec where it moves to")
     made = _Chosen(node, imports, code, given).choose(expression)
+    for call in calls_in(made):
+        name = imports.resolve(call.func) or dotted(call.func) or ""
+        if name not in _WITHOUT_EFFECT and not name.startswith(("tf.", "math.")):
+            message = f"the partitioner depends on `{code(call)}`, which is called where the strategy is made as well"
+            raise Blocked("TFM701", node, f"{message}: give its value a name outside of the model_fn")
     return None if is_none(made) else code(made)
+
+
+#: Calls that may be made once more, where the strategy is made.
+_WITHOUT_EFFECT = {
+    *("abs", "bool", "float", "int", "len", "max", "min", "round", "str", "os.environ.get", "os.getenv"),
+    "cluster.num_tasks",
+}
 
 
 class _Chosen(cst.CSTTransformer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import libcst as cst
@@ -23,7 +23,8 @@ class Choice:
 
     `calls` make strategies, `nones` stand for one device without any. Both are rewritten where they stand, so that the
     conditions around them stay as they are. `value` is what the RunConfig is given where that is no name, `first` the
-    statement from which on strategies may be made (None: the RunConfig makes them).
+    statement from which on strategies may be made (None: the RunConfig makes them). `names` are those of the module
+    that may have stood for None.
     """
 
     target: Target
@@ -31,6 +32,7 @@ class Choice:
     nones: tuple[cst.BaseExpression, ...]
     value: cst.BaseExpression | None
     first: cst.CSTNode | None
+    names: tuple[str, ...] = ()
 
 
 def read_choice(program: TrainingProgram, distribute: cst.BaseExpression) -> Choice | None:
@@ -55,7 +57,9 @@ def read_choice(program: TrainingProgram, distribute: cst.BaseExpression) -> Cho
     target = next((t for t in several if t.word == "central-storage"), several[0] if several else ONE_DEVICE)
     first = min(reader.statements, key=program.file.position) if reader.statements else None
     value = None if isinstance(distribute, cst.Name) else distribute
-    choice = Choice(target, tuple(reader.calls), tuple(reader.nones), value, first)
+    names = [name for name, scope in reader.names if scope is program.file.module]
+    names += [function.name.value for function in reader.functions]
+    choice = Choice(target, tuple(reader.calls), tuple(reader.nones), value, first, tuple(names))
     evaluations = program.config.get("eval_distribute")
     if evaluations is not None:
         if program.file.code(evaluations) != program.file.code(distribute) or value is not None:
@@ -69,6 +73,10 @@ def read_choice(program: TrainingProgram, distribute: cst.BaseExpression) -> Cho
 
 def _check_reads(program: TrainingProgram, reader: _Reader) -> None:
     """Raises Blocked (TFM704) where the program may see that there was None, and is a strategy now."""
+    by_name = re.search(r"\b(?:locals|globals|vars|eval|exec)\(", program.file.text)
+    if by_name is not None:
+        message = f"`{by_name[0]})` may read names, and a strategy that may be None is another one now: choose one"
+        raise Blocked("TFM704", reader.nones[0], message)
     for name, scope in reader.names:
         own = {id(node) for function in _inner(scope) if _binds(function, name) for node in name_nodes(function)}
         for node in name_nodes(scope):
@@ -81,6 +89,20 @@ def _check_reads(program: TrainingProgram, reader: _Reader) -> None:
             if node.value == function.name.value and node is not function.name and id(node) not in reader.explained:
                 message = f"`{node.value}`, which may return None, is used for more than the RunConfig"
                 raise Blocked("TFM704", node, message)
+
+
+def check_files(choice: Choice, program: TrainingProgram, files: Iterable[ParsedFile]) -> None:
+    """Raises Blocked (TFM704) where another file may see that there was None, and is a strategy now."""
+    if not choice.nones:
+        return
+    module = program.file.path.stem
+    for file in files:
+        if file is program.file or re.search(rf"\bimport\b.*\b{module}\b|\bfrom\b.*\b{module}\b", file.text) is None:
+            continue
+        for name in choice.names:
+            if re.search(rf"\b{name}\b", file.text) is not None:
+                message = f"`{name}` may be None, and {file.path.name} reads it: a strategy is there now"
+                raise Blocked("TFM704", choice.nones[0], message)
 
 
 def _inner(scope: cst.CSTNode) -> list[cst.FunctionDef]:
@@ -125,12 +147,12 @@ class _Reader:
         if isinstance(node, cst.IfExp):
             return self.read(node.body, scope) and self.read(node.orelse, scope)
         if isinstance(node, cst.Call):
-            return self._call(node)
+            return self._call(node, scope)
         if isinstance(node, cst.Name):
             return self._name(node, scope)
         return False
 
-    def _call(self, node: cst.Call) -> bool:
+    def _call(self, node: cst.Call, scope: cst.CSTNode) -> bool:
         name = self.file.imports.resolve(node.func)
         target = None if name is None else target_of(name)
         if target is not None:
@@ -139,6 +161,9 @@ class _Reader:
         function = self.file.functions.get(node.func.value) if isinstance(node.func, cst.Name) else None
         if function is None or function.decorators or function.asynchronous is not None:
             return False
+        around = [*bindings(self.file.module), *([] if scope is self.file.module else bindings(scope))]
+        if [bound for name, bound in around if name == function.name.value] != [function]:
+            return False  # the name may be that of something else
         self.explained.add(id(node.func))
         if function in self.functions:
             return True

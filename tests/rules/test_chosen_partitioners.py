@@ -93,6 +93,7 @@ REFUSED = {
         "with tf.variable_scope('net') as scope:\n    if scope.name:\n"
         f"        scope.set_partitioner(tf.fixed_size_partitioner(2))\n    {LAYER}"
     ),
+    "a value that is asked for": f"many = int(input())\np = None\nif many:\n    p = {PARTS}\n{SCOPE}",
     "the mode": f"p = None\nif mode == 'train':\n    p = tf.fixed_size_partitioner(2)\n{SCOPE}",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrator.findings import Finding, Severity
-from tests.rules.programs import program, run
+from tests.rules.programs import program, run, run_project
 
 IF = """\
 if count > 1:
@@ -134,6 +134,11 @@ REFUSED = {
         "own = pick(count)\nprint(pick(3))\n",
         helper=HELPER.replace("count == 0", "count < 0:\n        return None\n    elif count == 0"),
     ),
+    "a function of the same name here": with_helper(
+        "class pick:\n    pass\n\nown = pick(count)\n", helper=HELPER.replace("(num_gpus=count)", "()")
+    ),
+    "a function whose name gets another value": with_helper("pick = lambda c: None\nown = pick(count)\n"),
+    "names that are read by their text": text_of(IF + "print(locals()['own'])\n"),
     "a context that None does not give": text_of(IF).replace("def input_fn()", "def input_fn(input_context=None)"),
 }
 
@@ -142,6 +147,14 @@ REFUSED = {
 def test_refused(why: str) -> None:
     new, findings = run(REFUSED[why])
     assert new == REFUSED[why] and {"TFM704", "TFM602"} & set(manual(findings)), findings
+
+
+def test_a_name_that_another_file_reads() -> None:
+    other = "from train import own\n\nprint(own is None)\n"
+    found = run_project({"train.py": text_of(IF), "other.py": other})
+    assert found["train.py"][0] == text_of(IF) and "TFM704" in manual(found["train.py"][1])
+    alone = run_project({"train.py": text_of(IF), "other.py": other.replace("own", "count")})
+    assert manual(alone["train.py"][1]) == []
 
 
 def test_the_same_name_for_evaluations() -> None:

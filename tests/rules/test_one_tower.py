@@ -65,6 +65,18 @@ def test_gradients_that_are_taken_otherwise_are_refused(old: str, new: str) -> N
     assert text == program and "TFM743" in [f.code for f in findings], findings
 
 
+@pytest.mark.parametrize("line", ["hidden = tf.layers.dense(tf.split(", "output = tf.layers.dense(hidden"])
+def test_what_is_trained_is_asked_for_when_all_of_it_is_made(line: str) -> None:
+    """Before the last layer, the first tower would train less than all of it."""
+    program = PLAIN.replace(COMPUTED, TAKEN.replace("tvars = tf.trainable_variables()\n            ", "", 1))
+    program = program.replace(
+        f"            {line}", f"            tvars = tf.trainable_variables()\n            {line}", 1
+    )
+    text, findings = run(program)
+    assert program.count("tf.trainable_variables()") == 1
+    assert text == program and "TFM743" in [f.code for f in findings], findings
+
+
 def test_one_device_takes_the_whole_batch_where_it_is_asked_to() -> None:
     text, _ = run(PLAIN, strategy="one-device")
     assert "model.fit(" in text and "Mirrored" not in text

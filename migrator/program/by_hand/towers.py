@@ -115,6 +115,10 @@ def _with_computed(training: Training, loop: cst.For, after: list[Line]) -> cst.
         of_them = training.file.code(taken.args[1].value) == training.file.code(names[1])
         if not every or not plain or not of_them or not isinstance(optimizer, cst.Name):
             continue
+        start = next(number for number, one in enumerate(lines) if one is made[1])
+        between = [one for one in lines[start + 1 : lines.index(line)] if one is not made[0]]
+        if any(calls_in(one) for one in between) or made[0] in lines[:start]:
+            continue  # what is called may make variables that are not among those asked for
         loss = taken.args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         new = cst.Call(cst.Attribute(optimizer, cst.Name("compute_gradients")), [loss])
         small = line.body[0]
