@@ -432,8 +432,6 @@ class _Emitter:
         if own is not None and own.line is not None and not plan.made:
             replaced[own.line] = []
         expressions: dict[cst.CSTNode, cst.BaseExpression] = dict(self.changed)
-        for place, value in program.config_reads.given.items():
-            expressions[place] = cst.parse_expression(self._text(value))
         both = program.train_and_evaluate
         if both is not None and any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
             message = "a hook ends the training: the new program is for one device, whatever TF_CONFIG says"
@@ -605,6 +603,10 @@ class _Emitter:
         assert isinstance(new, cst.BaseExpression)
         return self.file.code(new)
 
+    def _of_config(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """An expression, or what the RunConfig was given where it only reads that."""
+        return self.program.config_reads.given.get(node, node)
+
     def _parsed(self, text: str) -> list[cst.BaseStatement]:
         return statements(text, self.file.module)
 
@@ -647,6 +649,7 @@ class _Emitter:
 
     def _may_be_none(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is a name that is None somewhere in the scope of the program."""
+        node = self._of_config(node)
         if not isinstance(node, cst.Name):
             return False
         values = [Assigned(bound) for name, bound in bindings(self.program.scope) if name == node.value]
@@ -659,8 +662,9 @@ class _Emitter:
     def _plan(self) -> TrainingPlan:
         program = self.program
         both = program.train_and_evaluate
-        model_dir = self._text(program.model_dir) if program.model_dir is not None else None
-        if model_dir is not None and not isinstance(program.model_dir, cst.Name | cst.Attribute):
+        folder = None if program.model_dir is None else self._of_config(program.model_dir)
+        model_dir = self._text(folder) if folder is not None else None
+        if model_dir is not None and not isinstance(folder, cst.Name | cst.Attribute):
             self.model_dir_line: str | None = f"{self._free('model_dir')} = {model_dir}"
             model_dir = self.model_dir_line.partition(" ")[0]
         else:
@@ -754,6 +758,7 @@ class _Emitter:
 
     def _batches(self, count: cst.BaseExpression) -> str:
         """A number of batches, which an Estimator also took as a float: it went on until that was reached."""
+        count = self._of_config(count)
         known = self.file.constants.get(count.value, count) if isinstance(count, cst.Name) else count
         value = number(known)
         if isinstance(known, cst.Float) and value is not None and value == int(value) and known is count:

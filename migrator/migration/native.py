@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,10 @@ from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
 from migrator.migration import hooks, inputs, leftovers, partitioning, ready, servers, servings, workers
 from migrator.migration.state import GroupState
+from migrator.names.imports import dotted
 from migrator.program.calls import functions_in, is_none
 from migrator.program.canned import remarks_of
+from migrator.program.config_reads import written
 from migrator.program.exports import Signatures, signature_names
 from migrator.program.helpers import Scope
 from migrator.program.inlining import inline_helpers
@@ -67,6 +69,7 @@ class NativeMigration(GroupState):
         models: dict[cst.FunctionDef, tuple[EmittedModel, bool]] = {}
         beside = leftovers.leave_beside(self, self._never_run())
         hooks.leave_out_iterators(self)
+        self._config_reads()
         self._models(models)
         for path, file in self.group.files.items():
             left_alone = {inner for node in beside for inner in functions_in(node)}
@@ -108,6 +111,7 @@ class NativeMigration(GroupState):
             self._flags(path, file)
         texts = {path: self._finish(file) for path, file in self.group.files.items()}
         texts.update({path: spelled_for_both(text) for path, text in texts.items() if self.rewriters[path].in_both})
+        self._check_config_reads(texts)
         for path, unit in self.used_in_both.items():
             if not runs_in_both(self.group.files[path].text, texts[path], self.serving_files.get(path, ())):
                 message = f"`{unit.name.value}` is used by code that stays TensorFlow 1: move it to a file of its own"
@@ -122,6 +126,28 @@ class NativeMigration(GroupState):
             self.problems[path] += [p for p in rewriter.problems if not any(name in p.message for name in left)]
         refused = any(self.problems.values()) or foreign
         return ({} if refused else texts), self._findings(refused)
+
+    def _config_reads(self) -> None:
+        """Writes what a RunConfig was given where it is read, before the new lines that may hold it are made."""
+        for program in self.group.programs:
+            rewriter = self.rewriters[program.file.path]
+            for place, value in program.config_reads.given.items():
+                new = value.visit(rewriter)
+                assert isinstance(new, cst.BaseExpression)
+                rewriter.replaced[place] = written(program.file, place, new)
+
+    def _check_config_reads(self, texts: Mapping[Path, str]) -> None:
+        """Finds reads of a RunConfig that got into new lines by another way, where it is not made any more."""
+        for path, file in self.group.files.items():
+            reads = [p.config_reads for p in self.group.programs if p.file.path == path]
+            given = [node for one in reads for node in one.given if isinstance(node, cst.Attribute)]
+            given = list(dict.fromkeys(given))
+            for text in sorted({dotted(node) or "" for node in given}):
+                places = [node for node in given if dotted(node) == text]
+                count = re.compile(rf"(?<![\w.]){re.escape(text)}\b")
+                if len(count.findall(texts[path])) > len(count.findall(file.text)) - len(places):
+                    message = f"`{text}` is read in lines that are replaced: give its value a name before"
+                    self.problems[path].append(Blocked("TFM108", places[0], message))
 
     def _never_run(self) -> frozenset[cst.CSTNode]:
         """Statements of model_fns that the programs never come to."""

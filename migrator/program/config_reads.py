@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import libcst as cst
 
+from migrator.names.bindings import read_bindings
 from migrator.names.imports import dotted
-from migrator.program.calls import number, string
-from migrator.program.parsed import Blocked, ParsedFile, names_in
+from migrator.program.calls import is_none, number, string
+from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to, rebound
 from migrator.walking import walk
 
@@ -25,8 +27,27 @@ _GIVEN = (
     *("keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps"),
 )
 _SESSIONS = ("master", "evaluation_master", "global_id_in_cluster", "session_config", "device_fn", "protocol")
-_TELLING = ("print", "info", "warning", "warn", "error", "debug", "log")
-_DRIVES = ("train", "evaluate", "predict", "export_savedmodel", "export_saved_model", "train_and_evaluate")
+#: Methods of a logger, and functions of the same names, that only tell something.
+_TELLING = ("info", "warning", "warn", "error", "debug", "exception", "critical", "log")
+_LOGGERS = ("logging.getLogger", "tf.get_logger", "absl.logging.get_absl_logger")
+_LOGGING = ("logging", "tf.logging", "absl.logging")
+#: Calls without an effect.
+_PLAIN = (
+    *("str", "repr", "format", "len", "int", "float", "bool", "type", "isinstance"),
+    *("os.getcwd", "os.getpid", "os.getenv", "os.environ.get", "os.listdir", "time.time", "time.strftime"),
+    *("socket.gethostname", "json.dumps", "datetime.datetime.now", "tf.gfile.Exists", "tf.io.gfile.exists"),
+    *("tf.gfile.IsDirectory", "tf.io.gfile.isdir", "tf.gfile.ListDirectory", "tf.io.gfile.listdir"),
+    *("tf.gfile.Glob", "tf.io.gfile.glob"),
+)
+#: Calls that change nothing but files, folders and what is logged.
+_OF_FILES = (
+    *("os.makedirs", "os.mkdir", "os.remove", "os.unlink", "os.rmdir", "os.rename", "open", "json.dump"),
+    *("shutil.rmtree", "shutil.copy", "shutil.copyfile", "shutil.copytree", "shutil.move"),
+    *("tf.logging.set_verbosity", "absl.logging.set_verbosity"),
+)
+_FILES = ("open", "tf.gfile.Open", "tf.gfile.GFile", "tf.gfile.FastGFile", "tf.io.gfile.GFile")
+_OF_FILE = ("write", "writelines", "flush", "close")
+_OF_CLUSTER = ("as_dict", "num_tasks", "job_tasks", "task_indices", "task_address")
 
 
 @dataclass
@@ -61,14 +82,9 @@ def read_of(
         raise Blocked("TFM108", node, message)
     if file.position(node) < file.position(line):
         raise Blocked("TFM108", node, f"{what} is read before the line that makes it")
-    if key in _GIVEN and key in given:
-        value = given[key]
-        if not _is_plain(value):
-            raise Blocked("TFM108", node, f"{what} is read, and computed in the RunConfig: give it a name before")
-        changed = rebound(file, scope, value, line, node)
-        if changed is not None:
-            raise Blocked("TFM108", node, f"{what} is read, and `{changed[0]}` has changed since: read that before")
-        reads.given[attribute] = value
+    if key in _GIVEN and key in given and not is_none(given[key]):
+        _check_given(file, scope, path, what, given[key], line)
+        reads.given[attribute] = given[key]
         return
     if key in _SESSIONS:
         message = f"{what} is read, which sessions were given, and there are none any more: take the line out"
@@ -78,30 +94,79 @@ def read_of(
     if "train_distribute" in given or "experimental_distribute" in given:
         message = f"{what} is read, and with a strategy it says nothing of TF_CONFIG: read that instead"
         raise Blocked("TFM108", node, message)
-    if not _is_told(path) and not (key in _ASKED and _is_asked(path, _estimators(file, scope))):
+    acts = _Acts(file, node.value)
+    if not _is_told(path, acts) and not (key in _ASKED and _is_asked(scope, path, _estimators(file, scope), acts)):
         message = (
             f"{what} decides more than what is printed: on parameter servers the chief does not train, and one process "
             "makes the data of all; read TF_CONFIG where the number is needed"
         )
+        if acts.found is not None:
+            message += f" (`{file.code(acts.found).strip().splitlines()[0]}` may change what the rest does)"
         raise Blocked("TFM108", node, message)
     reads.name, reads.line = node.value, line
     reads.task.add(key)
+
+
+def _check_given(
+    file: ParsedFile,
+    scope: cst.CSTNode,
+    path: Sequence[cst.CSTNode],
+    what: str,
+    value: cst.BaseExpression,
+    line: cst.SimpleStatementLine,
+) -> None:
+    """Raises Blocked (TFM108) unless a value that the RunConfig was given may be written where it is read."""
+    node = path[-1]
+    if not _is_plain(value):
+        raise Blocked("TFM108", node, f"{what} is read, and computed in the RunConfig: give it a name before")
+    changed = rebound(file, scope, value, line, node)
+    if changed is not None:
+        raise Blocked("TFM108", node, f"{what} is read, and `{changed[0]}` has changed since: read that before")
+    if dotted(value) is not None:
+        # What stands in a call of the Estimator may be written further down than it is read.
+        names = names_in(value) - file.imports.names.keys()
+        later = next((b for b in bindings(scope) if b[0] in names and file.position(b[1]) > file.position(line)), None)
+        hidden = {b.name for b in read_bindings(file.module) if isinstance(b.node, cst.NameItem)}
+        for above in path:
+            if isinstance(above, cst.BaseComp):
+                hidden |= {b.name for b in read_bindings(above)}
+        if later is not None or names & hidden:
+            name = later[0] if later is not None else min(names & hidden)
+            raise Blocked("TFM108", node, f"{what} is read, and `{name}` changes elsewhere: read that before")
+    for above, below in pairwise(path):
+        if isinstance(above, cst.FormattedStringExpression) and (above.equal is not None or string(value) is not None):
+            raise Blocked("TFM108", node, f"{what} is read inside an f-string: give its value a name before")
+        target = below is getattr(above, "target", None)
+        if isinstance(above, cst.AssignTarget | cst.Del) or target:
+            raise Blocked("TFM108", node, f"{what} is read in what a line changes: give its value a name before")
+
+
+def written(file: ParsedFile, place: cst.CSTNode, value: cst.BaseExpression) -> cst.BaseExpression:
+    """A value as it is written in place of the read of a RunConfig, in parentheses where it would stick to others."""
+    assert isinstance(place, cst.Attribute)
+    around = file.parents.get(place)
+    sticks = isinstance(around, cst.Attribute | cst.Subscript | cst.Call | cst.UnaryOperation | cst.BinaryOperation)
+    sign = isinstance(value, cst.UnaryOperation)
+    if isinstance(around, cst.BinaryOperation | cst.UnaryOperation) and not sign:
+        sticks = False  # `2 * 60`
+    if dotted(value) is not None or not (place.lpar or (sticks and string(value) is None)):
+        return value
+    return value if value.lpar else value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def _is_plain(node: cst.BaseExpression) -> bool:
     return dotted(node) is not None or string(node) is not None or number(node) is not None
 
 
-def _is_told(path: Sequence[cst.CSTNode]) -> bool:
+def _is_told(path: Sequence[cst.CSTNode], acts: _Acts) -> bool:
     """Whether a read stands in a line that only prints or logs."""
     line = next((n for n in reversed(path) if isinstance(n, cst.SimpleStatementLine)), None)
     small = line.body[0] if line is not None and len(line.body) == 1 else None
-    if not isinstance(small, cst.Expr) or not isinstance(small.value, cst.Call):
+    if not isinstance(small, cst.Expr) or not isinstance(small.value, cst.Call) or not acts.tells(small.value.func):
         return False
-    func = small.value.func
-    if isinstance(func, cst.Attribute):
-        return func.attr.value in _TELLING[1:] and "log" in (dotted(func.value) or "").lower()
-    return isinstance(func, cst.Name) and func.value == "print"
+    for arg in small.value.args:
+        walk(arg, acts)
+    return acts.found is None
 
 
 def _estimators(file: ParsedFile, scope: cst.CSTNode) -> set[str]:
@@ -117,31 +182,118 @@ def _estimators(file: ParsedFile, scope: cst.CSTNode) -> set[str]:
     return found
 
 
-def _is_asked(path: Sequence[cst.CSTNode], estimators: set[str]) -> bool:
-    """Whether a read stands in the test of an `if` that neither binds names nor has to do with the Estimator."""
+def _is_asked(scope: cst.CSTNode, path: Sequence[cst.CSTNode], estimators: set[str], acts: _Acts) -> bool:
+    """Whether a read stands in the test of an `if` that neither changes things nor has to do with the Estimator."""
     for index, node in enumerate(path):
         if isinstance(node, cst.If) and path[index + 1] is node.test:
-            acts = _Acts()
-            walk(node, acts)
-            return not acts.found and not names_in(node) & estimators
+            walk(node.test, acts)
+            acts.in_branch = True
+            for part in (node.body, node.orelse):
+                if part is not None:
+                    walk(part, acts)
+            # `with open(...) as file` gives a value to a name, which nothing else may read
+            inside = {id(name) for name in name_nodes(node)}
+            if any(name.value in acts.given and id(name) not in inside for name in name_nodes(scope)):
+                return False
+            return acts.found is None and not names_in(node) & estimators
     return False
 
 
 class _Acts(cst.CSTVisitor):
-    """What a branch does that the rest of the program sees, or that needs every process."""
+    """What may have an effect that the rest of the program sees, or that needs every process: the first is `found`.
 
-    def __init__(self) -> None:
+    Only calls that are known are taken for harmless; `in_branch` those that change files, too. `given` are names that
+    `with` gives to files, `config` is the name of the RunConfig.
+    """
+
+    def __init__(self, file: ParsedFile, config: str) -> None:
         super().__init__()
-        self.found = False
+        self.file = file
+        self.config = config
+        self.in_branch = False
+        self.found: cst.CSTNode | None = None
+        self.given: set[str] = set()
+        self.files: set[str] = set()
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         acts = (
-            *(cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr, cst.For, cst.Del, cst.Return, cst.Raise),
-            *(cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom, cst.Break, cst.Continue, cst.Lambda),
+            *(cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr, cst.For, cst.While, cst.Del, cst.Return),
+            *(cst.Raise, cst.Assert, cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom, cst.Break, cst.Lambda),
+            *(cst.Continue, cst.CompFor, cst.Await, cst.Yield, cst.Global, cst.Nonlocal, cst.Match),
         )
-        self.found = self.found or isinstance(node, acts)
+        if isinstance(node, acts):
+            self.found = self.found or node
         return super().on_visit(node)
 
     def visit_Call(self, node: cst.Call) -> None:
-        name = (dotted(node.func) or "").rpartition(".")[2]
-        self.found = self.found or name in _DRIVES or name in ("exit", "_exit", "quit", "abort")
+        if not self._is_harmless(node.func):
+            self.found = self.found or node
+
+    def visit_WithItem(self, node: cst.WithItem) -> None:
+        if not isinstance(node.item, cst.Call) or self._name(node.item.func) not in _FILES:
+            self.found = self.found or node.item
+        elif node.asname is not None and isinstance(node.asname.name, cst.Name):
+            self.files.add(node.asname.name.value)
+
+    def visit_AsName(self, node: cst.AsName) -> None:
+        if isinstance(node.name, cst.Name):
+            self.given.add(node.name.value)
+        else:
+            self.found = self.found or node.name
+
+    def tells(self, func: cst.BaseExpression) -> bool:
+        """Whether a call of `func` prints or logs its arguments."""
+        name = self._name(func) or ""
+        module, _, function = name.rpartition(".")
+        if name == "print" or (module in _LOGGING and function in _TELLING):
+            return True
+        return isinstance(func, cst.Attribute) and func.attr.value in _TELLING and self._is_logger(func.value)
+
+    def _is_logger(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is a logger: a call that gets one, or a name that is given nothing else."""
+        if isinstance(node, cst.Call):
+            return self._name(node.func) in _LOGGERS
+        if not isinstance(node, cst.Name):
+            return False
+        bound = [b.node for b in read_bindings(self.file.module) if b.name == node.value]
+        return bool(bound) and all(
+            isinstance(one, cst.Assign)
+            and all(isinstance(target.target, cst.Name) for target in one.targets)
+            and isinstance(one.value, cst.Call)
+            and self._name(one.value.func) in _LOGGERS
+            for one in bound
+        )
+
+    def _name(self, func: cst.BaseExpression) -> str | None:
+        """The name of a builtin, or of what an import gives, where the file gives that name no other meaning."""
+        head = (dotted(func) or "").partition(".")[0]
+        bound = [b for b in read_bindings(self.file.module) if b.name == head]
+        if not bound:
+            return func.value if isinstance(func, cst.Name) else None
+        if len({b.origin for b in bound}) > 1 or any(b.origin is None or b.level for b in bound):
+            return None
+        return self.file.imports.resolve(func)
+
+    def _is_harmless(self, func: cst.BaseExpression) -> bool:
+        name = self._name(func) or ""
+        if name in _PLAIN or name.startswith("os.path."):
+            return True
+        told = dotted(func) or ""
+        if told.startswith(f"{self.config}.task_type.") or told in [
+            f"{self.config}.cluster_spec.{method}" for method in _OF_CLUSTER
+        ]:
+            return True
+        if isinstance(func, cst.Attribute):
+            strings = cst.SimpleString | cst.FormattedString | cst.ConcatenatedString
+            if isinstance(func.value, strings):
+                return True
+        if not self.in_branch:
+            return False
+        if name in _OF_FILES or name.startswith(("tf.gfile.", "tf.io.gfile.")) or self.tells(func):
+            return True
+        if not isinstance(func, cst.Attribute) or func.attr.value not in _OF_FILE:
+            return False
+        held = func.value
+        if isinstance(held, cst.Call):
+            return self._name(held.func) in _FILES
+        return isinstance(held, cst.Name) and held.value in self.files

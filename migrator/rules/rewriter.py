@@ -228,8 +228,8 @@ class Rewriter(cst.CSTTransformer):
     `problems` collects what could not be carried over, `partitioners` the partitioners of variable scopes (the node
     that gave each, and it with the values of names that are `local` to a function), `remarks` what is carried over and
     should be looked at, `classes` the classes that the file needs (name and text). `updates` says whether the program
-    runs UPDATE_OPS (None: one does, another does not). `replaced` are calls and names that somebody else found the new
-    form of.
+    runs UPDATE_OPS (None: one does, another does not). `replaced` are calls, names and attributes that somebody else
+    found the new form of.
     Visit only nodes of the file's own tree, so that problems have places.
     """
 
@@ -607,11 +607,13 @@ class Rewriter(cst.CSTTransformer):
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         self._consumed.add(node.attr)
-        if node in self._consumed:
+        if node in self._consumed or node in self.replaced:
             return False
         return self.imports.tensorflow(node) is None
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if original_node in self.replaced:
+            return self.replaced[original_node]
         if original_node in self._consumed:
             return updated_node
         name = self.imports.tensorflow(original_node)

@@ -89,7 +89,8 @@ Estimator's does.
 reads TF_CONFIG as a RunConfig does, takes the place of the RunConfig. What the RunConfig was given itself
 (`config.model_dir`) is written where it is read. Refused (TFM108) is what would mean something else: a number of
 workers or a task's number that is computed with (on parameter servers the chief does not train, and one process makes
-the data of all workers), reads in functions, addresses of sessions, and all of it beside a `train_distribute`, with
+the data of all workers), calls in such a line or branch that are not known to do no more than print, log, ask, or make
+and remove files and folders, reads in functions, addresses of sessions, and all of it beside a `train_distribute`, with
 which a RunConfig did not read TF_CONFIG.
 """,
     ),

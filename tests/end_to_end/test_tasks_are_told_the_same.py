@@ -12,6 +12,7 @@ import pytest
 from migrator.harness.environments import migrated_python, original_python
 from migrator.program.config_reads import TASK
 from migrator.targets.setup import cluster_task
+from tests.rules.programs import program, run
 
 pytestmark = pytest.mark.tensorflow
 
@@ -54,3 +55,17 @@ def test_a_task_says_what_the_run_config_said() -> None:
     after = said(migrated_python(), cluster_task("ClusterTask", "    ", TASK), "ClusterTask()")
     assert len(before) == len(TASKS) and len(set(before)) > 7
     assert after == before
+
+
+def test_what_the_run_config_was_given_is_known_where_the_calls_are_rewritten(tmp_path: Path) -> None:
+    driver = "estimator.train(input_fn, steps=config.save_checkpoints_steps)\n"
+    driver += "print('said', estimator.evaluate(input_fn, steps=1)['loss'] > 0, config.tf_random_seed ** 2)"
+    made = f"config = tf.estimator.RunConfig({str(tmp_path / 'm')!r}, save_checkpoints_steps=2, tf_random_seed=-3)\n"
+    text = program(driver=driver).replace("estimator = ", f"{made}estimator = ", 1)
+    text = text.replace(".batch(1)", ".repeat(9).batch(1)")
+    text = text.replace("params=", "model_dir=config.model_dir, config=config, params=")
+    new, _ = run(text)
+    assert "RunConfig" not in new
+    done = subprocess.run([str(migrated_python()), "-c", new], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("said")] == ["said True 9"]
