@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from itertools import pairwise
 
 import libcst as cst
 
 from migrator.program.body import Parameters
-from migrator.program.calls import is_none
+from migrator.program.calls import calls_in, is_none
 from migrator.program.model_reference import ModelReference
-from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.region import reach
 from migrator.program.scopes import bindings, path_to, returns_in, values_of
+from migrator.walking import walk
 
 ESTIMATORS = ("tf.keras.estimator.model_to_estimator",)
 PARAMETERS = (
@@ -19,6 +22,14 @@ PARAMETERS = (
 )
 _OPEN = ("keras_model_path", "custom_objects", "metric_names_map", "export_outputs")
 _TRAINING = ("fit", "fit_generator", "train_on_batch", "load_weights", "set_weights", "evaluate", "predict")
+#: What of TensorFlow makes variables, or holds some.
+VARIABLES = (
+    *("tf.keras.optimizers.", "tf.keras.metrics.", "tf.keras.layers.", "tf.keras.models.", "tf.keras.applications."),
+    *("tf.keras.Model", "tf.keras.Sequential", "tf.keras.Input", "tf.train.", "tf.optimizers.", "tf.Variable"),
+)
+#: What the code of a function has that may make a part of a model.
+WORDS = ("keras", "layers", "Optimizer", "Variable")
+_INPUTS = ("tf.keras.Input", "tf.keras.layers.Input")
 
 
 def ready_model(
@@ -38,6 +49,7 @@ def ready_model(
         file.position(node) for name, node in bindings(scope) if name == model.value and isinstance(node, cst.Name)
     ]
     first = max((place for place in given if place < at), default=None)
+    _check_parts(project, file, scope, call, model.value)
     last = min((place for place in given if place > at), default=None)
     for name in [n for n in name_nodes(scope) if n.value == model.value and n is not model]:
         place = file.position(name)
@@ -94,6 +106,175 @@ def _statement_compiles(statement: cst.CSTNode | None, names: Container[str]) ->
         and made.func.value.value in names
         for made in calls
     )
+
+
+class _Lines(cst.CSTVisitor):
+    """The lines of a scope, and the heads of its loops; functions and classes inside left out."""
+
+    def __init__(self, scope: cst.CSTNode) -> None:
+        super().__init__()
+        self.scope = scope
+        self.found: list[tuple[cst.CSTNode, set[str], set[str]]] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return node is self.scope
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        return False
+
+    def visit_For(self, node: cst.For) -> None:
+        self.found.append((node.iter, names_in(node.target), names_in(node.iter)))
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
+        self.found.append((node, {name for name, _ in bindings(node)}, names_in(node)))
+        return False
+
+
+def _surely_before(scope: cst.CSTNode, node: cst.CSTNode, call: cst.CSTNode) -> bool:
+    """Whether a node, which stands before a call, is run each time before it."""
+    around = path_to(scope, call)
+    blocks = path_to(scope, node)
+    return all(
+        any(block is one for one in around) or isinstance(above, cst.With)
+        for above, block in pairwise(blocks)
+        if isinstance(block, cst.IndentedBlock)
+    )
+
+
+def _made_of(
+    project: Project, file: ParsedFile, scope: cst.CSTNode, call: cst.Call, model: str
+) -> tuple[list[cst.CSTNode], set[str]]:
+    """The lines that make the model and its parts which have variables, and the names of these objects at the call."""
+    lines = _Lines(scope)
+    walk(scope, lines)
+    at = file.position
+    before = sorted((one for one in lines.found if at(one[0]) < at(call)), key=lambda one: at(one[0]))
+    before = [one for one in before if not path_to(one[0], call)]
+    live, slice_ = {model}, []
+    own = {name for name, node in bindings(scope) if not isinstance(node, cst.FunctionDef | cst.ClassDef)}
+    own -= file.imports.names.keys()
+    for line, bound, read in reversed(before):
+        if bound & live:
+            slice_.append((line, bound, read))
+            plain = {name for name, node in bindings(line) if isinstance(node, cst.Name)}
+            # `x = f(x)` reads what x was before.
+            if _surely_before(scope, line, call):
+                live -= plain - _read(line)
+            live |= (read & own) - (bound - _read(line))
+    made: list[cst.CSTNode] = []
+    names: set[str] = set()
+    for line, bound, read in reversed(slice_):
+        plain = {name for name, node in bindings(line) if isinstance(node, cst.Name)}
+        if any(_has_variables(project, file, one) for one in calls_in(line)) or (_read(line) | (bound - plain)) & names:
+            made.append(line)
+            names |= bound
+        elif isinstance(line, cst.SimpleStatementLine) and read:
+            names -= plain
+    for line, bound, _ in before:
+        value = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+        if isinstance(value, cst.Assign) and _root(value.value) in {*names, model}:
+            names |= bound
+    return made, {*names, model}
+
+
+def _read(line: cst.CSTNode) -> set[str]:
+    """The names that a line reads."""
+    written = [node for _, node in bindings(line) if isinstance(node, cst.Name)]
+    return {node.value for node in name_nodes(line) if not any(node is one for one in written)}
+
+
+def _root(node: cst.CSTNode) -> str | None:
+    """The name that an expression is, or takes a part of."""
+    while isinstance(node, cst.Attribute | cst.Subscript) or (
+        isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "get_layer"
+    ):
+        if isinstance(node, cst.Attribute) and node.attr.value not in ("layers", "optimizer", "weights", "get_layer"):
+            return None
+        node = node.func if isinstance(node, cst.Call) else node.value
+    return node.value if isinstance(node, cst.Name) else None
+
+
+def _has_variables(project: Project, file: ParsedFile, call: cst.Call) -> bool:
+    function = project.function(file, call.func)
+    if function is not None:
+        made = reach(project, *function)
+        return any(word in where.code(node) for node, where in made.items() for word in WORDS)
+    name = file.imports.tensorflow(call.func) or ""
+    return name.startswith(VARIABLES) and name not in _INPUTS
+
+
+def _check_parts(project: Project, file: ParsedFile, scope: cst.CSTNode, call: cst.Call, model: str) -> None:
+    """Refuses other uses of what the model is made of: the Estimator had copies of all. Raises Blocked (TFM194)."""
+    made, names = _made_of(project, file, scope, call, model)
+    for other in calls_in(scope):
+        if other is call or file.imports.resolve(other.func) not in ESTIMATORS or not path_to(scope, other):
+            continue
+        given = next((a.value for a in other.args if a.keyword is None or a.keyword.value == "keras_model"), None)
+        if isinstance(given, cst.Name):
+            shared = {id(line) for line in made} & {
+                id(s) for s in _made_of(project, file, scope, other, given.value)[0]
+            }
+            if shared:
+                line = next(one for one in made if id(one) in shared)
+                raise Blocked("TFM194", line, "models of two Estimators are made of this, and each had a copy of it")
+    at = file.position
+    for name in name_nodes(scope):
+        if name.value not in names - {model}:
+            continue
+        if at(name) < at(call):
+            above = path_to(scope, name)[-2]
+            if isinstance(above, cst.Attribute) and above.attr.value in _TRAINING:
+                message = f"`{name.value}.{above.attr.value}` before an Estimator is made of it"
+                raise Blocked("TFM194", name, message)
+            continue
+        again = [node for bound, node in bindings(scope) if bound == name.value and isinstance(node, cst.Name)]
+        if any(at(call) < at(node) <= at(name) and _surely_before(scope, node, name) for node in again):
+            continue
+        message = f"`{name.value}` of the model is used after an Estimator was made of it, which had a copy"
+        raise Blocked("TFM194", name, message)
+
+
+class _Globals(cst.CSTVisitor):
+    """The functions that say `global` or `nonlocal` of a name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.found: list[cst.CSTNode] = []
+
+    def visit_NameItem(self, node: cst.NameItem) -> None:
+        if node.name.value == self.name:
+            self.found.append(node)
+
+
+def check_kept(
+    file: ParsedFile, scope: cst.CSTNode, call: cst.Call, model: cst.BaseExpression, uses: Sequence[cst.Call]
+) -> None:
+    """Refuses a name of the model that stands for something else before the Estimator's last use (TFM194).
+
+    `uses` drive the Estimator; where there is none, other functions do, at any time.
+    """
+    assert isinstance(model, cst.Name)
+    at = file.position
+    last = max(map(at, uses), default=None)
+    message = (
+        f"`{model.value}` is bound again before the last use of the Estimator that is made of it: take another name"
+    )
+    for name, node in bindings(scope):
+        if name != model.value or isinstance(node, cst.Attribute | cst.Subscript):
+            continue
+        loops = [one for one in path_to(scope, node) if isinstance(one, cst.For | cst.While)]
+        if at(node) > at(call):
+            again = any(path_to(loop, one) for loop in loops for one in (call, *uses))
+            if last is None or at(node) < last or again:
+                raise Blocked("TFM194", node, message)
+        elif any(at(use) < at(call) and path_to(loop, use) for loop in loops for use in uses):
+            raise Blocked("TFM194", node, message)
+    told = _Globals(model.value)
+    walk(scope, told)
+    for one in told.found:
+        if not (isinstance(scope, cst.FunctionDef) and any(path_to(s, one) for s in scope.body.body[:1])):
+            raise Blocked("TFM194", one, message)
 
 
 def check_uses(call: cst.Call, methods: Sequence[str]) -> None:

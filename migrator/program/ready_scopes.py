@@ -12,6 +12,7 @@ import libcst as cst
 
 from migrator.program.calls import calls_in, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.ready import VARIABLES, WORDS
 from migrator.program.region import Region, reach
 from migrator.program.scopes import bindings, path_to, returns_in, values_of
 from migrator.program.training import TrainingProgram
@@ -29,15 +30,11 @@ _NO_PART = (
     *("tf.logging.", "tf.distribute.", "tf.contrib.distribute.", "tf.estimator.", "tf.io.", "tf.flags.", "tf.app."),
     *("tf.set_random_seed", "tf.random.set_seed", "tf.enable_", "tf.disable_", "tf.ConfigProto", "tf.config."),
 )
-_OTHERS = frozenset(("numpy", "pandas", "sklearn", "scipy", "absl", "matplotlib", "PIL", *sys.stdlib_module_names))
-_WORDS = ("keras", "layers", "Optimizer", "Variable")
+#: Packages that make no part of a model.
+OTHERS = frozenset(("numpy", "pandas", "sklearn", "scipy", "absl", "matplotlib", "PIL", *sys.stdlib_module_names))
 _STAY = cst.FunctionDef | cst.ClassDef
 _OPTIMIZERS = ("tf.keras.optimizers.", "tf.optimizers.")
 _LOSSES = ("tf.keras.losses.", "tf.keras.metrics.")
-_VARIABLES = (
-    *("tf.keras.optimizers.", "tf.keras.metrics.", "tf.keras.layers.", "tf.keras.models.", "tf.keras.applications."),
-    *("tf.keras.Model", "tf.keras.Sequential", "tf.keras.Input", "tf.train.", "tf.optimizers.", "tf.Variable"),
-)
 # An optimizer that is changed, or put into the place of another, after it was given.
 _CHANGED = re.compile(r"\.(optimizer|clipnorm|clipvalue|global_clipnorm)\s*=[^=]|\bsetattr\(")
 
@@ -142,12 +139,12 @@ class _Reader:
         if function is not None:
             made = reach(self.project, *function)
             self.region.update(made)
-            return any(word in file.code(node) for node, file in made.items() for word in _WORDS)
+            return any(word in file.code(node) for node, file in made.items() for word in WORDS)
         name = self.file.imports.tensorflow(call.func)
         if name is not None:
             return not name.startswith(_NO_PART)
         resolved = self.file.imports.resolve(call.func)
-        if resolved is not None and resolved.partition(".")[0] not in _OTHERS:
+        if resolved is not None and resolved.partition(".")[0] not in OTHERS:
             self.unknown = True
             return True
         root = call.func
@@ -181,7 +178,7 @@ class _Reader:
                 if self.scope is not file.module and node in inside and name in needed:
                     continue
                 for value in values_of_module(file, name):
-                    if any((file.imports.tensorflow(c.func) or "").startswith(_VARIABLES) for c in calls_in(value)):
+                    if any((file.imports.tensorflow(c.func) or "").startswith(VARIABLES) for c in calls_in(value)):
                         raise Blocked("TFM727", value, self._message(f"`{name}` is made outside of that function"))
 
     def _is_within_own(self, statement: cst.BaseStatement) -> bool:

@@ -67,9 +67,7 @@ def _kept(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.BaseExpress
     found: dict[str, list[cst.BaseExpression]] = {}
     for scope in path_to(file.module, node):
         if isinstance(scope, cst.ClassDef):
-            attributes = _Attributes()
-            walk(scope, attributes)
-            for target, value in attributes.found:
+            for target, value in attributes_of(scope):
                 found.setdefault(file.code(target), []).append(value)
     return found
 
@@ -82,6 +80,13 @@ def _handed(project: Project, file: ParsedFile, value: cst.BaseExpression) -> li
         found = project.function(file, value) if isinstance(value, cst.Name | cst.Attribute) else None
         return [] if found is None else [found]
     return [one for element in elements for one in _handed(project, file, element)]
+
+
+def attributes_of(node: cst.CSTNode) -> list[tuple[cst.Attribute, cst.BaseExpression]]:
+    """What attributes are given below a node: `self.name = value`."""
+    attributes = _Attributes()
+    walk(node, attributes)
+    return attributes.found
 
 
 class _Attributes(cst.CSTVisitor):

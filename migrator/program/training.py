@@ -341,6 +341,7 @@ class ProgramReader:
             raise Blocked("TFM103", self.folders[0], "the Estimator is asked for its model_dir, but was not given one")
         if model.ready:
             ready.check_uses(program.place.call, [use.method for use in program.all_uses])
+            ready.check_kept(self.file, self.scope, program.place.call, program.model.callee, program.calls)
         for one in programs:
             self._check_steady(one)
             self._check_surroundings(one)

@@ -136,8 +136,9 @@ The variables of a model belong to the strategy in whose scope they were made. A
 own strategy; the new program makes the model itself there: the statements before the Estimator that make it, its layers
 and its optimizer go under `with strategy.scope():`, and the strategy comes before them. That cannot be done where the
 model comes from elsewhere (a parameter, an optimizer beside the function that compiles it, a loop around the
-Estimator), or where what the strategy is made of is known only behind the model. Make the model beside its Estimator,
-behind the strategy, or migrate for `--strategy one-device`.
+Estimator), where what the strategy is made of is known only behind the model, or where code behind the model may
+decide the devices or the cluster (`tf.config`, `os.environ`, functions that were not given). Make the model beside its
+Estimator, behind the strategy, or migrate for `--strategy one-device`.
 """,
     ),
     Rule(

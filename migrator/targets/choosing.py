@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.program.by_hand import Cluster
-from migrator.program.calls import bind, is_false, is_none, number
+from migrator.program.calls import bind, is_false, is_none, number, string
 from migrator.program.parsed import Blocked, name_nodes
 from migrator.program.scopes import path_to
 from migrator.program.training import TrainingProgram
@@ -291,6 +291,20 @@ def _gpus(value: cst.BaseExpression, text: Callable[[cst.BaseExpression], str]) 
     return f"[{', '.join(names)}]"
 
 
+def is_main_guard(node: cst.CSTNode) -> bool:
+    """Whether a statement is `if __name__ == "__main__":` alone, which chooses nothing."""
+    test = node.test if isinstance(node, cst.If) and node.orelse is None else None
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        return False
+    sides = (test.left, test.comparisons[0].comparator)
+    names = [one for one in sides if isinstance(one, cst.Name) and one.value == "__name__"]
+    return (
+        isinstance(test.comparisons[0].operator, cst.Equal)
+        and len(names) == 1
+        and any(string(one) == "__main__" for one in sides)
+    )
+
+
 class _Lines(cst.CSTVisitor):
     """The lines `name = call(...)` of a file; `plain` says that nothing else gives the name a value."""
 
@@ -302,7 +316,7 @@ class _Lines(cst.CSTVisitor):
         self._around: list[cst.CSTNode] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.If | cst.For | cst.While | cst.Try):
+        if isinstance(node, cst.If | cst.For | cst.While | cst.Try) and not is_main_guard(node):
             self._around.append(node)
         return super().on_visit(node)
 

@@ -191,3 +191,162 @@ def test_one_device_where_the_model_stays() -> None:
     text = TOP + MODEL + f"for _ in range(1):\n{body}"
     new, findings = run(text)
     assert "TFM728" in [f.code for f in findings] and "scope()" not in new and "model.fit(" in new
+
+
+def refused(text: str, code: str, word: str, strategy: str = "auto") -> None:
+    result, findings = run(TOP + text, strategy)
+    found = [(f.code, f.message) for f in findings if f.severity is Severity.MANUAL]
+    assert result == TOP + text and any(code == one and word in message for one, message in found), found
+
+
+ALONE = MODEL + ESTIMATOR.replace(", config=config", "") + TRAIN
+
+
+@pytest.mark.parametrize("text", [ALONE, AUTO, MIRRORED])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model = build(2)\n",
+        "del model\n",
+        "for model in (1, 2):\n    print(1)\n",
+        "with open('a') as model:\n    pass\n",
+        "import os as model\n",
+        "try:\n    pass\nexcept ValueError as model:\n    pass\n",
+        "if COUNT:\n    model = None\n",
+        "(model, other) = (1, 2)\n",
+        "print(model := 3)\n",
+        "def model():\n    pass\n\n\n",
+        "def late():\n    global model\n    model = None\n\n\nlate()\n",
+    ],
+)
+def test_a_name_that_is_another_model_at_the_last_use(text: str, line: str) -> None:
+    start, used, end = text.partition("estimator.train(" if text is not AUTO else "tf.estimator.train_and")
+    refused(start + line + used + end, "TFM194", "used after" if "def " in line else "bound again")
+
+
+def test_a_name_that_is_bound_again_between_two_uses_and_in_a_loop() -> None:
+    refused(ALONE + "model = build(2)\nestimator.evaluate(input_fn, steps=1)\n", "TFM194", "bound again")
+    start = ALONE[: -len(TRAIN)]
+    refused(start + f"for _ in range(2):\n    {TRAIN}    model = build(2)\n", "TFM194", "bound again")
+
+
+def test_a_name_that_is_bound_again_behind_the_last_use() -> None:
+    new = migrated(ALONE + "model = build(2)\nmodel.compile('sgd', 'mae')\nmodel.fit([[1.0]], [[1.0]])\n")
+    assert "model.fit(input_fn(), steps_per_epoch=3)" in new
+    assert "with strategy.scope()" in migrated(MIRRORED + "del model\n")
+
+
+def test_models_one_after_the_other_in_a_loop() -> None:
+    body = "".join(f"    {line}\n" for line in ALONE.splitlines())
+    assert "    model = build(1)\n" in migrated(f"for _ in range(2):\n{body}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'tf.config.set_visible_devices([], "GPU")',
+        'os.environ["CUDA_VISIBLE_DEVICES"] = "0"',
+        'os.environ.update(CUDA_VISIBLE_DEVICES="0")',
+        'os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")',
+        'os.putenv("CUDA_VISIBLE_DEVICES", "0")',
+        'del os.environ["CUDA_VISIBLE_DEVICES"]',
+        "tf.compat.v1.disable_v2_tensorshape()",
+        "devices.setup()",
+        "own_setup()",
+        "exec('1')",
+        "print(devices.setup())",
+        "if devices.setup():\n    print(1)",
+    ],
+)
+def test_what_may_decide_the_devices_before_the_strategy(line: str) -> None:
+    top = "import devices\n\n\ndef own_setup():\n    os.environ['A'] = 'b'\n\n\n"
+    refused(top + MIRRORED.replace(STRATEGY, f"{line}\n{STRATEGY}"), "TFM727", "decide")
+    # Before the model and behind the strategy it stays where it was.
+    migrated(top + f"{line}\n{MIRRORED}")
+    migrated(top + MIRRORED.replace(STRATEGY, f"{STRATEGY}{line}\n"))
+
+
+def test_a_cluster_that_unknown_code_may_write() -> None:
+    text = AUTO.replace("estimator =", "setup()\nestimator =")
+    new, findings = run(TOP + f"from cluster import setup\n\n{text}")
+    assert "TFM728" in [f.code for f in findings] and "scope()" not in new
+    refused(f"from cluster import setup\n\n{text}", "TFM727", "decide", "multi-worker-mirrored")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(np.zeros([2]).shape, len(sorted([2, 1])))",
+        "data = tf.data.Dataset.range(3).map(lambda x: x + 1)",
+        "print(os.environ.get('HOME'), os.environ['HOME'], 'HOME' in os.environ, os.getenv('A'))",
+        "tf.compat.v1.logging.set_verbosity(20)",
+        "model.summary()",
+        "print('{}'.format(own()))",
+    ],
+)
+def test_what_leaves_the_devices_as_they_are(line: str) -> None:
+    top = "def own():\n    parts = []\n    parts.append(1)\n    return parts\n\n\n"
+    assert "with strategy.scope()" in migrated(top + MIRRORED.replace(STRATEGY, f"{line}\n{STRATEGY}"))
+
+
+def test_a_model_that_is_a_class() -> None:
+    text = (
+        "class Net(tf.keras.Model):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.dense = tf.keras.layers.Dense(1)\n\n    def call(self, x):\n        return self.dense(x)\n\n\n"
+    )
+    assert "with strategy.scope()" in migrated(text + MIRRORED.replace("build(1)", "Net()"))
+
+
+LAYER = """\
+layer = tf.keras.layers.Dense(1)
+inputs = tf.keras.Input((1,))
+model = tf.keras.Model(inputs, layer(inputs))
+model.compile("sgd", "mse")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (LAYER + ALONE[len(MODEL) :] + "print(layer.get_weights())\n", "used after"),
+        (LAYER + ALONE[len(MODEL) :] + "other = tf.keras.Model(inputs, layer(inputs))\n", "used after"),
+        (LAYER + "layer.set_weights([])\n" + ALONE[len(MODEL) :], "set_weights"),
+        (MODEL + "net = model\n" + ALONE[len(MODEL) :] + "net.get_weights()\n", "used after"),
+        (MODEL + "net = model.layers[0]\n" + ALONE[len(MODEL) :] + "net.get_weights()\n", "used after"),
+        (MODEL + "net = model\nnet.load_weights('a')\n" + ALONE[len(MODEL) :], "load_weights"),
+        (
+            "net = build(1)\nmodel = net\nmodel.compile('sgd', 'mse')\nnet.load_weights('a')\n" + ALONE[len(MODEL) :],
+            "load",
+        ),
+        (
+            "net = build(1)\nmodel = net\nmodel.compile('sgd', 'mse')\n" + ALONE[len(MODEL) :] + "print(net)\n",
+            "used after",
+        ),
+        (
+            LAYER
+            + "other = tf.keras.Model(inputs, layer(inputs))\nother.compile('adam', 'mae')\n"
+            + ESTIMATOR.replace(", config=config", "")
+            + "second = tf.keras.estimator.model_to_estimator(other)\n"
+            + TRAIN
+            + "second.train(input_fn, steps=2)\n",
+            "two Estimators",
+        ),
+    ],
+)
+def test_parts_of_a_model_that_are_used_elsewhere(text: str, word: str) -> None:
+    refused(text, "TFM194", word)
+
+
+def test_names_of_parts_that_are_bound_again() -> None:
+    second = ALONE[len(MODEL) :].replace("estimator =", "second =").replace("estimator.train", "second.train")
+    second = second.replace("(model)", "(other)")
+    new = migrated(LAYER + ALONE[len(MODEL) :] + LAYER.replace("model", "other") + second)
+    assert new.count(".fit(") == 2
+    assert "units" in migrated("units = 2\n" + ALONE.replace("build(1)", "build(units)") + "print(units)\n")
+
+
+@pytest.mark.parametrize("name", ["MirroredStrategy", "MultiWorkerMirroredStrategy"])
+def test_a_strategy_of_the_main_program_is_no_choice(name: str) -> None:
+    text = MIRRORED.replace("MirroredStrategy", name).replace(TRAIN, BOTH if "Worker" in name else TRAIN)
+    new = migrated('if __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in text.splitlines()))
+    assert "    with strategy.scope():\n        model = build(1)\n" in new
