@@ -119,6 +119,7 @@ CASES: dict[str, Case] = {
     "min_max partitioner": _servers(_ONE, "parameter_server_min_size"),
     "parameter servers, one trainer": _servers(_ONE),
     "parameter servers, two trainers": _servers(_TWO),
+    "parameter servers, one trainer, mapped": _servers(_ONE, style="mapped"),
     "parameter servers, one trainer, custom loop": _servers(_ONE, strategy="parameter-server", loop="custom"),
     "parameter servers, two trainers, custom loop": _servers(_TWO, strategy="parameter-server", loop="custom"),
     "between-graph, two trainers": Case(

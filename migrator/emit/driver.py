@@ -641,7 +641,8 @@ class _Emitter:
         self, dataset: str, steps: cst.BaseExpression | None, default: str | None, endless: bool
     ) -> tuple[str, str | None]:
         """A dataset of at most `steps` batches; or the whole, and the steps for a call that is told them."""
-        if not (self.target.counts or endless) or self.loop.own:
+        told = self.target.counts or (endless and self.keras.cuts_executions)
+        if not told or self.loop.own:
             return self._limited(dataset, steps, default), None
         if steps is None:
             return dataset, default

@@ -10,6 +10,7 @@ from typing import Any
 
 import libcst as cst
 
+from migrator.emit import layout
 from migrator.emit import optimizer as optimizer_of
 from migrator.emit.file import FileChanges, FileRewriter
 from migrator.emit.layout import statements
@@ -715,7 +716,7 @@ class _Emitter:
         several = [] if function.counts_by_condition else given_steps(self.training)
         if not function.only_predicts:
             arguments = [f"optimizer={optimizer}", *several]
-            lines.append(f"{model}.compile({', '.join(arguments)})")
+            lines.append(layout.call(f"{model}.compile", arguments, self.indent, 0))
         if not self.late:
             lines.append(f"{model}.make_variables({dataset}{modes})")
         lines.append(f"return {model}")
@@ -729,6 +730,7 @@ class _Emitter:
             function.only_predicts,
             self.predicts and bool(several),
             self.rewriter.in_both,
+            self.training.shows_once,
         )
         assert isinstance(node.body, cst.IndentedBlock)
         return EmittedModel(

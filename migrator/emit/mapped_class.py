@@ -12,7 +12,8 @@ class Form:
     `trains_itself`: the train_op of the model_fn trains, no Keras optimizer. `late`: the driver makes the variables,
     before each use of the model. `restores`: the model_fn calls `tf.train.init_from_checkpoint`. `predicts`: the
     program does nothing else. `answers_batches`: it predicts, too, and `fit` makes several steps in one execution.
-    `in_both`: a program that stays TensorFlow 1 imports the file.
+    `in_both`: a program that stays TensorFlow 1 imports the file. `shows_once`: mirrored workers may make several steps
+    in one execution, and compute what `fit` shows once for it (targets/many_steps.py).
     """
 
     trains_itself: bool = False
@@ -21,6 +22,7 @@ class Form:
     predicts: bool = False
     answers_batches: bool = False
     in_both: bool = False
+    shows_once: bool = False
 
 
 _HEAD = """\
@@ -131,6 +133,13 @@ _OWN_TRAIN_STEP = """\
         return {"loss": self.mean_loss.result()}
 
 """
+_SHOWN = '        return {"loss": self.mean_loss.result()}\n'
+_SHOWN_ONCE = """\
+        return self.get_metrics_result()
+
+    def get_metrics_result(self):
+        return {"loss": self.mean_loss.result()}
+"""
 _TEST_STEP = """\
     def test_step(self, data):
         features, labels, _ = tf.keras.utils.unpack_x_y_sample_weight(data)
@@ -211,7 +220,8 @@ def model_class(name: str, indent: str, form: Form) -> str:
     parts += [_COLLECTED] if form.trains_itself else []
     parts.append(_CALL)
     if not form.predicts:
-        parts += [_OWN_TRAIN_STEP if form.trains_itself else _TRAIN_STEP, _TEST_STEP]
+        train_step = _OWN_TRAIN_STEP if form.trains_itself else _TRAIN_STEP
+        parts += [train_step.replace(_SHOWN, _SHOWN_ONCE) if form.shows_once else train_step, _TEST_STEP]
     parts.append(_PREDICT_STEP)
     if form.answers_batches:
         parts.append(_ANSWER)

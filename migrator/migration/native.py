@@ -10,7 +10,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.emit.driver import emit_driver, is_late, uses_of
+from migrator.emit.driver import emit_driver, uses_of
 from migrator.emit.file import FileRewriter, finish_imports, insert_classes
 from migrator.emit.further_imports import with_imports
 from migrator.emit.layout import statements
@@ -39,7 +39,7 @@ from migrator.program.training import TrainingProgram, path_to
 from migrator.program.variable_order import check_order
 from migrator.rules import flags, keras3
 from migrator.rules.early_stopping import STOP_AT_STEP
-from migrator.rules.executions import STEPS_OF_EXECUTION, steps_of_execution, steps_on_servers
+from migrator.rules.executions import STEPS_OF_EXECUTION, epochs_are_executions, steps_of_execution, steps_on_servers
 from migrator.rules.generation import KERAS_2
 from migrator.rules.initializers import shared_initializers
 from migrator.rules.layers import runs_updates
@@ -329,6 +329,7 @@ class NativeMigration(GroupState):
             self.training[program.model_file.path],
             steps_per_execution=any(self._takes_steps(p) for p in sharing),
             of_execution=min(self._of_execution(p) for p in sharing),
+            shows_once=strategy.mirrored_workers and any(self._many_on_clusters(p) for p in sharing),
             per_replica=strategy.in_step
             and not strategy.parameter_servers
             and not self.keras.clips_per_replica
@@ -351,27 +352,36 @@ class NativeMigration(GroupState):
             return False
         return 0 < self._on_servers(program) < STEPS_OF_EXECUTION == steps_of_execution(self.project, program)
 
+    def _many_on_clusters(self, program: TrainingProgram) -> bool:
+        """Whether `fit` makes several steps in one execution on the clusters that the program may find."""
+        return self._strategy(program).reads_cluster and (
+            self._executes_apart(program) or self._of_execution(program) > 1
+        )
+
     def _on_servers(self, program: TrainingProgram) -> int:
         """How many steps a worker of parameter servers makes in one execution; 0 where it was not looked at."""
         if not self._strategy(program).parameter_servers:
             return 0
-        if self.loop.own or self.keras is not KERAS_2 or self.mapped:
+        if self.loop.own or self.keras is not KERAS_2 or self._counts_apart(program):
             return 0
         if "repeat(" not in program.file.text:  # data that end early
             return 0
         return steps_on_servers(self.project, program)
 
+    def _counts_apart(self, program: TrainingProgram) -> bool:
+        """Whether a model in the mapped form is served, or answers batches in the processes of a cluster."""
+        answers = bool(uses_of(program, "predict")) and not self._strategy(program).alone
+        return self.mapped and (bool(program.servings) or answers)
+
     def _of_execution(self, program: TrainingProgram) -> int:
         """How many steps `fit` makes in one execution, whatever the driver says."""
         strategy = self._strategy(program)
-        if self.loop.own or self.keras is not KERAS_2:
+        if self.loop.own or not (self.keras.cuts_executions or (strategy.alone and epochs_are_executions(program))):
             return 1
         if strategy.parameter_servers:
             apart = strategy is AUTO and self._on_servers(program) < STEPS_OF_EXECUTION
             return 1 if apart else self._on_servers(program) or 1
-        if not strategy.alone and (self.mapped or strategy.word not in _SAME_STEPS):
-            return 1
-        if self.mapped and (program.servings or is_late(program, strategy)):
+        if (not strategy.alone and strategy.word not in _SAME_STEPS) or self._counts_apart(program):
             return 1
         return steps_of_execution(self.project, program)
 
@@ -534,7 +544,7 @@ class NativeMigration(GroupState):
             emitted.measures_itself,
             self.scoped.get(program.place.call),
             self._on_servers(program) if self._executes_apart(program) or strategy is not AUTO else 0,
-            strategy.reads_cluster and (self._executes_apart(program) or self._of_execution(program) > 1),
+            self._many_on_clusters(program),
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]

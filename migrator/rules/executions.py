@@ -31,8 +31,10 @@ the last bit. Callbacks that you give to `fit` are called after every 20th step 
 
 It is written where all of this holds:
 
-- the program trains by `fit` of Keras 2, on one device, on mirrored replicas or on mirrored workers (with two of them 1
-  and 20 gave the same bits), and no hook of it has become a callback.
+- the program trains by `fit`, on one device, on mirrored replicas or on mirrored workers (with two of them 1 and 20
+  gave the same bits), and no hook of it has become a callback. On Keras 3, on one device only: `fit` makes whole
+  executions there where it is told its steps (120 for 113, measured with 3.15), so that it is given so many batches
+  instead, and the period of train_and_evaluate has to be a multiple of 20.
 - on parameter servers an execution is what the coordinator gives to one worker, which reads and writes the variables
   in each of its steps as before (with one worker 1 and 20 gave the same bits); the others wait for the last one at
   the end of an epoch, and it is made again after a failure. It has 10 steps at most, and there are 20 executions in an
@@ -43,10 +45,11 @@ It is written where all of this holds:
 - every batch counts as a step
 - the number of batches is known of every dataset that it trains on or evaluates: slices of arrays (or a range) that
   are shuffled, mapped, batched, repeated or cut, and whatever a `repeat()` makes endless before that. Of files,
-  generators, and after `filter` or `flat_map` it is not, and
-  tf_keras refuses those ("Could not infer the size of the data"). Where you know the number, give
-  `steps_per_execution=20` to `compile`, `steps_per_epoch` to `fit` and `steps` to `evaluate`.
-- a model in the mapped form is not served (one that predicts answers batch by batch, by a method of its own)
+  generators, and after `filter` or `flat_map` it is not, and tf_keras refuses those ("Could not infer the size of the
+  data"). Where you know the number, give `steps_per_execution=20` to `compile`, `steps_per_epoch` to `fit` and `steps`
+  to `evaluate`.
+- a model in the mapped form is not served, and does not predict where the program may run on a cluster (elsewhere one
+  that predicts answers batch by batch, by a method of its own)
 
 A program that may run on a cluster gets a function `set_train_function`, which gives `fit` its train function. On
 parameter servers the steps of an execution are written out one after the other in a graph: in a loop, which Keras
@@ -77,6 +80,11 @@ _SOURCES = (
 _KEEP_SIZE = (
     *("batch", "cache", "enumerate", "map", "padded_batch", "prefetch", "repeat", "shard", "shuffle", "skip", "take"),
     *("get_next", "make_initializable_iterator", "make_one_shot_iterator", "with_options"),
+)
+_APPLIED = tuple(
+    f"tf.{module}.{name}"
+    for module in ("data.experimental", "contrib.data")
+    for name in ("map_and_batch", "shuffle_and_repeat")
 )
 
 
@@ -117,6 +125,20 @@ def _epoch(program: TrainingProgram, arguments: Arguments) -> int | None:
     return steps if not every or steps is None or steps % every else every
 
 
+def epochs_are_executions(program: TrainingProgram) -> bool:
+    """Whether each epoch of a period is made of whole executions, and so is the training: else `fit` of Keras 3, which
+    makes whole ones only where it is told the steps, would make more.
+    """
+    both = program.train_and_evaluate
+    period = program.config.get("save_checkpoints_steps")
+    if both is None or period is None or is_none(period):
+        return True  # `fit` gets so much data as it shall make steps
+    every, steps = program.file.integer(period), program.file.integer(both.train.get("max_steps"))
+    if not every or steps is None:
+        return False
+    return every % STEPS_OF_EXECUTION == 0 and steps % every == 0
+
+
 def trains_to_an_unknown_end(project: Project, program: TrainingProgram) -> bool:
     """Whether a training may look for a batch behind the last: its dataset does not know how many there are."""
     calls = [one for one in program.trainings if not never_end(project, program, one.get("input_fn"), "train")]
@@ -154,7 +176,8 @@ class _Sizes:
             name = self.file.imports.resolve(node.func)
             if name == "functools.partial" and node.args:
                 return self.of_input(node.args[0].value)
-            return is_array_input(name)
+            maker = self.project.function(self.file, node.func)
+            return is_array_input(name) or (maker is not None and self._of_maker(*maker))
         if isinstance(node, cst.Name):
             given = _given(self.scope, node.value)
             given = given or [self.file.constants.get(node.value)]
@@ -167,6 +190,13 @@ class _Sizes:
         if isinstance(given, cst.FunctionDef):
             return self._of_function(self.file, given)
         return isinstance(given, cst.Lambda | cst.Call) and self.of_input(given)
+
+    def _of_maker(self, file: ParsedFile, function: cst.FunctionDef) -> bool:
+        """Whether a function returns nothing but input functions of its own whose dataset knows it."""
+        returns = returns_in(function.body)
+        made = [_given(function, r.value.value) if isinstance(r.value, cst.Name) else [] for r in returns]
+        inner = [one[0] if len(one) == 1 else None for one in made]
+        return bool(inner) and all(isinstance(one, cst.FunctionDef) and self._of_function(file, one) for one in inner)
 
     def _of_function(self, file: ParsedFile, function: cst.FunctionDef) -> bool:
         if function in self.seen:
@@ -203,13 +233,21 @@ class _Sizes:
         if name is None and isinstance(node.func, cst.Attribute):
             if node.func.attr.value == "repeat" and _is_endless(node):
                 return True  # whatever is repeated: TensorFlow calls the size of it infinite
-            return node.func.attr.value in _KEEP_SIZE and self._known(file, scope, node.func.value, names)
+            applied = _applied(file, node) in _APPLIED
+            return (applied or node.func.attr.value in _KEEP_SIZE) and self._known(file, scope, node.func.value, names)
         if isinstance(node.func, cst.Name):
             inner = _given(scope, node.func.value)
             if inner:
                 return isinstance(inner[0], cst.FunctionDef) and len(inner) == 1 and self._of_function(file, inner[0])
         found = self.project.function(file, node.func)
         return found is not None and self._of_function(*found)
+
+
+def _applied(file: ParsedFile, call: cst.Call) -> str | None:
+    """The name of the transformation in `dataset.apply(transformation(...))`."""
+    assert isinstance(call.func, cst.Attribute)
+    made = call.args[0].value if call.func.attr.value == "apply" and len(call.args) == 1 else None
+    return file.imports.resolve(made.func) if isinstance(made, cst.Call) else None
 
 
 def _is_endless(call: cst.Call) -> bool:

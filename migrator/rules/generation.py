@@ -21,6 +21,7 @@ class Keras:
     - `clips_per_replica`: replicas clip their gradients before these are summed, as in TensorFlow 1
     - `adds_rows`: gradients of a row that a batch uses twice are added up before the row is updated
     - `wants_float_rates`: a rate must be a float
+    - `cuts_executions`: the last execution ends with the steps that `fit` is told (or else with the data only)
     """
 
     number: int
@@ -36,6 +37,7 @@ class Keras:
     clips_per_replica: bool
     adds_rows: bool
     wants_float_rates: bool
+    cuts_executions: bool
 
 
 KERAS_2 = Keras(
@@ -52,6 +54,7 @@ KERAS_2 = Keras(
     clips_per_replica=False,
     adds_rows=True,
     wants_float_rates=False,
+    cuts_executions=True,
 )
 KERAS_3 = Keras(
     number=3,
@@ -67,6 +70,7 @@ KERAS_3 = Keras(
     clips_per_replica=True,
     adds_rows=False,
     wants_float_rates=True,
+    cuts_executions=False,
 )
 #: By the word of the command line.
 GENERATIONS = {"2": KERAS_2, "3": KERAS_3}

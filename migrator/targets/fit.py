@@ -35,7 +35,7 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
             limit = plan.steps
             counted = [f"{limit} = sum(1 for _ in {dataset}) // {plan.strategy_name}.num_replicas_in_sync"]
         arguments = [plan.target.feed(plan, dataset, depth), f"steps_per_epoch={limit}"]
-    elif plan.target.counts or plan.told_steps:
+    elif plan.target.counts or (plan.told_steps and plan.keras.cuts_executions):
         arguments = [plan.target.feed(plan, dataset, depth)]
         arguments += [] if limit is None else [f"steps_per_epoch={limit}"]
     else:

@@ -169,7 +169,10 @@ def in_periods(plan: TrainingPlan, depth: int, validation: Sequence[str]) -> lis
         return [trained]
     left = f"{period} - {plan.steps} % {period}"
     left = f"min({left}, {primary(str(plan.max_steps))} - {plan.steps})" if plan.uneven else left
-    rest = [plan.target.feed(plan, plan.train_dataset, depth + 1), f"steps_per_epoch={left}"]
+    if plan.keras.cuts_executions or plan.target.creates:
+        rest = [plan.target.feed(plan, plan.train_dataset, depth + 1), f"steps_per_epoch={left}"]
+    else:
+        rest = [plan.target.feed(plan, f"{primary(plan.train_dataset)}.take({left})", depth + 1)]
     rest += callbacks_argument(replace(plan, model_dir=None), "", depth + 1)
     return [
         f"{plan.steps} = {done}",

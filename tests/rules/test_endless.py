@@ -196,7 +196,8 @@ def with_inputs(text: str, driver: str) -> str:
 @pytest.mark.parametrize("keras", [2, 3])
 def test_fit_is_told_the_steps_of_data_without_an_end(text: str, keras: int) -> None:
     new, _ = run(with_inputs(text, TRAIN), keras=str(keras))
-    assert ", steps_per_epoch=30)" in new and ".take(30)" not in new
+    # Keras 3 makes whole executions of the steps that it is told.
+    assert ", steps_per_epoch=30)" in new and ".take(30)" not in new if keras == 2 else ".take(30))" in new
 
 
 @pytest.mark.parametrize("text", MAY_END.values(), ids=MAY_END)

@@ -39,6 +39,19 @@ import numpy as np
 
 input_fn = tf.estimator.inputs.numpy_input_fn(np.ones((9, 1)), np.ones((9, 1)), shuffle=False, num_epochs=None)
 """,
+    "a maker": """
+def make_input_fn(records, training):
+    def input_fn(params=None):
+        data = tf.data.Dataset.from_tensor_slices(records)
+        if training:
+            data = data.repeat()
+        return data.apply(tf.data.experimental.map_and_batch(lambda x, y: (x, y), 1))
+
+    return input_fn
+
+
+input_fn = make_input_fn(([[1.0]], [[2.0]]), True)
+""",
     "files for ever": """
 def input_fn():
     records = tf.data.TFRecordDataset("train").repeat()
@@ -53,6 +66,10 @@ tf.data.Dataset.range(9).flat_map(
         lambda n: tf.data.Dataset.from_tensors(([1.0], [2.0])).repeat(n)
     ).batch(1)""",
     "another library": "make_dataset()",
+    "a transformation": """\
+tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).apply(
+        tf.data.experimental.unbatch()
+    ).batch(1)""",
     "files, twice": 'tf.data.TFRecordDataset("train").repeat(2).map(lambda r: (tf.decode_raw(r, tf.float32), 1.0))',
 }
 LONG = "estimator.train(input_fn, steps=1000)"
@@ -142,8 +159,10 @@ def test_workers_of_parameter_servers_have_twenty_executions_in_an_epoch(steps: 
     assert "TFM725" in [finding.code for finding in findings]
     new = run(text, strategy="parameter-server")[0]
     assert f"        steps_per_execution={several},\n" in new and "set_train_function(model)\n" in new
-    for options in ({"loop": "custom", "strategy": "parameter-server"}, {"style": "mapped"}):
-        assert "steps_per_execution" not in run(text, **options)[0]
+    assert "steps_per_execution" not in run(text, loop="custom", strategy="parameter-server")[0]
+    new = run(text, style="mapped")[0]
+    assert f'steps_per_execution={several} if "ps" in resolver.cluster_spec().jobs else 20,\n' in new
+    assert "        return self.get_metrics_result()\n\n    def get_metrics_result(self):\n" in new
 
 
 def test_what_sees_single_steps() -> None:
@@ -162,14 +181,14 @@ class Counter(tf.train.SessionRunHook):
 def test_replicas_and_workers_in_step_make_the_same_steps(driver: str) -> None:
     text = program(driver=driver).replace(OLD, SLICES)
     text = text.replace("params={", 'config=tf.estimator.RunConfig(model_dir="m", save_checkpoints_steps=60), params={')
-    assert written(text, strategy="mirrored")
-    assert driver is LONG or written(text, strategy="multi-worker-mirrored")
+    for style in ("native", "mapped"):
+        if driver is LONG or style == "native":
+            assert written(text, strategy="mirrored", style=style)
+        assert driver is LONG or written(text, strategy="multi-worker-mirrored", style=style)
 
 
 ELSEWHERE = [
-    {"keras": "3"},
     {"keras": "3", "strategy": "mirrored"},
-    {"strategy": "mirrored", "style": "mapped"},
     {"strategy": "central-storage"},
     {"loop": "custom"},
 ]
@@ -178,6 +197,33 @@ ELSEWHERE = [
 @pytest.mark.parametrize("options", ELSEWHERE)
 def test_elsewhere_each_step_is_an_execution(options: dict[str, str]) -> None:
     assert not written(program(driver=LONG), **options)
+
+
+def test_on_keras_3_the_data_end_where_the_steps_do() -> None:
+    text = program(driver=LONG.replace("1000", "STEPS")).replace(OLD, SLICES)
+    text = text.replace("import tensorflow as tf\n", "import tensorflow as tf\n\nSTEPS = read()\n")
+    assert written(text, keras="3") and "model.fit(input_fn().take(STEPS))" in run(text, keras="3")[0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "period", "expected"),
+    [("300", "60", True), ("300", "None", True), ("300", "50", False), ("310", "60", False), ("STEPS", "60", False)],
+)
+def test_on_keras_3_periods_are_whole_executions(steps: str, period: str, expected: bool) -> None:
+    config = f'config=tf.estimator.RunConfig(model_dir="m", save_checkpoints_steps={period}), params={{'
+    text = program(driver=BOTH.replace("=300", f"={steps}")).replace(OLD, SLICES).replace("params={", config)
+    text = text.replace("import tensorflow as tf\n", "import tensorflow as tf\n\nSTEPS = read()\n")
+    assert written(text, keras="3", strategy="one-device") == expected
+    new = run(text, keras="3", strategy="one-device")[0]
+    assert ("input_fn().take(60 - steps % 60)" in new) == (steps == "300" and period == "60")
+
+
+def test_a_mapped_model_of_a_cluster_predicts_as_keras_does() -> None:
+    """The chief may be the only one to ask, and the workers would wait."""
+    text = program(driver=f"{BOTH}print(list(estimator.predict(input_fn)))", spec=", predictions=logits")
+    text = text.replace(OLD, SLICES)
+    assert "TFM725" not in [finding.code for finding in run(text, style="mapped")[1]]
+    assert written(text, style="mapped", strategy="one-device")
 
 
 def test_a_mapped_model_predicts_one_batch_at_a_time() -> None:
