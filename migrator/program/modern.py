@@ -87,6 +87,10 @@ class ModernFile:
         values = self._assigned.get(dotted(node) or "", [])
         return values[0] if len(values) == 1 else None
 
+    def is_assigned(self, node: cst.BaseExpression) -> bool:
+        """Whether the file gives a name, or an attribute, any value."""
+        return (dotted(node) or "") in self._assigned
+
     def is_strategy(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is a distribution strategy: made as one, got as one, or called one."""
         made = self.made_by(node)

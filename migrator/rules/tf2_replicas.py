@@ -8,8 +8,8 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import dotted
-from migrator.program.calls import calls_in
-from migrator.program.modern import Change, ModernFile, keyword
+from migrator.program.modern import Change, ModernFile
+from migrator.program.replica_losses import read_scales, reduction_of
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -30,8 +30,20 @@ Compute the loss of every example (`reduction=tf.keras.losses.Reduction.NONE`) a
         Severity.MANUAL,
         """
 `tf.nn.compute_average_loss` divides by the global batch, and `tf.nn.scale_regularization_loss` by the number of
-replicas, already. Dividing once more makes the step as many times too small as there are replicas: 8.75 instead of 17.5
-with two of them (measured). Leave one of the two out.
+replicas, already; so does a sum over the replica's batch that is divided by the global batch. Dividing once more, the
+loss or its gradients, makes the step as many times too small as there are replicas: 8.75 instead of 17.5 with two of
+them (measured). Leave one of the two out.
+""",
+    ),
+    Rule(
+        "TFM734",
+        "a replica's regularization losses are not divided by the replicas",
+        Severity.MANUAL,
+        """
+Every replica has the same `model.losses`, and the gradients of replicas are added up. A step that adds them as they are
+to a loss that is divided by the global batch trains with a regularization as many times too strong as there are
+replicas: an L2 penalty of 0.1 shrank a weight of 1 by 0.04 in a step instead of by 0.02 with two of them (measured at a
+rate of 0.1 on 2.15.1 and 2.21). Add `tf.nn.scale_regularization_loss(tf.add_n(model.losses))`.
 """,
     ),
     Rule(
@@ -39,10 +51,13 @@ with two of them (measured). Leave one of the two out.
         "a loss without reduction may still average the last axis",
         Severity.REVIEW,
         """
-`Reduction.NONE` keeps the axis of the examples, but regression losses (mean squared error, Huber and others) always
-average the last axis. Where labels and predictions are vectors, that is the axis of the examples, and the result is one
-number instead of one per example: give both a last axis of one, `labels[:, tf.newaxis]`. Told where predictions are
-squeezed before the loss, or where another call of the same loss adds the axis.
+`Reduction.NONE` keeps the axis of the examples, but regression losses (mean squared error, Huber and others) and binary
+cross entropies always average the last axis, and so do the functions of the same names
+(`tf.keras.losses.mean_squared_error`). Where labels and predictions are vectors, that is the axis of the examples, and
+the result is one number instead of one per example: the mean over the replica's batch, which a sum over the global
+batch then divides once more, and which `tf.nn.compute_average_loss` refuses. Give both a last axis of one,
+`labels[:, tf.newaxis]`. Told where predictions are squeezed before the loss, or where another call of the same loss
+adds the axis.
 """,
     ),
     Rule(
@@ -70,19 +85,31 @@ _LAST_AXIS = frozenset(
         "CategoricalHinge",
         "Poisson",
         "KLDivergence",
+        "BinaryCrossentropy",
+        "BinaryFocalCrossentropy",
     }
 )
-_SCALED = ("tf.nn.compute_average_loss", "tf.nn.scale_regularization_loss")
+# The functions that compute the same, by all their names.
+_LAST_AXIS_FUNCTIONS = frozenset(
+    {
+        *("mean_squared_error", "mse", "MSE", "mean_absolute_error", "mae", "MAE", "huber", "log_cosh", "logcosh"),
+        *("mean_absolute_percentage_error", "mape", "MAPE", "mean_squared_logarithmic_error", "msle", "MSLE"),
+        *("cosine_similarity", "hinge", "squared_hinge", "categorical_hinge", "poisson", "kl_divergence", "kld", "KLD"),
+        *("kullback_leibler_divergence", "binary_crossentropy", "binary_focal_crossentropy"),
+    }
+)
+_LOSSES = ("tf.keras.losses.", "tf.losses.")
 
 
 def check_replicas(file: ModernFile) -> Iterable[Change]:
     """The functions that run on replicas."""
+    scales = read_scales(file)
     for call in file.calls:
         if not file.runs_on_replicas(call):
             continue
         name = file.name(call.func)
         if name in ("tf.reduce_mean", "tf.math.reduce_mean") and call.args and _is_loss(file, call.args[0].value):
-            if not _divided(file, call):
+            if call not in scales.means:
                 message = (
                     "the mean over the replica's own batch: use tf.nn.compute_average_loss with the global batch size"
                 )
@@ -94,12 +121,12 @@ def check_replicas(file: ModernFile) -> Iterable[Change]:
         if _without_reduction(file, call) and _of_vectors(file, call):
             message = "vectors of labels and predictions give one number here, not one per example: add a last axis"
             yield Change("TFM718", call, message, severity=Severity.REVIEW)
-    for division in file.divisions:
-        if file.runs_on_replicas(division) and _by_replicas(division.right):
-            scaled = division.left if isinstance(division.left, cst.Call) else file.value_of(division.left)
-            if isinstance(scaled, cst.Call) and file.name(scaled.func) in _SCALED:
-                message = f"`{file.name(scaled.func)}` has divided by the replicas already: leave this division out"
-                yield Change("TFM717", division, message, severity=Severity.MANUAL)
+    for division, by in scales.twice.items():
+        message = f"{by} has divided by the replicas already: leave this division out"
+        yield Change("TFM717", division, message, severity=Severity.MANUAL)
+    for added in scales.penalties:
+        message = "every replica adds the whole regularization: give it to tf.nn.scale_regularization_loss first"
+        yield Change("TFM734", added, message, severity=Severity.MANUAL)
 
 
 def _is_loss(file: ModernFile, node: cst.BaseExpression) -> bool:
@@ -111,36 +138,15 @@ def _is_loss(file: ModernFile, node: cst.BaseExpression) -> bool:
     return name.startswith("tf.keras.losses.") or "cross_entropy" in name.rpartition(".")[2]
 
 
-def _divided(file: ModernFile, call: cst.Call) -> bool:
-    """Whether a mean is divided by the number of replicas somewhere in the step."""
-    for division in file.divisions:
-        if not _by_replicas(division.right):
-            continue
-        left = division.left
-        value = file.value_of(left)
-        if left is call or value is call or any(inner is call for inner in calls_in(left)):
-            return True
-    return False
-
-
-def _by_replicas(node: cst.BaseExpression) -> bool:
-    text = cst.Module([]).code_for_node(node)
-    return "num_replicas_in_sync" in text or "num_replicas" in text
-
-
 def _without_reduction(file: ModernFile, call: cst.Call) -> bool:
-    """Whether a call applies a loss object that averages the last axis and nothing else."""
-    made = file.value_of(call.func)
+    """Whether a call applies a loss, an object or a function, that averages the last axis and nothing else."""
+    if (file.name(call.func) or "").startswith(_LOSSES):
+        return (dotted(call.func) or "").rpartition(".")[2] in _LAST_AXIS_FUNCTIONS
+    made = call.func if isinstance(call.func, cst.Call) else file.value_of(call.func)
     if not isinstance(made, cst.Call):
         return False
     name = file.name(made.func) or ""
-    if not name.startswith("tf.keras.losses.") or name.rpartition(".")[2] not in _LAST_AXIS:
-        return False
-    reduction = keyword(made, "reduction")
-    if reduction is None:
-        return False
-    text = (dotted(reduction.value) or cst.Module([]).code_for_node(reduction.value)).strip("\"'")
-    return text.rpartition(".")[2].lower() == "none"
+    return name.startswith(_LOSSES) and name.rpartition(".")[2] in _LAST_AXIS and reduction_of(made) == "none"
 
 
 def _of_vectors(file: ModernFile, call: cst.Call) -> bool:

@@ -246,6 +246,252 @@ def test_the_step_of_a_replica(step: str, code: str | None) -> None:
     assert new == REPLICAS.replace("{step}", step)
 
 
+STEP = """\
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+BATCH_SIZE_PER_REPLICA = 4
+GLOBAL_BATCH_SIZE = BATCH_SIZE_PER_REPLICA * strategy.num_replicas_in_sync
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    optimizer = tf.keras.optimizers.SGD()
+    each = tf.keras.losses.SparseCategoricalCrossentropy(reduction=tf.keras.losses.Reduction.NONE)
+    total = tf.keras.losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.SUM)
+    squared = tf.keras.losses.MeanSquaredError(reduction="none")
+    entropy = tf.keras.losses.BinaryCrossentropy(reduction="none")
+{helpers}
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        p = model(x, training=True)
+{loss}
+    gradients = tape.gradient(loss, model.trainable_variables)
+{apply}
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+
+
+@tf.function
+def train(batch):
+    losses = strategy.run(step, args=batch)
+    return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None) / strategy.num_replicas_in_sync
+
+
+data = tf.data.Dataset.from_tensor_slices((xs, ys)).batch(GLOBAL_BATCH_SIZE)
+mean = 0.0
+for batch in strategy.experimental_distribute_dataset(data):
+    mean += train(batch) / strategy.num_replicas_in_sync
+"""
+N = "strategy.num_replicas_in_sync"
+AVERAGE = "loss = tf.nn.compute_average_loss(each(y, p), global_batch_size=GLOBAL_BATCH_SIZE)"
+HELPER = """
+def compute_loss(y, p, losses=()):
+    per_example = each(y, p)
+    {lines}
+"""
+
+
+def steps(loss: str, helpers: str = "", apply: str = "") -> list[str]:
+    """The findings of a step, as the code and the text of its line."""
+    program = STEP.replace("{helpers}", helpers).replace("{loss}", textwrap.indent(loss, "        "))
+    program = program.replace("{apply}", textwrap.indent(apply, "    "))
+    new, findings = modern(program)
+    assert new == program
+    return [f"{f.split()[0]} {program.splitlines()[int(f.split()[1]) - 1].strip()}" for f in findings]
+
+
+# What the guides of TensorFlow write, and other right forms of it.
+RIGHT = [
+    (AVERAGE, "", ""),
+    ("loss = tf.reduce_sum(each(y, p)) * (1.0 / GLOBAL_BATCH_SIZE)", "", ""),
+    ("loss = tf.reduce_sum(each(y, p)) * (1.0 / BATCH_SIZE_PER_REPLICA)\nloss = loss / " + N, "", ""),
+    (f"loss = tf.reduce_sum(each(y, p)) / (GLOBAL_BATCH_SIZE / {N})\nloss /= {N}", "", ""),
+    (f"loss = total(y, p) / GLOBAL_BATCH_SIZE\nshown = loss * {N}\nshown = shown / {N}", "", ""),
+    (f"loss = tf.reduce_mean(each(y, p))\nloss = loss / {N}", "", ""),
+    (f"loss = tf.reduce_mean(each(y, p))\nloss *= 1.0 / {N}", "", ""),
+    ("loss = tf.reduce_mean(each(y, p))", "", f"gradients = [g / {N} for g in gradients]"),
+    (
+        f"{AVERAGE}\nif model.losses:\n    loss += tf.nn.scale_regularization_loss(tf.add_n(model.losses))",
+        "",
+        "gradients = [tf.clip_by_norm(g, 1.0) for g in gradients]",
+    ),
+    (f"{AVERAGE}\nloss += sum(model.losses) / {N}", "", ""),
+    (f"{AVERAGE}\nloss += sum(model.losses) * (1.0 / {N})", "", ""),
+    (f"loss = (tf.reduce_mean(each(y, p)) + tf.add_n(model.losses)) / {N}", "", ""),
+    (f"loss = tf.reduce_mean(each(y, p)) + tf.add_n(model.losses)\nloss = loss / {N}", "", ""),
+    (f"loss = compute_loss(y, p) / {N}", HELPER.format(lines="return tf.reduce_mean(per_example)"), ""),
+    (
+        f"loss, other = compute_loss(y, p)\nloss /= {N}",
+        HELPER.format(lines="return tf.reduce_mean(per_example), y"),
+        "",
+    ),
+    (
+        "loss = compute_loss(y, p, model.losses)",
+        HELPER.format(
+            lines="loss = tf.nn.compute_average_loss(per_example)\n"
+            "    if losses:\n        loss += tf.nn.scale_regularization_loss(tf.add_n(losses))\n    return loss"
+        ),
+        "",
+    ),
+    # One of two ways only.
+    (f"if wide:\n    loss = total(y, p) / GLOBAL_BATCH_SIZE\nelse:\n    loss = f(y, p)\nloss = loss / {N}", "", ""),
+    # What is not known is not told of.
+    (f"loss = elsewhere.loss(y, p)\nloss = loss / {N}", "", ""),
+    (f"size = size * 2\nloss = tf.reduce_sum(each(y, p)) / size / {N}", "", ""),
+    (
+        f"loss = total(y, p) / GLOBAL_BATCH_SIZE\nloss = loss / {N}",
+        "",
+        "gradients = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)",
+    ),
+    ("loss = tf.reduce_sum(squared(y[:, None], p)) / GLOBAL_BATCH_SIZE", "", ""),
+    ("loss = tf.reduce_sum(entropy(y[:, tf.newaxis], p)) / GLOBAL_BATCH_SIZE", "", ""),
+    ("loss = tf.reduce_sum(tf.keras.losses.mse(y, p)) / GLOBAL_BATCH_SIZE", "", ""),
+]
+TWICE = f"loss = loss / {N}"
+WRONG = [
+    (f"{AVERAGE} / {N}", "", "", f"TFM717 {AVERAGE} / {N}"),
+    (f"{AVERAGE}\n{TWICE}", "", "", f"TFM717 {TWICE}"),
+    (f"{AVERAGE}\nloss = tf.divide(loss, {N})", "", "", f"TFM717 loss = tf.divide(loss, {N})"),
+    (f"{AVERAGE}\nn = tf.cast({N}, tf.float32)\nloss *= 1.0 / n", "", "", "TFM717 loss *= 1.0 / n"),
+    (
+        "loss = compute_loss(y, p)",
+        HELPER.format(
+            lines=f"loss = tf.nn.compute_average_loss(per_example, global_batch_size=8)\n    return loss / {N}"
+        ),
+        "",
+        f"TFM717 return loss / {N}",
+    ),
+    (
+        f"loss = compute_loss(y, p) / {N}",
+        HELPER.format(lines="return tf.nn.compute_average_loss(per_example, global_batch_size=8)"),
+        "",
+        f"TFM717 loss = compute_loss(y, p) / {N}",
+    ),
+    (
+        f"loss, other = compute_loss(y, p)\n{TWICE}",
+        HELPER.format(lines="return tf.reduce_sum(per_example) / GLOBAL_BATCH_SIZE, y"),
+        "",
+        f"TFM717 {TWICE}",
+    ),
+    ("loss = tf.reduce_sum(each(y, p)) * (1. / GLOBAL_BATCH_SIZE)\n" + f"loss /= {N}", "", "", f"TFM717 loss /= {N}"),
+    (f"loss = tf.reduce_sum(each(y, p) / GLOBAL_BATCH_SIZE)\nloss /= {N}", "", "", f"TFM717 loss /= {N}"),
+    (f"loss = total(y, p) / GLOBAL_BATCH_SIZE\n{TWICE}", "", "", f"TFM717 {TWICE}"),
+    (
+        f"loss = total(y, p) / (GLOBAL_BATCH_SIZE * {N})",
+        "",
+        "",
+        f"TFM717 loss = total(y, p) / (GLOBAL_BATCH_SIZE * {N})",
+    ),
+    (f"loss = tf.reduce_mean(each(y, p)) / {N}\n{TWICE}", "", "", f"TFM717 {TWICE}"),
+    (
+        AVERAGE,
+        "",
+        f"gradients = [g / {N} for g in gradients]",
+        f"TFM717 gradients = [g / {N} for g in gradients]",
+    ),
+    (f"{AVERAGE}\nloss += sum(model.losses)", "", "", "TFM734 loss += sum(model.losses)"),
+    (
+        f"{AVERAGE}\nfor one in model.losses:\n    loss = loss + 0.1 * one",
+        "",
+        "",
+        "TFM734 loss = loss + 0.1 * one",
+    ),
+    (
+        f"loss = tf.reduce_mean(each(y, p)) / {N} + tf.add_n(model.losses)",
+        "",
+        "",
+        f"TFM734 loss = tf.reduce_mean(each(y, p)) / {N} + tf.add_n(model.losses)",
+    ),
+    (
+        "loss = tf.reduce_sum(tf.keras.losses.mean_squared_error(y, tf.squeeze(p))) / GLOBAL_BATCH_SIZE",
+        "",
+        "",
+        "TFM718 loss = tf.reduce_sum(tf.keras.losses.mean_squared_error(y, tf.squeeze(p))) / GLOBAL_BATCH_SIZE",
+    ),
+    (
+        "p = tf.squeeze(p, -1)\nloss = tf.reduce_sum(entropy(y, tf.squeeze(p, -1))) / GLOBAL_BATCH_SIZE",
+        "",
+        "",
+        "TFM718 loss = tf.reduce_sum(entropy(y, tf.squeeze(p, -1))) / GLOBAL_BATCH_SIZE",
+    ),
+]
+
+
+@pytest.mark.parametrize(("loss", "helpers", "apply"), RIGHT)
+def test_losses_that_are_scaled_right(loss: str, helpers: str, apply: str) -> None:
+    assert steps(loss, helpers, apply) == []
+
+
+@pytest.mark.parametrize(("loss", "helpers", "apply", "told"), WRONG)
+def test_losses_that_are_scaled_wrong(loss: str, helpers: str, apply: str, told: str) -> None:
+    assert steps(loss, helpers, apply) == [told]
+
+
+SCALED = """
+import json
+import tensorflow as tf
+
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+n = strategy.num_replicas_in_sync
+
+def trained(loss):
+    with strategy.scope():
+        weight = tf.Variable(1.0)
+        optimizer = tf.keras.optimizers.SGD(0.1)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            value = loss(weight, x)
+        optimizer.apply_gradients([(tape.gradient(value, weight), weight)])
+
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(tf.ones([4])).batch(4))
+    for batch in data:
+        strategy.run(step, args=(batch,))
+    return float(strategy.experimental_local_results(weight)[0])
+
+def average(weight, x):
+    return tf.nn.compute_average_loss(weight * x, global_batch_size=4)
+
+penalty = lambda weight: 0.1 * weight * weight
+squared = tf.keras.losses.MeanSquaredError(reduction="none")
+entropy = tf.keras.losses.BinaryCrossentropy(from_logits=True, reduction="none")
+vectors = [tf.zeros([4]), tf.ones([4])]
+print(json.dumps({
+    "right": trained(average),
+    "twice": trained(lambda weight, x: average(weight, x) / n),
+    "each replica": trained(lambda weight, x: 0 * average(weight, x) + penalty(weight)),
+    "scaled": trained(lambda weight, x: 0 * average(weight, x) + tf.nn.scale_regularization_loss(penalty(weight))),
+    "ranks": [len(loss(*vectors).shape) for loss in (squared, entropy, tf.keras.losses.binary_crossentropy)],
+}))
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("which", ["original", "migrated"])
+def test_what_is_said_of_scaled_losses_is_true(which: str) -> None:
+    """Two replicas, a rate of 0.1: divided twice a step is half, a penalty that each adds counts twice."""
+    from migrator.harness.environments import migrated_python, original_python
+
+    python = migrated_python() if which == "migrated" else original_python()
+    run = subprocess.run(
+        [str(python), "-c", SCALED],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env={**environment(), "TF_USE_LEGACY_KERAS": "1" if which == "migrated" else "0"},
+    )
+    figures = json.loads(run.stdout.splitlines()[-1])
+    assert figures["right"] == pytest.approx(0.9) and figures["twice"] == pytest.approx(0.95)
+    assert figures["scaled"] == pytest.approx(0.98) and figures["each replica"] == pytest.approx(0.96)
+    assert figures["ranks"] == [0, 0, 0]
+
+
 def test_the_same_outside_of_replicas_is_right() -> None:
     text = REPLICAS.replace("{step}", "loss = tf.reduce_mean(entropy(labels, predictions))")
     assert modern(text.replace("strategy.run(step, args=batch)", "step(*batch)"))[1] == []
