@@ -491,6 +491,8 @@ class NativeMigration(GroupState):
             workers.check_batches(self, program)
         if self.loop.own and strategy.parameter_servers:
             servers.check_data(self, program)
+        if strategy.parameter_servers:
+            servers.check_tasks(self, program, strategy)
         served = self.signatures.get(program.model_fn)
         shape = (emitted.has_predictor, of_dicts, program.model.parameters.params is None, served)
         known = self.driven.setdefault(program.place.call, shape)

@@ -1,14 +1,22 @@
-"""The data of parameter servers' workers in a loop of the program's own: a step that finds no batch fails."""
+"""The data of parameter servers' workers: one process makes them for all, and a step that finds no batch fails."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+
+import libcst as cst
 
 from migrator.migration.state import GroupState
 from migrator.migration.workers import feeding
-from migrator.program.calls import is_none
-from migrator.program.parsed import Blocked
+from migrator.program.calls import is_none, string
+from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.region import reach
+from migrator.program.scopes import values_of
+from migrator.program.tasks import WORDS, Says, TaskReads
 from migrator.program.training import TrainingProgram
+from migrator.targets.registry import AUTO
+from migrator.targets.target import Target
 
 _WITHOUT_AN_END = re.compile(
     r"\brepeat\(\s*(count\s*=\s*)?(None|-1)?\s*\)"
@@ -31,3 +39,55 @@ def check_data(state: GroupState, program: TrainingProgram) -> None:
     if not any(_WITHOUT_AN_END.search(text) for text in texts) or any(_ENDS.search(text) for text in texts):
         message = "it is not known that these data have no end, and a step that finds no batch fails: `.repeat()` them"
         raise Blocked("TFM742", node, message)
+
+
+def check_tasks(state: GroupState, program: TrainingProgram, strategy: Target) -> None:
+    """Refuses data and models that differ by task, which the coordinator makes for all. Raises Blocked (TFM765)."""
+    reads = TaskReads(state.project.with_files(state.everything.mentioning(WORDS)))
+    fed = [node for arguments in program.trainings if (node := arguments.get("input_fn")) is not None]
+    data = {one: file for node in fed for one, file in feeding(state, program, node).items()}
+    model = reach(state.project, program.model_file, program.model_fn)
+    found: list[tuple[ParsedFile, cst.CSTNode]] = []
+    for one, file in {**data, **model}.items():
+        told = reads.told(file, one)
+        found += [] if told is None else [(file, told)]
+    found += [(program.file, given) for given in fed if reads.says(program.file, given) is Says.TASK]
+    found += _of_params(program, reads, {**data, **model})
+    if not found:
+        return
+    where, place = min(found, key=lambda one: (one[0] is not program.file, one[0].position(one[1])))
+    what = where.code(place).strip().splitlines()[0]
+    message = (
+        f"`{what}` differs by task, and on parameter servers one process, the coordinator, makes data and model for "
+        "all: let every worker read all data, shuffled without a seed of the task"
+    )
+    if strategy is AUTO:
+        message += "; without `ps` tasks it is right as it is: `--strategy multi-worker-mirrored` or `one-device`"
+    if where.path not in state.group.files:
+        raise Blocked("TFM765", program.place.call, f"{where.path.name}: {message}")
+    if message not in [problem.message for problem in state.problems[where.path]]:
+        state.problems[where.path].append(Blocked("TFM765", place, message))
+
+
+def _of_params(
+    program: TrainingProgram, reads: TaskReads, region: Mapping[cst.CSTNode, ParsedFile]
+) -> list[tuple[ParsedFile, cst.CSTNode]]:
+    """What the params of an Estimator say of the task, where data or model ask them for it."""
+    file, params = program.file, program.params
+    values = [] if params is None else [params]
+    if isinstance(params, cst.Name):
+        values = [*values_of(program.scope, params.value), *filter(None, [file.constants.get(params.value)])]
+    entries: list[tuple[str | None, cst.BaseExpression]] = []
+    for value in values:
+        if isinstance(value, cst.Dict):
+            entries += [(string(e.key), e.value) for e in value.elements if isinstance(e, cst.DictElement)]
+        elif isinstance(value, cst.Call):
+            entries += [(arg.keyword.value, arg.value) for arg in value.args if arg.keyword is not None]
+    found: list[tuple[ParsedFile, cst.CSTNode]] = []
+    for key, value in entries:
+        if key is None or reads.says(file, value) is not Says.TASK:
+            continue
+        asks = re.compile(rf"""\[\s*["']{key}["']\s*\]|\.get\(\s*["']{key}["']|\.{key}\b""")
+        if any(asks.search(where.code(node)) for node, where in region.items() if node is not value):
+            found.append((file, value))
+    return found

@@ -258,6 +258,12 @@ class Project:
             project._through_siblings(file)
         return project
 
+    def with_files(self, files: Iterable[ParsedFile]) -> Project:
+        """The project with further files, whose imports are not read through those of their siblings."""
+        known = {file.path for file in self.files}
+        more = tuple(file for file in files if file.path not in known)
+        return self if not more else Project((*self.files, *more), {_absolute(f.path): f for f in (*self.files, *more)})
+
     def _through_siblings(self, file: ParsedFile) -> None:
         """TensorFlow names that reach a file through the imports of its siblings."""
         imports = file.imports
