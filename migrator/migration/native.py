@@ -574,13 +574,10 @@ class NativeMigration(GroupState):
             message = f"`fit` makes {steps} steps in one execution: callbacks that you add see every {steps}th step"
             self.remarks[file.path].append(Blocked("TFM725", program.place.call, message))
         if strategy.parameter_servers and emitted is not None:
-            self.remarks[file.path].append(
-                Blocked(
-                    "TFM706",
-                    program.place.call,
-                    "on parameter servers the chief only coordinates: one worker more keeps the throughput",
-                )
-            )
+            message = "on parameter servers the chief only coordinates: one worker more keeps the throughput"
+            if strategy.word == "parameter-server" and program.variable not in file.clusters:
+                message += "; TF_CONFIG has to name a chief (the new program raises an error where it does not)"
+            self.remarks[file.path].append(Blocked("TFM706", program.place.call, message))
         self.strategies.append(strategy)
 
     def _stopper(self, program: TrainingProgram) -> str:

@@ -278,6 +278,10 @@ plain `train`, `evaluate` and `predict` run on one device.
 In a TensorFlow 1 parameter server cluster the chief trains like a worker. In TensorFlow 2 it only coordinates: with
 the same cluster one process fewer trains. Give the cluster one worker more for the same throughput. The number of
 steps is global in both.
+
+Under a ParameterServerStrategy of the RunConfig, TensorFlow 1 took the first worker for the chief where TF_CONFIG named
+none. The new program raises an error there (every worker would wait for a coordinator for ever): call one worker
+`"chief"`, with index 0, in the TF_CONFIG of all tasks, and count the others from 0.
 """,
     ),
     Rule(

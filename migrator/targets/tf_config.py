@@ -31,6 +31,10 @@ def make_strategy(
         return "\n".join([*lines, f"{indent}{mirrored}"]) + "\n"
     if mirrored_workers:
         lines += [f'{indent}if "ps" not in cluster.jobs:', f"{indent * 2}{mirrored}"]
+    else:
+        # A strategy of TensorFlow 1's took the first worker for one (a RunConfig without it raises an error itself).
+        message = 'TF_CONFIG names no "chief", which coordinates: call one of the workers that'
+        lines += [f'{indent}if "chief" not in cluster.jobs:', f"{indent * 2}raise ValueError('{message}')"]
     server = call(
         "tf.distribute.Server",
         ["cluster", "job_name=resolver.task_type", "task_index=resolver.task_id"],

@@ -99,6 +99,22 @@ def test_a_strategy_from_elsewhere_is_blocked() -> None:
     assert new == text and "TFM704" in manual(findings)
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_servers_of_a_strategy_need_a_chief(asked: bool) -> None:
+    own = "tf.distribute.experimental.ParameterServerStrategy()"
+    text = program(driver=BOTH) if asked else configured(own, BOTH)
+    new, findings = run(text, "parameter-server" if asked else "auto")
+    assert manual(findings) == []
+    check = '    if "chief" not in cluster.jobs:\n        raise ValueError(\'TF_CONFIG names no "chief", which'
+    assert check in new and new.index('== "evaluator":') < new.index(check) < new.index(".join()")
+    assert "has to name a chief" in next(f.message for f in findings if f.code == "TFM706")
+
+
+def test_servers_or_mirrored_workers_of_a_run_config_have_a_chief() -> None:
+    new, findings = run(program(driver=BOTH))
+    assert '"chief" not in' not in new and "chief (" not in next(f.message for f in findings if f.code == "TFM706")
+
+
 def named(value: str, driver: str = BOTH, given: str = "own") -> str:
     """The program with a strategy behind a name."""
     return configured(given, driver).replace("estimator = ", f"own = {value}\nestimator = ")

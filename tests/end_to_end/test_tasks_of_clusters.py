@@ -1,11 +1,15 @@
-"""Workers that read their part of the data by the task in TF_CONFIG (TFM765), where each makes its own dataset."""
+"""Workers that read their part of the data by the task in TF_CONFIG (TFM765), and clusters without a chief (TFM706)."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from migrator.harness.environments import migrated_python
 from tests.end_to_end.proving import Servers, prove_project
 from tests.rules.programs import run
 
@@ -63,3 +67,19 @@ def test_servers_would_read_the_coordinators() -> None:
     text = PROGRAM.replace("MultiWorkerMirroredStrategy", "ParameterServerStrategy")
     new, findings = run(text)
     assert new == text and "TFM765" in [finding.code for finding in findings]
+
+
+@pytest.mark.parametrize("task", [("worker", 0), ("worker", 1), ("ps", 0)])
+def test_servers_without_a_chief_do_not_wait_for_ever(task: tuple[str, int]) -> None:
+    text = PROGRAM.replace("MultiWorkerMirroredStrategy", "ParameterServerStrategy")
+    new, _ = run(
+        text.replace("    if config:\n        data = data.shard", "    if 0:\n        data = data.skip").replace(
+            'skip(len(config["cluster"]["worker"]), config["task"]["index"])', "skip(1)"
+        )
+    )
+    cluster = {"worker": ["localhost:1", "localhost:2"], "ps": ["localhost:3"]}
+    given = json.dumps({"cluster": cluster, "task": {"type": task[0], "index": task[1]}})
+    environment = {**os.environ, "TF_CONFIG": given, "CUDA_VISIBLE_DEVICES": ""}
+    command = [str(migrated_python()), "-c", new]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 1 and 'ValueError: TF_CONFIG names no "chief"' in done.stderr
