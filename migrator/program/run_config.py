@@ -88,7 +88,10 @@ def read_run_config(
             message = f"RunConfig's `{key}` is left out: set devices and threads with `tf.config` where you need to"
             remarks.append(Blocked("TFM140", value, message))
         elif key == "eval_distribute":
-            message = "RunConfig's `eval_distribute` is left out: evaluation runs under the strategy of the training"
+            message = (
+                "RunConfig's `eval_distribute` is left out: evaluation runs under the strategy of the training, "
+                "in the evaluator of a cluster on one device"
+            )
             remarks.append(Blocked("TFM173", value, message))
         elif key in NO_EFFECT:
             why = "fit has no such setting"

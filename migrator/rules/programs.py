@@ -264,10 +264,11 @@ split. The partitioner is left out; the numbers do not change.
 `RunConfig(train_distribute=...)` may be one of TensorFlow's strategies, also of tf.contrib, made in the RunConfig or
 behind a name that the program gives one value, or a choice of such for the devices of one machine (TFM726). A choice
 may not be between one machine and a cluster, and a name that may be None is for the RunConfig only. `eval_distribute`
-needs a `train_distribute` beside it. A dataset that is split between replicas (`auto_shard_dataset`), and a model_fn
-whose batches do not each count as a step, are for one device. A program that trained on one device can divide its
-batches among replicas: `--strategy mirrored --loop custom`. On a cluster only `train_and_evaluate` is carried over:
-plain `train`, `evaluate` and `predict` run on one device.
+needs a `train_distribute` beside it that makes the same devices (measured: `steps=10` of batches of 32, training on two
+devices and evaluating on one, are 320 examples; both replicas of a Keras model would take 640). A dataset that is split
+between replicas (`auto_shard_dataset`), and a model_fn whose batches do not each count as a step, are for one device. A
+program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`. On a
+cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device.
 """,
     ),
     Rule(

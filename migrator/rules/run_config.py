@@ -77,7 +77,9 @@ RULES = (
         """
 An Estimator could evaluate under another strategy than it trained under. A Keras model trains and evaluates under the
 strategy that it was made in. With `eval_distribute`, every replica of one machine evaluates whole batches, as an
-Estimator's does.
+Estimator's does; other devices than those of `train_distribute` are refused (TFM704). The evaluator of a cluster
+evaluates on one device: where the `eval_distribute` of a cluster had several, each took batches of its own, and `steps`
+batches were as many for each of them.
 """,
     ),
     Rule(

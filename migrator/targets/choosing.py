@@ -9,8 +9,8 @@ import libcst as cst
 
 from migrator.program.by_hand import Cluster
 from migrator.program.calls import bind, is_false, is_none, number, string
-from migrator.program.parsed import Blocked, name_nodes
-from migrator.program.scopes import path_to
+from migrator.program.parsed import Blocked, name_nodes, names_in
+from migrator.program.scopes import bindings, path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
 from migrator.targets import between_graph
@@ -68,6 +68,7 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
     elif asked is AUTO and own is None and program.config.get("eval_distribute") is not None:
         message = "an evaluation under a strategy that the training does not have: give both, or none"
         raise Blocked("TFM704", program.config["eval_distribute"], message)
+    _check_evaluations(program, asked)
     if program.uses and wanted.reads_cluster and wanted is not AUTO:
         use = program.uses[0]
         message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"
@@ -192,9 +193,38 @@ def _of_cluster(program: TrainingProgram, cluster: Cluster, asked: Target) -> Ta
     return target
 
 
-def own_strategy(program: TrainingProgram) -> OwnStrategy | None:
-    """The strategy that `train_distribute` names; None where there is none. Raises Blocked (TFM704)."""
-    distribute = program.config.get("train_distribute")
+def _check_evaluations(program: TrainingProgram, asked: Target) -> None:
+    """Refuses evaluations on other devices than the training has. Raises Blocked (TFM704)."""
+    if is_none(program.config.get("eval_distribute")) or is_none(program.config.get("train_distribute")):
+        return
+    if program.tpu is not None or asked.mesh:
+        return
+    own = own_strategy(program)
+    if own is None or own.target.reads_cluster or own.choice is not None or asked not in (AUTO, own.target):
+        return
+    evaluations = program.config["eval_distribute"]
+    if program.file.code(evaluations) == program.file.code(program.config["train_distribute"]):
+        return
+    other = own_strategy(program, "eval_distribute")
+    same = other is not None and other.choice is None
+    if other is None or not same or program.file.code(other.call) != program.file.code(own.call):
+        message = (
+            "the evaluation has other devices than the training, and a Keras model has one strategy: give both the "
+            "same, or leave `eval_distribute` out, and each batch of an evaluation counts once, as on one device"
+        )
+        raise Blocked("TFM704", evaluations, message)
+    for name in names_in(own.call) - program.file.imports.names.keys():
+        if len([1 for bound, _ in (*bindings(program.scope), *bindings(program.file.module)) if bound == name]) > 1:
+            message = f"`{name}` may change between the two strategies: give `eval_distribute` the name of the first"
+            raise Blocked("TFM704", evaluations, message)
+
+
+def own_strategy(program: TrainingProgram, key: str = "train_distribute") -> OwnStrategy | None:
+    """The strategy that `train_distribute` names (or another `key`); None where there is none.
+
+    Raises Blocked (TFM704).
+    """
+    distribute = program.config.get(key)
     if distribute is None:
         return None
     if isinstance(distribute, cst.Call) and _target(program, distribute) is not None:
@@ -220,7 +250,7 @@ def own_strategy(program: TrainingProgram) -> OwnStrategy | None:
         name = distribute.value if isinstance(distribute, cst.Name) else None
         return OwnStrategy(choice.target, choice.calls[0][0], name, None, name is not None, choice)
     message = (
-        "this train_distribute is no strategy that the program makes, nor a choice of some: give it `Strategy(...)`, "
+        f"this {key} is no strategy that the program makes, nor a choice of some: give it `Strategy(...)`, "
         "or a function of this file that returns one"
     )
     raise Blocked("TFM704", distribute, message)

@@ -99,6 +99,49 @@ def test_a_strategy_from_elsewhere_is_blocked() -> None:
     assert new == text and "TFM704" in manual(findings)
 
 
+TWO = 'tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])'
+
+
+@pytest.mark.parametrize("driver", [BOTH, "estimator.train(input_fn, steps=3)\nestimator.evaluate(input_fn, steps=2)"])
+@pytest.mark.parametrize(
+    "train, evaluate",
+    [
+        (TWO, 'tf.distribute.MirroredStrategy(["/gpu:0"])'),
+        (TWO, "tf.distribute.MirroredStrategy()"),
+        (TWO, 'tf.distribute.OneDeviceStrategy("/gpu:0")'),
+        (TWO, "other"),
+        ('tf.distribute.OneDeviceStrategy("/gpu:0")', TWO),
+        ("tf.distribute.experimental.CentralStorageStrategy()", "tf.distribute.MirroredStrategy()"),
+        ("tf.distribute.MirroredStrategy(devices)", "other"),
+    ],
+)
+@pytest.mark.parametrize("asked", ["auto", "mirrored"])
+def test_evaluations_on_other_devices_are_refused(train: str, evaluate: str, driver: str, asked: str) -> None:
+    if asked == "mirrored" and "Mirrored" not in train:
+        asked = "auto"
+    lines = 'devices = ["/gpu:0", "/gpu:1"]\nown = tf.distribute.MirroredStrategy(devices)\ndevices = devices[:1]\n'
+    lines += "other = tf.distribute.MirroredStrategy(devices)\n"
+    text = configured(f"{train}, eval_distribute={evaluate}", driver).replace("estimator = ", f"{lines}estimator = ", 1)
+    new, findings = run(text, asked)
+    assert new == text and "TFM704" in manual(findings)
+
+
+@pytest.mark.parametrize("train, evaluate", [(TWO, TWO), ("own", "own"), ("own", TWO), (TWO, "own")])
+def test_evaluations_on_the_same_devices_are_carried_over(train: str, evaluate: str) -> None:
+    text = configured(f"{train}, eval_distribute={evaluate}", BOTH)
+    if "own" in (train, evaluate):
+        text = text.replace("estimator = ", f"own = {TWO}\nestimator = ")
+    new, findings = run(text)
+    assert manual(findings) == [] and "steps=2" in new and "TFM173" not in [f.code for f in findings]
+
+
+def test_evaluations_of_a_cluster_run_on_one_device() -> None:
+    workers = "tf.distribute.experimental.MultiWorkerMirroredStrategy()"
+    new, findings = run(configured(f"{workers}, eval_distribute=tf.distribute.MirroredStrategy()", BOTH))
+    assert manual(findings) == [] and "MirroredStrategy()" not in new
+    assert "evaluator of a cluster on one device" in next(f.message for f in findings if f.code == "TFM173")
+
+
 @pytest.mark.parametrize("asked", [False, True])
 def test_servers_of_a_strategy_need_a_chief(asked: bool) -> None:
     own = "tf.distribute.experimental.ParameterServerStrategy()"
