@@ -46,6 +46,7 @@ from migrator.targets.choosing import (
     draws_batches,
     own_strategy,
     replicas_of,
+    uses_local_gpus,
 )
 from migrator.targets.chosen import in_place
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
@@ -476,6 +477,13 @@ class _Emitter:
         if plan.averages:
             message = "replicas get the mean of their moving averages; an Estimator's first one counted a batch more"
             self.remarks.append(Blocked("TFM722", program.place.call, message))
+        if self.own is not None and self.target.word == "multi-worker-mirrored":
+            if uses_local_gpus(program, self.own):
+                message = (
+                    "without TF_CONFIG the new program trains on one device, where the strategy took all GPUs of the "
+                    "machine: `--strategy mirrored` for one machine, or a TF_CONFIG with one worker"
+                )
+                self.remarks.append(Blocked("TFM759", self.own.call, message))
         if both is not None and self.target.reads_cluster and plan.model_dir is None:
             self.remarks.append(
                 Blocked(

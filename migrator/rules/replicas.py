@@ -50,6 +50,19 @@ out because the new program reads TF_CONFIG with one of its own.
 """,
     ),
     Rule(
+        "TFM759",
+        "mirrored workers without a cluster",
+        Severity.REVIEW,
+        """
+Where TF_CONFIG has no cluster, a MultiWorkerMirroredStrategy of a RunConfig mirrors the variables on all GPUs of the
+machine (that of tf.contrib on `num_gpus_per_worker` of them), and each takes batches of its own. The new program trains
+on one device there, on one batch in a step, and evaluates on it. Without GPUs, or with one, that is the same. With
+several, migrate for `--strategy mirrored`; or give the program a cluster of one worker, which trains on all its GPUs,
+and an evaluator beside it: `TF_CONFIG={"cluster": {"worker": ["localhost:2222"]}, "task": {"type": "worker", "index":
+0}}`.
+""",
+    ),
+    Rule(
         "TFM726",
         "no strategy is one of several that a program chooses from",
         Severity.REVIEW,

@@ -10,7 +10,7 @@ import libcst as cst
 from migrator.program.by_hand import Cluster
 from migrator.program.calls import bind, is_false, is_none, number, string
 from migrator.program.parsed import Blocked, name_nodes, names_in
-from migrator.program.scopes import bindings, path_to
+from migrator.program.scopes import bindings, path_to, values_of
 from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
 from migrator.targets import between_graph
@@ -249,11 +249,26 @@ def own_strategy(program: TrainingProgram, key: str = "train_distribute") -> Own
     if choice is not None:
         name = distribute.value if isinstance(distribute, cst.Name) else None
         return OwnStrategy(choice.target, choice.calls[0][0], name, None, name is not None, choice)
+    if _is_for_tpus(program, distribute):
+        message = (
+            "a TPUStrategy of the RunConfig is not carried over: leave it out with its resolver, and migrate with "
+            "`--strategy tpu`, or use a TPUEstimator"
+        )
+        raise Blocked("TFM704", distribute, message)
     message = (
         f"this {key} is no strategy that the program makes, nor a choice of some: give it `Strategy(...)`, "
         "or a function of this file that returns one"
     )
     raise Blocked("TFM704", distribute, message)
+
+
+def _is_for_tpus(program: TrainingProgram, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a TPUStrategy, in place or behind a name."""
+    values = [node]
+    if isinstance(node, cst.Name):
+        values = [*values_of(program.scope, node.value), *values_of(program.file.module, node.value)]
+    made = [program.file.imports.resolve(value.func) or "" for value in values if isinstance(value, cst.Call)]
+    return any(name.endswith(("TPUStrategy", "TPUStrategyV2")) for name in made)
 
 
 def _target(program: TrainingProgram, call: cst.Call) -> Target | None:
@@ -275,6 +290,10 @@ def arguments_of(
     contrib = name.startswith("tf.contrib.")
     word = own.target.word
     known = _CONTRIB.get(word, _PARAMETERS[word]) if contrib else _PARAMETERS[word]
+    ahead = next((a for a in own.call.args if a.keyword and a.keyword.value == "prefetch_on_device"), None)
+    if contrib and ahead is not None:
+        message = "leave `prefetch_on_device` out: TensorFlow 2 brings batches to the devices ahead by itself"
+        raise Blocked("TFM704", ahead, message)
     given = {k: v for k, v in bind(own.call, known, name.rpartition(".")[2], "TFM704").items() if not is_none(v)}
     made: list[str] = []
     for key, value in given.items():
@@ -292,6 +311,18 @@ def arguments_of(
         else:
             made.append(f"{key}={text(value)}")
     return ", ".join(made)
+
+
+def uses_local_gpus(program: TrainingProgram, own: OwnStrategy) -> bool:
+    """Whether the strategy of mirrored workers took several GPUs of a machine where TF_CONFIG has no cluster.
+
+    That of tf.contrib took as many as it was told.
+    """
+    name = program.file.imports.resolve(own.call.func) or ""
+    if not name.startswith("tf.contrib."):
+        return True
+    told = bind(own.call, _CONTRIB[own.target.word], name.rpartition(".")[2], "TFM704").get("num_gpus_per_worker")
+    return told is not None and number(told) not in (0, 1)
 
 
 def replicas_of(
