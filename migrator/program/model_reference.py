@@ -273,8 +273,7 @@ class _Finder:
             return self._bound(file, (), file.module, bound, node, depth)
         found = self.project.function(file, node)
         if found is None:
-            told = missing_file(file.imports, node)
-            raise Blocked("TFM104", node, f"the model_fn is not a function of the given files{told}")
+            raise _not_found(file, node)
         return _Found(*found)
 
     def _bound(
@@ -376,8 +375,7 @@ class _Finder:
             return _Found(*found)
         owner = self._class(file, around, node.value)
         if owner is None:
-            told = missing_file(file.imports, node)
-            raise Blocked("TFM104", node, f"the model_fn is not a function of the given files{told}")
+            raise _not_found(file, node)
         where, of, through_instance = owner
         method = method_of(self.project, of, node.attr.value)
         if method is None and through_instance:
@@ -605,3 +603,16 @@ class _Assigned(cst.CSTVisitor):
     def visit_Assign(self, node: cst.Assign) -> None:
         if len(node.targets) == 1 and node.targets[0].target is self.target and isinstance(self.target, cst.Name):
             self.found = node.value
+
+
+def _not_found(file: ParsedFile, node: cst.Name | cst.Attribute) -> Blocked:
+    """Why a model_fn, or what makes one, is not known."""
+    if (file.imports.resolve(node) or "").endswith("contrib.estimator.replicate_model_fn"):
+        message = (
+            "replicate_model_fn built the model_fn for each of several GPUs: give the Estimator the model_fn itself, "
+            "leave TowerOptimizer out, and migrate with `--strategy mirrored --loop custom`, whose replicas divide "
+            "each batch, too (those of `RunConfig(train_distribute=tf.distribute.MirroredStrategy())` take one each)"
+        )
+        return Blocked("TFM104", node, message)
+    told = missing_file(file.imports, node)
+    return Blocked("TFM104", node, f"the model_fn is not a function of the given files{told}")

@@ -24,6 +24,18 @@ _KINDS = {
     "tf.estimator.tpu.RunConfig": TPU,
 }
 _DISTRIBUTE_CONFIG = ("tf.contrib.distribute.DistributeConfig", "tf.distribute.DistributeConfig")
+#: Addresses of servers that sessions ran on.
+_SERVERS = ("master", "evaluation_master")
+_NOT_CARRIED = {
+    "device_fn": (
+        "a `device_fn` of the program's own is not carried over: leave it out, strategies place the variables; for "
+        "variables on the CPU migrate with `--strategy central-storage`"
+    ),
+    "experimental_distribute": (
+        "`experimental_distribute` is not a DistributeConfig that is written out here: give the RunConfig its "
+        "`train_distribute` and `eval_distribute`"
+    ),
+}
 _NOT_MADE_HERE = "is not a `tf.estimator.RunConfig` made beside the Estimator"
 
 
@@ -81,9 +93,15 @@ def read_run_config(
             message = "RunConfig's `device_fn` is left out: a strategy places the variables by itself"
             remarks.append(Blocked("TFM140", value, message))
         elif key in COLLECTIVE:
-            raise Blocked("TFM108", value, f"RunConfig's `{key}` is not carried over yet")
+            raise Blocked("TFM108", value, _NOT_CARRIED[key])
         elif key in OF_TPU and reader.kind is TPU:
             on_tpu.setdefault(key, value)
+        elif key in _SERVERS and string(value) not in ("", "local"):
+            message = (
+                f"RunConfig's `{key}` is left out: what ran on the server that it names runs in the program's own "
+                "process now; give the processes of a cluster TF_CONFIG"
+            )
+            remarks.append(Blocked("TFM140", value, message))
         elif key in SESSION:
             message = f"RunConfig's `{key}` is left out: set devices and threads with `tf.config` where you need to"
             remarks.append(Blocked("TFM140", value, message))
@@ -208,7 +226,11 @@ class _Reader:
             del found["experimental_distribute"]
             inner = bind(both, DISTRIBUTE, "DistributeConfig", "TFM108")
             if not is_none(inner.get("remote_cluster")):
-                raise Blocked("TFM108", inner["remote_cluster"], "a remote cluster is not carried over")
+                message = (
+                    "one client drove this remote cluster, and `fit` has none, every process runs the program: leave "
+                    "`remote_cluster` out, and give each process its TF_CONFIG"
+                )
+                raise Blocked("TFM108", inner["remote_cluster"], message)
             found.update({key: value for key, value in inner.items() if key != "remote_cluster"})
         return found
 
@@ -224,7 +246,11 @@ class _Reader:
             walk(self.scope, finder)
             uses = [n for n in name_nodes(self.scope) if n.value == name]
             if len(finder.found) != 1 or not finder.plain or len(uses) != 2:
-                raise Blocked("TFM108", arg, f"`{name}` is not a dict that is written out for this RunConfig alone")
+                message = (
+                    f"`{name}` is not a dict that is written out on one line for this RunConfig alone: "
+                    "write its arguments out in the call"
+                )
+                raise Blocked("TFM108", arg, message)
             line, _, value = finder.found[0]
             self.lines.append(line)
             self.values.append((line, value))
@@ -237,13 +263,15 @@ class _Reader:
             for element in value.elements:
                 key = string(element.key) if isinstance(element, cst.DictElement) else None
                 if key is None:
-                    raise Blocked("TFM108", arg, "the keys of this dict are not written out")
+                    raise Blocked(
+                        "TFM108", arg, "the keys of this dict are not written out: give the RunConfig its arguments"
+                    )
                 entries.append(cst.Arg(element.value, keyword=cst.Name(key)))
             return entries
         if isinstance(value, cst.Call) and isinstance(value.func, cst.Name) and value.func.value == "dict":
             if all(one.keyword is not None and not one.star for one in value.args):
                 return list(value.args)
-        raise Blocked("TFM108", arg, "this is not a dict that is written out")
+        raise Blocked("TFM108", arg, "this is not a dict that is written out: write the arguments out in the call")
 
     # -- behind a name ---------------------------------------------------------------------------------------------
 

@@ -46,7 +46,9 @@ another module. It may be a function, also one inside another function; a method
 static method); an object with `__call__`; what a call of a builder returns, `model_fn_builder(config)`, where the
 builder ends in one `return` of it; `functools.partial(model_fn, units=3)` with keywords; a lambda that calls one of
 these with what it is given; or another name, attribute or parameter for any of them. The new driver calls it in the
-same way: `model_fn_builder(config)(inputs)`. Where a condition, the key of a dict (`MODELS[name]`) or the calls of the
+same way: `model_fn_builder(config)(inputs)`. `tf.contrib.estimator.replicate_model_fn(model_fn)` built the network for
+every GPU, and its TowerOptimizer joined the gradients: take both out, and `--strategy mirrored --loop custom` divides
+each batch among replicas as the towers did. Where a condition, the key of a dict (`MODELS[name]`) or the calls of the
 function around choose between several model_fns, all of them are migrated; they have to take and predict alike.
 """,
     ),
@@ -83,11 +85,16 @@ TensorBoard callback or `tf.train.CheckpointManager` where you need them.
         "a RunConfig setting that is not carried over",
         Severity.MANUAL,
         """
-`device_fn`, `eval_distribute` and `experimental_distribute` change where the program runs. Remove the setting. (A
-`device_fn` that is a plain `tf.train.replica_device_setter(...)` is left out: a strategy does what it did, TFM140.) A
-RunConfig is understood in place, or as `config = tf.estimator.RunConfig(...)` beside the Estimator, with
-`.replace(...)` in either; not where a condition chooses between two, or where it is used for something else too. What
-may be read of it is in TFM178.
+`device_fn` and `experimental_distribute` change where the program runs. A `device_fn` of the program's own is to be
+left out: a strategy places the variables, and `--strategy central-storage` keeps them on the CPU. (One that is a plain
+`tf.train.replica_device_setter(...)` is left out: a strategy does what it did, TFM140.) A DistributeConfig is
+understood where it is written out, without a `remote_cluster`: there one client drove servers that did not run the
+program, and `fit` has no such client. Leave it out, start the program itself in every process of the cluster, and give
+each its TF_CONFIG (see docs/cluster.md). The arguments of a RunConfig have to be written out in its call, or in a dict
+on one line that is only for it (`RunConfig(**settings)`), not put into that dict by conditions. A RunConfig is
+understood in place, or as `config = tf.estimator.RunConfig(...)` beside the Estimator, with `.replace(...)` in either;
+not where a condition chooses between two, or where it is used for something else too. What may be read of it is in
+TFM178.
 """,
     ),
     Rule(
@@ -268,7 +275,9 @@ needs a `train_distribute` beside it that makes the same devices (measured: `ste
 devices and evaluating on one, are 320 examples; both replicas of a Keras model would take 640). A dataset that is split
 between replicas (`auto_shard_dataset`), and a model_fn whose batches do not each count as a step, are for one device. A
 program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`. On a
-cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device.
+cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device. A
+TPUStrategy of a RunConfig is not carried over: leave it and its resolver out and take `--strategy tpu`, which asks for
+the TPU itself.
 """,
     ),
     Rule(

@@ -107,6 +107,9 @@ the lines that made them. The numbers do not depend on them beyond the order of 
 with `tf.config.threading.set_intra_op_parallelism_threads`, `tf.config.experimental.set_memory_growth`,
 `tf.config.set_visible_devices`, `tf.config.set_soft_device_placement` or `tf.debugging.set_log_device_placement`,
 before the first operation of the program.
+
+contrib.learn's `master` and `evaluation_master` (`"grpc://..."`) named a server on which all of it ran, while the
+program waited: the new program runs in its own process. To use other machines, start it on them with TF_CONFIG.
 """,
     ),
 )

@@ -99,6 +99,97 @@ def test_a_strategy_from_elsewhere_is_blocked() -> None:
     assert new == text and "TFM704" in manual(findings)
 
 
+@pytest.mark.parametrize(
+    "strategy, told",
+    [
+        ("tf.distribute.experimental.MultiWorkerMirroredStrategy()", True),
+        ("tf.contrib.distribute.CollectiveAllReduceStrategy(num_gpus_per_worker=2)", True),
+        ("tf.contrib.distribute.CollectiveAllReduceStrategy(count)", True),
+        ("tf.contrib.distribute.CollectiveAllReduceStrategy(num_gpus_per_worker=1)", False),
+        ("tf.contrib.distribute.CollectiveAllReduceStrategy()", False),
+        ("own", True),
+    ],
+)
+def test_mirrored_workers_without_a_cluster_had_all_gpus(strategy: str, told: bool) -> None:
+    text = configured(strategy, BOTH).replace("estimator = ", "count = 2\nestimator = ", 1)
+    if strategy == "own":
+        text = named("tf.distribute.experimental.MultiWorkerMirroredStrategy()")
+    new, findings = run(text)
+    assert manual(findings) == [] and "return tf.distribute.get_strategy()" in new
+    assert ("TFM759" in [f.code for f in findings]) is told
+
+
+def test_mirrored_workers_that_are_asked_for_had_one_device() -> None:
+    _, findings = run(program(driver=BOTH), "multi-worker-mirrored")
+    assert manual(findings) == [] and "TFM759" not in [f.code for f in findings]
+
+
+@pytest.mark.parametrize(
+    "given, code, told",
+    [
+        (
+            "experimental_distribute=tf.contrib.distribute.DistributeConfig("
+            "train_distribute=tf.distribute.MirroredStrategy(), remote_cluster={'worker': ['a:1']})",
+            "TFM108",
+            ("every process runs the program", "leave `remote_cluster` out", "give each process its TF_CONFIG"),
+        ),
+        ("experimental_distribute=config_of()", "TFM108", ("give the RunConfig its `train_distribute`",)),
+        (
+            "device_fn=lambda op: '/gpu:1'",
+            "TFM108",
+            ("leave it out", "strategies place the variables", "`--strategy central-storage`"),
+        ),
+        ("**settings", "TFM108", ("write its arguments out in the call",)),
+        (
+            "train_distribute=tf.contrib.distribute.TPUStrategy(resolver, steps_per_run=10)",
+            "TFM704",
+            ("leave it out with its resolver", "`--strategy tpu`", "TPUEstimator"),
+        ),
+        ("train_distribute=on_tpu", "TFM704", ("`--strategy tpu`",)),
+        (
+            "train_distribute=tf.contrib.distribute.MirroredStrategy(num_gpus=2, prefetch_on_device=False)",
+            "TFM704",
+            ("leave `prefetch_on_device` out",),
+        ),
+    ],
+)
+def test_what_is_refused_is_told_with_what_to_do(given: str, code: str, told: tuple[str, ...]) -> None:
+    lines = "settings = {'model_dir': '/tmp/m'}\nsettings['save_checkpoints_steps'] = 3\n"
+    lines += "on_tpu = tf.distribute.experimental.TPUStrategy(resolver)\n"
+    text = program(driver=BOTH).replace(
+        ', params={"rate": 0.1})', f", config=tf.estimator.RunConfig({given}), params=dict(rate=0.1))"
+    )
+    text = text.replace("estimator = ", f"{lines}estimator = ", 1)
+    new, findings = run(text)
+    assert new == text
+    message = next(f.message for f in findings if f.code == code)
+    assert all(part in message for part in told)
+
+
+@pytest.mark.parametrize("name", ["tf.contrib.estimator.replicate_model_fn", "replicate_model_fn"])
+def test_the_towers_of_a_model_fn(name: str) -> None:
+    text = program().replace("Estimator(model_fn", f"Estimator({name}(model_fn)")
+    text = text.replace("import tensorflow as tf\n", f"import tensorflow as tf\nfrom {IMPORTED}\n", 1)
+    new, findings = run(text)
+    message = next(f.message for f in findings if f.code == "TFM104")
+    assert new == text and "TowerOptimizer out" in message and "`--strategy mirrored --loop custom`" in message
+
+
+IMPORTED = "tensorflow.contrib.estimator import replicate_model_fn"
+
+
+@pytest.mark.parametrize(
+    "master, remote", [("'grpc://a:1'", True), ("place", True), ("''", False), ("'local'", False), ("None", False)]
+)
+def test_a_server_that_ran_the_program(master: str, remote: bool) -> None:
+    config = f"tf.contrib.learn.RunConfig(master={master}, model_dir='/tmp/m')"
+    text = program(driver=BOTH).replace(', params={"rate": 0.1})', f", config={config}, params=dict(rate=0.1))")
+    _, findings = run(text.replace("estimator = ", "place = 'grpc://a:1'\nestimator = ", 1))
+    assert manual(findings) == []
+    told = [f.message for f in findings if f.code == "TFM140"]
+    assert any("runs in the program's own process now" in message for message in told) is remote
+
+
 TWO = 'tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])'
 
 
