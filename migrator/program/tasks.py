@@ -20,7 +20,7 @@ from migrator.walking import walk
 
 #: Attributes of flags, of resolvers and of RunConfigs that say which task this is.
 _TASK = (
-    *("task_index", "task_id", "task_type", "worker_index", "worker_id", "worker_rank", "global_id_in_cluster"),
+    *("task_index", "task_id", "worker_index", "worker_id", "worker_rank", "global_id_in_cluster"),
     "is_chief",
 )
 #: What stands in a file that may read the task itself.
@@ -36,6 +36,8 @@ _PURE_METHODS = ("format", "get", "join", "split", "strip", "lower", "replace", 
 _TELLING = ("info", "warning", "warn", "error", "debug", "log", "vlog")
 #: What a strategy or Keras does in another way, whatever it was told.
 _LEFT_OUT = ("tf.device", "tf.train.replica_device_setter", "tf.logging.", "tf.summary.", "absl.logging.", "logging.")
+#: The scope of attributes and keys.
+_ANYWHERE = 0
 #: Tasks that read no training data: to ask for them says nothing of the workers.
 _IDLE = ("ps", "evaluator")
 
@@ -77,7 +79,8 @@ class TaskReads:
         if isinstance(node, cst.SimpleString):
             return Says.CONFIG if string(node) == "TF_CONFIG" else Says.NOTHING
         if isinstance(node, cst.Attribute):
-            return Says.TASK if node.attr.value in _TASK else self.says(file, node.value)
+            kept = self.names.get((_ANYWHERE, f".{node.attr.value}"), Says.NOTHING)
+            return Says.TASK if node.attr.value in _TASK else max(kept, self.says(file, node.value))
         if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
             return self._entry(file, node.value, node.slice[0].slice.value)
         if isinstance(node, cst.Call):
@@ -95,7 +98,7 @@ class TaskReads:
     def _entry(self, file: ParsedFile, of: cst.BaseExpression, key: cst.BaseExpression) -> Says:
         """What `of[key]` says: of TF_CONFIG the task only, the cluster is the same for all."""
         name, said = string(key), self.says(file, of)
-        if name is not None and _RANK.search(name):
+        if name is not None and (_RANK.search(name) or self.names.get((_ANYWHERE, f"[{name}]")) is Says.TASK):
             return Says.TASK
         if name is None or said is not Says.CONFIG:
             return max(said, self.says(file, key))
@@ -148,7 +151,7 @@ class TaskReads:
         said = self.says(file, giver.value)
         if any(self.says(file, test) is Says.TASK for test in giver.tests):
             said = Says.TASK
-        key = id(giver.scope), giver.name
+        key = _ANYWHERE if giver.scope is None else id(giver.scope), giver.name
         self.names[key] = max(said, self.names.get(key, Says.NOTHING))
 
     def _give_arguments(self, file: ParsedFile, call: cst.Call) -> None:
@@ -169,10 +172,13 @@ class TaskReads:
 
 
 class _Giver:
-    """A value that a name of a scope is given, under some tests; or a call (no name), for its arguments."""
+    """A value that a name of a scope is given, under some tests; or a call (no name), for its arguments.
+
+    What attributes and keys are given (`.name`, `[name]`) has no scope.
+    """
 
     def __init__(
-        self, scope: cst.CSTNode, name: str | None, value: cst.CSTNode, tests: Iterable[cst.CSTNode] = ()
+        self, scope: cst.CSTNode | None, name: str | None, value: cst.CSTNode, tests: Iterable[cst.CSTNode] = ()
     ) -> None:
         self.scope, self.name, self.value, self.tests = scope, name, value, tuple(tests)
 
@@ -213,14 +219,26 @@ class _Givers(cst.CSTVisitor):
     def _scope(self) -> cst.FunctionDef | None:
         return self._scopes[-1] if self._scopes else None
 
+    @property
+    def _asked(self) -> list[cst.BaseExpression]:
+        """The tests of the function that is visited, around what is visited."""
+        return [test for scope, test in self._tests if scope is self._scope]
+
     def _add(self, target: cst.BaseExpression, value: cst.BaseExpression) -> None:
         if isinstance(target, cst.Name):
             scope = _scope_of(self.file, target)
-            self.found.append(_Giver(scope, target.value, value, [t for s, t in self._tests if s is self._scope]))
+            self.found.append(_Giver(scope, target.value, value, self._asked))
+        elif isinstance(target, cst.Attribute):
+            self.found.append(_Giver(None, f".{target.attr.value}", value, self._asked))
+        elif isinstance(target, cst.Subscript):
+            index = target.slice[0].slice
+            name = string(index.value) if isinstance(index, cst.Index) else None
+            if name is not None and name != "TF_CONFIG":  # of which the cluster is the same for all
+                self.found.append(_Giver(None, f"[{name}]", value, self._asked))
         elif isinstance(target, cst.Tuple | cst.List):
             same = isinstance(value, cst.Tuple | cst.List) and len(value.elements) == len(target.elements)
-            for index, element in enumerate(target.elements):
-                self._add(element.value, value.elements[index].value if same else value)  # type: ignore[attr-defined]
+            for number, element in enumerate(target.elements):
+                self._add(element.value, value.elements[number].value if same else value)  # type: ignore[attr-defined]
 
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:
@@ -246,8 +264,7 @@ class _Givers(cst.CSTVisitor):
         if node.value is not None and self._scopes:
             function = self._scopes[-1]
             outer = _scope_of(self.file, function.name)
-            tests = [t for s, t in self._tests if s is function]
-            self.found.append(_Giver(outer, function.name.value, node.value, tests))
+            self.found.append(_Giver(outer, function.name.value, node.value, self._asked))
 
     def visit_Call(self, node: cst.Call) -> None:
         self.found.append(_Giver(self.file.module, None, node))

@@ -30,6 +30,25 @@ def text_of(lines: str = "", chain: str = "", before: str = "", feed: str = "inp
     return HEAD + text.replace("def input_fn", f"{before}def input_fn", 1)
 
 
+READER = """\
+class Reader(object):
+    def __init__(self, i):
+        self.i = {index}
+
+    def read(self):
+        return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).shard(2, self.i).batch(1)
+
+
+"""
+BUILT = """\
+def make(index):
+    def read():
+        return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).shard(2, index).batch(1)
+
+    return read
+
+
+"""
 TOLD = [
     text_of(f"c = {CONFIG}", '.shard(len(c["cluster"]["worker"]), c["task"]["index"])'),
     text_of(f"task = {CONFIG}.get('task', {{}})", ".shard(2, task.get('index', 0))"),
@@ -50,6 +69,15 @@ TOLD = [
     text_of("", ".shuffle(9)", FLAGS + "if FLAGS.task_index:\n    SIZE = 3\nelse:\n    SIZE = 4\n\n\n").replace(
         ".shuffle(9)", ".shuffle(SIZE)"
     ),
+    text_of("files = sorted(['a', 'b'])[FLAGS.task_index::2]\nds = tf.data.TFRecordDataset(files)", "", FLAGS),
+    text_of("", ".shard(*where())", f"def where():\n    c = {CONFIG}\n    return 2, c['task']['index']\n\n\n"),
+    text_of(
+        "", ".shard(2, I)", f"I = 0\n\n\ndef set_up():\n    global I\n    I = {CONFIG}['task']['index']\n\n\nset_up()\n"
+    ),
+    text_of("", ".shard(2, HOW['index'])", "HOW = {}\nHOW['index'] = FLAGS.task_index\n".join([FLAGS, ""])),
+    text_of(before=FLAGS + READER.format(index="i") + "reader = Reader(FLAGS.task_index)\n", feed="reader.read"),
+    text_of(before=READER.format(index=CONFIG + "['task']['index']") + "reader = Reader(0)\n", feed="reader.read"),
+    text_of(before=FLAGS + BUILT, feed="make(FLAGS.task_index)"),
     # the function is given it
     text_of("", ".shard(2, i)", FLAGS, "lambda: input_fn(FLAGS.task_index)").replace("input_fn():", "input_fn(i=0):"),
     text_of("", ".shard(2, i)", FLAGS, "functools.partial(input_fn, i=FLAGS.task_index)").replace(
@@ -85,6 +113,11 @@ def test_every_process_of_its_own_data_reads_its_own_task(text: str, strategy: s
     [
         text_of(f"c = {CONFIG}\nn = len(c.get('cluster', {{}}).get('worker', [])) or 1", ".repeat(n)"),
         text_of(f"c = {CONFIG}\nif c:\n    print(c['task']['index'])", ".repeat(2)"),
+        text_of(
+            f"n = len({CONFIG}['cluster']['worker'])",
+            ".repeat(n)",
+            FLAGS + "os.environ['TF_CONFIG'] = json.dumps({'task': {'index': FLAGS.task_index}})\n\n\n",
+        ),
         text_of("print('task', FLAGS.task_index)", "", FLAGS),
         text_of("tf.logging.info('task %d', FLAGS.task_index)", "", FLAGS),
         text_of("if FLAGS.task_index == 0:\n    print('the first')\nelse:\n    pass", "", FLAGS),
