@@ -120,8 +120,9 @@ are fed to placeholders, other iterators and queues are not: make a `tf.data.Dat
         Severity.MANUAL,
         """
 Understood is between-graph training: `tf.train.ClusterSpec({"ps": ..., "worker": ...})`, a `tf.train.Server` that is
-told its job and index, `if job_name == "ps": server.join()`, and the graph under `tf.train.replica_device_setter`. It
-becomes ParameterServerStrategy. The hosts stay those of the command line; the first worker is the coordinator now and
+told its job and index, `if job_name == "ps": server.join()`, and the graph under `tf.train.replica_device_setter`,
+also where `main` makes the server and calls one function that trains (`train(server, cluster)`). It becomes
+ParameterServerStrategy. The hosts stay those of the command line; the first worker is the coordinator now and
 does not train: give the new program one worker more than the old one, and at least two. A `ps_strategy` has no
 counterpart: variables go to the servers in turn. Steps are counted over all workers, by a StopAtStepHook.
 """,

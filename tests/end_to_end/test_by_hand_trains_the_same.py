@@ -91,6 +91,30 @@ if __name__ == "__main__":
     main()
 """
 
+HELPED = (
+    SYNCHRONOUS.replace("def main():", "def train(server, cluster, workers):")
+    .replace(
+        SYNCHRONOUS[SYNCHRONOUS.index("    workers = ") : SYNCHRONOUS.index("    is_chief")],
+        "",
+    )
+    .replace("len(workers)", "workers")
+    .replace(
+        'if __name__ == "__main__":',
+        """\
+def main():
+    workers = worker_hosts.split(",")
+    cluster = tf.train.ClusterSpec({"ps": ps_hosts.split(","), "worker": workers})
+    server = tf.train.Server(cluster, job_name=job_name, task_index=task_index)
+    if job_name == "ps":
+        server.join()
+    else:
+        train(server, cluster, workers=len(workers))
+
+
+if __name__ == "__main__":""",
+    )
+)
+
 TOWERS = """\
 import numpy as np
 import tensorflow as tf
@@ -239,12 +263,13 @@ def on_cluster(
     return read(folder / "record")
 
 
-def test_synchronous_replicas_on_two_workers(servers: Servers, tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [SYNCHRONOUS, HELPED], ids=["in one function", "in a function of its own"])
+def test_synchronous_replicas_on_two_workers(program: str, servers: Servers, tmp_path: Path) -> None:
     """The original as a cluster of two workers and a server, the new program as two mirrored workers."""
-    new, findings = run(SYNCHRONOUS)
+    new, findings = run(program)
     assert {f.code for f in findings} == {"TFM101"}, findings
     scripts = {"original": tmp_path / "original.py", "migrated": tmp_path / "migrated.py"}
-    scripts["original"].write_text(SYNCHRONOUS, encoding="utf-8")
+    scripts["original"].write_text(program, encoding="utf-8")
     scripts["migrated"].write_text(new, encoding="utf-8")
     original = on_cluster(servers[0], "original", scripts["original"], tmp_path / "a", "chief=1,worker=1,ps=1", None)
     probe = on_cluster(servers[1], "migrated", scripts["migrated"], tmp_path / "b", "chief=1,worker=1", None)

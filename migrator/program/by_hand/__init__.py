@@ -14,6 +14,7 @@ import libcst as cst
 
 from migrator.findings import Finding, Severity
 from migrator.program.by_hand.batches import read_batches
+from migrator.program.by_hand.caller import find_caller
 from migrator.program.by_hand.fed import feeds, read_fed_loop
 from migrator.program.by_hand.functions import written
 from migrator.program.by_hand.kinds import classify
@@ -63,6 +64,7 @@ def _written_out(training: Training) -> ParsedFile:
     if training.tf(training.call) == sessions.SUPERVISOR:
         find_supervisor(training)
     find_session(training)
+    find_caller(training)
     read_stops(training)
     inline_towers(training)
     if feeds(training):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.program.by_hand.caller import Caller, lines_told, parameters_told, pass_cluster_on, say_there
 from migrator.program.by_hand.training import Line, Training, appended, value_of
 from migrator.program.calls import bind, calls_in, is_none, string
 from migrator.program.parsed import Blocked, names_in
@@ -31,11 +32,13 @@ def check_cluster(training: Training) -> None:
     """Reads the cluster that the program makes, if it makes one. Raises Blocked (TFM762, TFM764)."""
     if training.server is None:
         if training.joins is not None or training.setter or training.synchronous is not None:
-            raise Blocked("TFM762", training.call, "no `tf.train.Server` of this cluster is made in this function")
+            message = "no `tf.train.Server` of this cluster is made in this function, nor in one that calls it"
+            raise Blocked("TFM762", training.call, message)
         return
     given = bind(training.server, sessions.SERVER, "tf.train.Server", "TFM762")
     spec = given.get("server_or_cluster_def")
-    made = [line for line in training.lines if isinstance(spec, cst.Name) and spec.value in line.binds]
+    lines = training.lines if training.caller is None else training.caller.here.lines
+    made = [line for line in lines if isinstance(spec, cst.Name) and spec.value in line.binds]
     value = spec if spec is not None and not made else value_of(made[0].node) if len(made) == 1 else None
     if not isinstance(value, cst.Call) or training.tf(value) != "tf.train.ClusterSpec" or len(value.args) != 1:
         raise Blocked("TFM762", training.server, "the cluster is not a ClusterSpec that is made in this function")
@@ -54,8 +57,10 @@ def check_cluster(training: Training) -> None:
             raise Blocked("TFM762", training.server, f"the server is not told its `{key}`")
         if any(training.tf(call) for call in calls_in(given[key])):
             raise Blocked("TFM762", given[key], f"`{key}` is computed by TensorFlow")
-    training.spec = spec
-    training.task = given["job_name"], given["task_index"]
+    pass_cluster_on(training, spec)  # type: ignore[arg-type]
+    training.spec = say_there(training, spec)  # type: ignore[arg-type]
+    training.task = say_there(training, given["job_name"]), say_there(training, given["task_index"])
+    training.told = given["task_index"]
     if training.synchronous is not None:
         _check_synchronous(training, training.synchronous)
 
@@ -78,7 +83,7 @@ def _check_synchronous(training: Training, call: cst.Call) -> None:
 def _counts_workers(training: Training, node: cst.BaseExpression, depth: int = 0) -> bool:
     """Whether an expression is the number of workers: `len(...)` of the hosts in the cluster."""
     if isinstance(node, cst.Name) and depth < 3:
-        value = training.value_of(node.value)
+        value = _value_of(training, node.value)
         return value is not None and _counts_workers(training, value, depth + 1)
     if isinstance(node, cst.Call) and dotted(node.func) == "len" and len(node.args) == 1:
         return training.file.code(node.args[0].value).replace("'", '"') == _workers(training).replace("'", '"')
@@ -87,10 +92,19 @@ def _counts_workers(training: Training, node: cst.BaseExpression, depth: int = 0
     return False
 
 
+def _value_of(training: Training, name: str) -> cst.BaseExpression | None:
+    """What gives a name its only value, in this function or the one that calls it."""
+    value, caller = training.value_of(name), training.caller
+    if value is not None or caller is None:
+        return value
+    rebound = name in {bound for line in training.lines for bound in line.binds}
+    return None if rebound else caller.given.get(name) or caller.here.value_of(name)
+
+
 def _workers(training: Training) -> str:
     """The expression of the workers' hosts in the ClusterSpec."""
-    for line in training.lines:
-        for call in calls_in(line.node):
+    for statement in lines_told(training):
+        for call in calls_in(statement):
             if training.tf(call) == "tf.train.ClusterSpec":
                 jobs = call.args[0].value
                 assert isinstance(jobs, cst.Dict)
@@ -107,12 +121,11 @@ def check_task(training: Training, lines: Sequence[Line], expression: str = "Non
     index = training.file.code(training.task[1])
     names = {index} if isinstance(training.task[1], cst.Name) else set()
     workers = _workers(training)  # one more of them is wanted, since the coordinator does not train
-    if workers.isidentifier():
+    if training.caller is not None:
+        names |= _told_by_task(training, training.caller, workers)
+    elif workers.isidentifier():
         names.add(workers)
-    for line in training.lines:
-        reads = line.mentions & names or index in training.file.code(line.node)
-        if line.kind == "plain" and reads and not any(training.tf(c) for c in calls_in(line.node)):
-            names |= line.binds
+    _spread(training, training.lines, names, index)
     texts: list[tuple[cst.CSTNode, str, set[str]]]
     texts = [(line.node, training.file.code(line.node), line.mentions) for line in lines]
     texts.append((training.call, expression, names_in(cst.parse_expression(expression))))
@@ -121,6 +134,24 @@ def check_task(training: Training, lines: Sequence[Line], expression: str = "Non
         if mentions & names or index in text or counts or _reads_task(training, mentions, index, names):
             message = "this may differ by worker, but on parameter servers the coordinator makes it for all of them"
             raise Blocked("TFM765", node, message)
+
+
+def _spread(training: Training, lines: Sequence[Line], names: set[str], index: str) -> None:
+    """Adds to some names those that follow from them, or from the index of the task."""
+    for line in lines:
+        reads = line.mentions & names or index in training.file.code(line.node)
+        if line.kind == "plain" and reads and not any(training.tf(c) for c in calls_in(line.node)):
+            names |= line.binds
+
+
+def _told_by_task(training: Training, caller: Caller, workers: str) -> set[str]:
+    """The parameters that may differ by worker."""
+    index = training.file.code(training.told)
+    names = {index} if isinstance(training.told, cst.Name) else set()
+    if workers.isidentifier():
+        names.add(workers)
+    _spread(training, caller.here.lines, names, index)
+    return parameters_told(training, names, index)
 
 
 def _reads_task(training: Training, mentions: set[str], index: str, names: set[str]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from migrator.program.by_hand.caller import without_server
 from migrator.program.by_hand.cluster import is_sync_hook
 from migrator.program.by_hand.session import body_of
 from migrator.program.by_hand.training import Cluster, Line, Training
@@ -63,6 +64,8 @@ def edited(
     for unused in training.unused:
         begin = _start_of(training, unused)
         edits.append(Edit(begin, begin + _length(training, unused), ()))
+    if training.caller is not None:
+        edits += _of_caller(training)
     made = spread(file.text, edits)
     try:
         module = cst.parse_module(made.text)
@@ -78,6 +81,32 @@ def edited(
     for key in ("imports", "_positions", "parents", "functions", "names", "names_at_top", "constants"):
         written.__dict__.pop(key, None)
     return written
+
+
+def _of_caller(training: Training) -> list[Edit]:
+    """What becomes of the function that made the server, and of the parameters that it gave it to."""
+    caller, file, scope = training.caller, training.file, training.scope
+    assert caller is not None and isinstance(scope, cst.FunctionDef)
+    params, call = without_server(training)
+    edits = []
+    if caller.dropped:
+        start, end = file.range(scope.params.params[0])[0], file.range(scope.params.params[-1])[1]
+        text = ", ".join(file.code(param) for param in params)
+        edits.append(Edit(start, end, (Written(text, start),)))
+    body = body_of(caller.here)
+    own = _indent_of(training, body[0])
+    stays = [line for line in caller.here.lines if line.kind != "removed"]
+    first = next(s for s in body if _touched(training, s, stays))
+    pieces: list[Written] = []
+    for statement in body[body.index(first) :]:
+        pieces += _kept(training, statement, stays, own)
+        if path_to(statement, caller.statement):
+            anchor = file.range(caller.statement)[0]
+            pieces.append(Written(_shifted(file.module.code_for_node(call), own), anchor))
+            pieces += [moved(training, one, own) for one in caller.here.suffix]
+            break
+    start = _start_of(training, first)
+    return [*edits, Edit(start, _start_of(training, body[-1]) + _length(training, body[-1]), tuple(pieces))]
 
 
 def moved(training: Training, node: cst.BaseStatement, indent: str) -> Written:

@@ -18,6 +18,13 @@ def check_names(training: Training, stays: list[Line]) -> None:
             raise Blocked("TFM766", training.origins[line.node], message)
     left = {name for line in stays for name in line.binds}
     gone = {name for line in moved for name in line.binds} - left
+    if training.caller is not None:
+        gone |= training.caller.dropped
+        for line in training.lines:
+            if line.kind != "removed" and line.mentions & training.caller.dropped:
+                name = sorted(line.mentions & training.caller.dropped)[0]
+                message = f"`{name}` belongs to the server, but is used for more than the session here"
+                raise Blocked("TFM762", line.node, message)
     for line in stays:
         for name in sorted((line.mentions - line.binds) & gone):
             message = f"`{name}` belongs to the graph or the cluster, but is used for something else here"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from migrator.findings import Finding
 from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, ParsedFile, names_in
+
+if TYPE_CHECKING:
+    from migrator.program.by_hand.caller import Caller
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Training:
     around: set[str] = field(default_factory=set)
     # of the session
     scope: cst.FunctionDef | cst.Module = field(init=False)
-    session: cst.With = field(init=False)
+    session: cst.BaseStatement = field(init=False)
     session_name: str = ""
     inside: Sequence[cst.BaseStatement] = ()
     given: Mapping[str, cst.BaseExpression] = field(default_factory=dict)
@@ -73,10 +77,12 @@ class Training:
     train_op: str = ""
     maker: Line = field(init=False)
     steps: str | None = None
-    # of the cluster
+    # of the cluster, and the function that makes its server where another one trains
+    caller: Caller | None = None
     server: cst.Call | None = None
     spec: cst.BaseExpression | None = None
     task: tuple[cst.BaseExpression, ...] = ()
+    told: cst.BaseExpression = field(init=False)  # the index of the task where the server is made
     joins: cst.If | None = None
     setter: bool = False
     synchronous: cst.Call | None = None
