@@ -83,7 +83,7 @@ def may_go(symbol: str) -> bool:
 
 
 def read_scaffolds(
-    file: ParsedFile, function: cst.FunctionDef, specs: Iterable[Mapping[str, cst.BaseExpression]]
+    file: ParsedFile, function: cst.FunctionDef | cst.Module, specs: Iterable[Mapping[str, cst.BaseExpression]]
 ) -> tuple[list[cst.BaseExpression], list[Blocked]]:
     """The scaffolds of EstimatorSpecs, to be left out, and remarks. Raises Blocked (TFM855)."""
     nodes: list[cst.BaseExpression] = []
@@ -111,7 +111,7 @@ def read_scaffolds(
     return nodes, remarks
 
 
-def _check_scaffold(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> str:
+def _check_scaffold(file: ParsedFile, function: cst.FunctionDef | cst.Module, node: cst.BaseExpression) -> str:
     """What a scaffold saves: a `tf.train.Checkpoint` (TFM183), AVERAGES, nothing of note. Raises Blocked (TFM855)."""
     saves = ""
     if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SCAFFOLDS:
@@ -165,7 +165,7 @@ def lines_of_saved(objects: Sequence[tuple[str, str, cst.BaseExpression]], model
     return found
 
 
-def _check_saver(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> bool:
+def _check_saver(file: ParsedFile, function: cst.FunctionDef | cst.Module, node: cst.BaseExpression) -> bool:
     """Whether a saver restores moving averages in the place of weights. Raises Blocked (TFM855)."""
     if is_none(node):
         return False
@@ -181,7 +181,7 @@ def _check_saver(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpr
     return averages
 
 
-def _are_averages(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> bool:
+def _are_averages(file: ParsedFile, function: cst.FunctionDef | cst.Module, node: cst.BaseExpression) -> bool:
     """Whether an expression is `tf.train.ExponentialMovingAverage(...).variables_to_restore()`, and nothing else."""
     for value in _values(file, function, node):
         func = value.func if isinstance(value, cst.Call) and not value.args else None
@@ -195,11 +195,13 @@ def _are_averages(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExp
     return True
 
 
-def _values(file: ParsedFile, function: cst.FunctionDef, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+def _values(
+    file: ParsedFile, function: cst.FunctionDef | cst.Module, node: cst.BaseExpression
+) -> list[cst.BaseExpression]:
     """What an expression may be: names are followed to what the model_fn gives them."""
     if isinstance(node, cst.IfExp):
         return [*_values(file, function, node.body), *_values(file, function, node.orelse)]
     if not isinstance(node, cst.Name) or is_none(node):
         return [node]
-    given = values_of(function.body, node.value)
+    given = values_of(function if isinstance(function, cst.Module) else function.body, node.value)
     return [one for value in given for one in _values(file, function, value)] if given else [node]

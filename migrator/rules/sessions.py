@@ -34,7 +34,6 @@ PARAMETERS = (
 )
 #: Arguments of a session that are settings of a RunConfig under another name.
 CONFIG = {"config": "session_config", "save_checkpoint_steps": "save_checkpoints_steps"}
-NOT_CARRIED = ("scaffold",)
 SERVER = ("server_or_cluster_def", "job_name", "task_index", "protocol", "config", "start")
 SYNCHRONOUS = (
     *("opt", "replicas_to_aggregate", "total_num_replicas", "variable_averages", "variables_to_average"),
@@ -98,8 +97,8 @@ RULES = (
         Severity.MANUAL,
         """
 A program that trains by hand is carried over where it builds its graph and trains in one function (or at the top of a
-script): `with tf.train.MonitoredTrainingSession(...) as session:` around one loop (`while not session.should_stop():`
-or `for ... in range(n):`), which runs one train_op and prints what it fetched. The batch comes from one iterator. What
+script): `with tf.train.MonitoredTrainingSession(...) as session:` around one loop (`while not session.should_stop():`,
+also with `and step < n` of the fetched global step, or `for ... in range(n):`), which runs one train_op and prints what it fetched. The batch comes from one iterator. What
 is computed from it becomes the function that makes the model, what makes the dataset an input function, and the loop
 `Model.fit`. The named line does something else.
 """,

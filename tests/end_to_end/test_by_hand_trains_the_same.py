@@ -224,6 +224,16 @@ def test_the_session_of_a_supervisor(servers: Servers, tmp_path: Path) -> None:
     assert "model.fit(train_input_fn(), steps_per_epoch=5)" in new and "boss" not in new
 
 
+def test_a_monitored_session_that_counts_its_steps_and_keeps_checkpoints(servers: Servers, tmp_path: Path) -> None:
+    given = "scaffold=tf.train.Scaffold(saver=tf.train.Saver(max_to_keep=2))"
+    program = LOCAL.replace("hooks=[tf.train.StopAtStepHook(last_step=5)]", given).replace(
+        "        while not session.should_stop():\n",
+        "        done = 0\n        while not session.should_stop() and done < 5:\n            done += 1\n",
+    )
+    new = prove(program, servers, tmp_path)
+    assert "model.fit(train_input_fn(), steps_per_epoch=5)" in new and "done" not in new
+
+
 def test_batches_that_are_fed_come_from_a_generator(servers: Servers, tmp_path: Path) -> None:
     """In their order: the program draws from its own random numbers between the steps."""
     new = prove(FED, servers, tmp_path, steps=6)

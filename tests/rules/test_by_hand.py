@@ -120,6 +120,85 @@ def test_synchronous_replicas_become_mirrored_workers() -> None:
     assert "SyncReplicas" not in text and "make_session_run_hook" not in text
 
 
+STEPS = "        while not session.should_stop():\n            _, shown = session.run([train_op, error])\n"
+ENDS = {
+    "the global step": """\
+        while not session.should_stop() and n < 50:
+            _, shown, n = session.run([train_op, error, step])
+""",
+    "the global step, inside": """\
+        while not session.should_stop():
+            _, n = session.run((train_op, step))
+            if n >= 50:
+                break
+            shown = n
+""",
+}
+COUNTED = """\
+        n = 0
+        while not session.should_stop() and n < 50:
+            _, shown = session.run([train_op, error])
+            n += 1
+"""
+HOOK = "    hooks = [tf.train.StopAtStepHook(last_step=100)]\n"
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_loop_that_ends_by_the_global_step(how: str) -> None:
+    """The hook that was given stops, too: whichever comes first."""
+    program = LOCAL.replace(STEPS, ENDS[how]).replace("    hooks =", "    n = 0\n    hooks =")
+    both, findings = run(program)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "callbacks=[StopAtStep(last_step=50), StopAtStep(last_step=100)]" in both
+    for hooks in ("[]", "[tf.train.LoggingTensorHook([loss], 10)]"):
+        text, _ = run(program.replace("[tf.train.StopAtStepHook(last_step=100)]", hooks))
+        assert "train_input_fn(), steps_per_epoch=50)" in text, text
+
+
+def test_a_loop_that_counts_its_own_turns() -> None:
+    text, findings = run(LOCAL.replace(STEPS, COUNTED).replace(HOOK, "").replace("hooks=hooks", ""))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "train_input_fn(), steps_per_epoch=50)" in text
+    wrong = {
+        "from one": ("n = 0", "n = 1"),
+        "two at a time": ("n += 1", "n += 2"),
+        "sometimes": ("            n += 1", "            if shown > 1:\n                n += 1"),
+        "one more": ("n < 50", "n <= 50"),
+        "twice": ("            n += 1", "            n += 1\n            n += 1"),
+        "another hook": ("session(hooks", "session(hooks"),
+    }
+    for name, (before, after) in wrong.items():
+        changed = LOCAL.replace(STEPS, COUNTED.replace(before, after))
+        if name != "another hook":
+            changed = changed.replace(HOOK, "").replace("hooks=hooks", "")
+        text, findings = run(changed)
+        assert text == changed, name
+        assert {"TFM760", "TFM110"} & {f.code for f in findings if f.severity is Severity.MANUAL}, name
+
+
+def test_a_count_of_each_worker_is_not_that_of_all() -> None:
+    own = "        n = 0\n        while not session.should_stop() and n < 9:\n            n += 1\n            session"
+    changed = CLUSTER.replace("        while not session.should_stop():\n            session", own)
+    text, findings = run(changed)
+    assert text == changed and "TFM762" in {f.code for f in findings}
+
+
+SCAFFOLDS = {
+    "keeps": "tf.train.Scaffold(saver=tf.train.Saver(max_to_keep=3))",
+    "initializes": "tf.train.Scaffold(init_op=tf.global_variables_initializer())",
+    "named": "scaffold",
+}
+
+
+@pytest.mark.parametrize("how", SCAFFOLDS)
+def test_a_scaffold_that_keeps_checkpoints_is_left_out(how: str) -> None:
+    before = "    saver = tf.train.Saver(max_to_keep=3)\n    scaffold = tf.train.Scaffold(saver=saver)\n"
+    program = LOCAL.replace("    hooks =", f"{before}    hooks =")
+    text, findings = run(program.replace("hooks=hooks", f"hooks=hooks, scaffold={SCAFFOLDS[how]}"))
+    assert {f.code for f in findings if f.severity is not Severity.MIGRATED} == {"TFM725", "TFM763", "TFM854"}
+    assert "caffold" not in text and "Saver" not in text
+
+
 REFUSED = {
     "fed batches": (LOCAL, "session.run([train_op, error])", "session.run([train_op, error], {x: []})", "TFM732"),
     "another iterator": (LOCAL, "make_one_shot", "make_initializable", "TFM761"),
@@ -132,6 +211,13 @@ REFUSED = {
     "a value that changes": (LOCAL, "    hooks = [", "    rate = 1.0\n    print(rate)\n    hooks = [", "TFM760"),
     "another condition": (LOCAL, "should_stop()", "should_stop() and points", "TFM760"),
     "a scaffold": (LOCAL, "hooks=hooks", "hooks=hooks, scaffold=points", "TFM760"),
+    "a scaffold that restores": (LOCAL, "hooks=hooks", "hooks=hooks, scaffold=tf.train.Scaffold(init_fn=f)", "TFM855"),
+    "a saver of some": (
+        LOCAL,
+        "hooks=hooks",
+        "hooks=hooks, scaffold=tf.train.Scaffold(saver=tf.train.Saver([units]))",
+        "TFM855",
+    ),
     "no name": (LOCAL, " as session:", ":\n        session = None", "TFM760"),
     "a loss in a block": (
         LOCAL,

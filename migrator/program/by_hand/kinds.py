@@ -11,6 +11,7 @@ from migrator.program.by_hand.training import Training, methods_in, value_of
 from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import sessions
+from migrator.rules.scaffolds import SCAFFOLDS
 
 
 def classify(training: Training) -> None:
@@ -43,7 +44,7 @@ def classify(training: Training) -> None:
             line.kind = "removed"
         elif sessions.SUPERVISOR in names:
             line.kind = "removed"
-        elif any(name in sessions.LEFT_OUT for name in names):
+        elif any(name in (*sessions.LEFT_OUT, *SCAFFOLDS) for name in names):
             if not isinstance(line.node, cst.SimpleStatementLine) or len(line.node.body) != 1:
                 message = "what only the session needs stands in one block with something else: take it out of it"
                 raise Blocked("TFM760", line.node, message)

@@ -1,7 +1,8 @@
 """Trainings in the session of a Supervisor, read as those of a MonitoredTrainingSession, which does the same.
 
 A Supervisor initializes or restores, saves now and then, and ends when it is told to stop; so does that session. What
-tells it to stop is the loop: by a count of its own, or by the count of the steps that it fetched.
+tells it to stop is the loop: by a count of its own, or by the count of the steps that it fetched. Loops of the other
+session may end so, too.
 """
 
 from __future__ import annotations
@@ -102,18 +103,31 @@ def _only_some(saver: cst.BaseExpression) -> bool:
 
 def read_stops(training: Training) -> None:
     """Leaves out of the loop what asks the Supervisor, or the count of the steps, whether it is over; the hook that
-    stops there instead is left in `training.stop`. Raises Blocked (TFM733).
+    stops there instead is left in `training.stop`. Raises Blocked (TFM733, or TFM760 without a Supervisor).
     """
     supervisor = training.supervisor
-    if supervisor is None:
+    if supervisor is not None:
+        training.inside = [s for s in training.inside if _alone(s, supervisor.name) not in _STOPS]
+        training.suffix = [s for s in training.suffix if _alone(s, supervisor.name) not in _STOPS]
+    elif training.tf(training.call) != sessions.SESSION:
         return
-    training.inside = [s for s in training.inside if _alone(s, supervisor.name) not in _STOPS]
-    training.suffix = [s for s in training.suffix if _alone(s, supervisor.name) not in _STOPS]
     for statement in training.inside:
-        if isinstance(statement, cst.While | cst.For):
-            new = _without_stops(training, supervisor, statement)
+        if isinstance(statement, cst.While | cst.For) and (
+            supervisor is not None or _ends_by_more(training, statement)
+        ):
+            new = _without_stops(training, statement)
             training.origins[new] = statement
             training.inside = [new if one is statement else one for one in training.inside]
+
+
+def _ends_by_more(training: Training, loop: cst.While | cst.For) -> bool:
+    """Whether the loop of a monitored session ends by something beside `not session.should_stop()`."""
+    test = loop.test if isinstance(loop, cst.While) else None
+    plain = (
+        isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not) and _asks(training, test.expression)
+    )
+    more = test is not None and not plain
+    return more or any(_breaks(one) is not None for one in loop.body.body if isinstance(one, cst.BaseStatement))
 
 
 def _alone(statement: cst.BaseStatement, name: str) -> str | None:
@@ -122,21 +136,26 @@ def _alone(statement: cst.BaseStatement, name: str) -> str | None:
     return _method(small.value, name) if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call) else None
 
 
-def _without_stops(training: Training, supervisor: Supervisor, loop: cst.While | cst.For) -> cst.While | cst.For:
+def _code(training: Training) -> str:
+    return "TFM760" if training.supervisor is None else "TFM733"
+
+
+def _without_stops(training: Training, loop: cst.While | cst.For) -> cst.While | cst.For:
+    code = _code(training)
     if not isinstance(loop.body, cst.IndentedBlock):
         raise Blocked("TFM760", loop, "the loop stands on one line")
     counts = []
     kept = []
     for statement in loop.body.body:
-        test = _breaks(statement)
+        test = _breaks(statement) if isinstance(statement, cst.BaseStatement) else None
         if test is None:
             kept.append(statement)
-        elif not _asks(supervisor, test):
-            counts.append(_last_step(training, loop, test, after=True))
+        elif not _asks(training, test):
+            counts.append((test, True))
     body = loop.body.with_changes(body=kept)
     if isinstance(loop, cst.For):
         if counts:
-            raise Blocked("TFM733", counts[0], "the loop ends by its own count and by that of the steps: keep one")
+            raise Blocked(code, counts[0][0], "the loop ends by its own count and by that of the steps: keep one")
         return loop.with_changes(body=body)
     tests = [loop.test]
     while tests:
@@ -144,14 +163,17 @@ def _without_stops(training: Training, supervisor: Supervisor, loop: cst.While |
         if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
             tests += [test.left, test.right]
         elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            if not _asks(supervisor, test.expression):
-                raise Blocked("TFM733", test, "the loop ends by something that is not known here")
+            if not _asks(training, test.expression):
+                raise Blocked(code, test, "the loop ends by something that is not known here")
         elif not (isinstance(test, cst.Name) and test.value == "True"):
-            counts.append(_last_step(training, loop, test, after=False))
+            counts.append((test, False))
     if len(counts) > 1:
-        raise Blocked("TFM733", counts[1], "the loop ends by two counts: keep one")
+        raise Blocked(code, counts[1][0], "the loop ends by two counts: keep one")
     if counts:
-        hook = f"{training.tensorflow}.train.StopAtStepHook(last_step={training.file.code(counts[0])})"
+        count = _last_step(training, loop, *counts[0])
+        if isinstance(count, cst.For):
+            return count.with_changes(body=_uncounted(body, count))
+        hook = f"{training.tensorflow}.train.StopAtStepHook(last_step={training.file.code(count)})"
         training.stop = cst.List([cst.Element(cst.parse_expression(hook))])
     stop = cst.parse_expression(f"not {training.session_name}.should_stop()")
     return loop.with_changes(test=stop, body=body)
@@ -166,26 +188,72 @@ def _breaks(statement: cst.BaseStatement) -> cst.BaseExpression | None:
     return statement.test if len(lines) == 1 and isinstance(lines[0], cst.Break) else None
 
 
-def _asks(supervisor: Supervisor, node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Call) and _method(node, supervisor.name) == "should_stop"
+def _asks(training: Training, node: cst.BaseExpression) -> bool:
+    name = training.session_name if training.supervisor is None else training.supervisor.name
+    return isinstance(node, cst.Call) and _method(node, name) == "should_stop"
 
 
-def _last_step(training: Training, loop: cst.CSTNode, test: cst.BaseExpression, after: bool) -> cst.BaseExpression:
-    """The count of steps in `step < n` (before a step) or `step >= n` (`after` it). Raises Blocked (TFM733)."""
-    message = "the loop ends by something else than the Supervisor or the number of steps: `while step < n`"
+def _last_step(
+    training: Training, loop: cst.While, test: cst.BaseExpression, after: bool
+) -> cst.BaseExpression | cst.For:
+    """The count of steps in `step < n` (before a step) or `step >= n` (`after` it).
+
+    A loop over a range, where the loop counts by itself. Raises Blocked (TFM733, TFM760).
+    """
+    code, message = (
+        _code(training),
+        "the loop ends by something else than its session or the number of steps: `while step < n`",
+    )
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-        raise Blocked("TFM733", test, message)
+        raise Blocked(code, test, message)
     only = test.comparisons[0]
     wanted = cst.GreaterThanEqual if after else cst.LessThan
     if not isinstance(test.left, cst.Name) or not isinstance(only.operator, wanted):
-        raise Blocked("TFM733", test, message)
+        raise Blocked(code, test, message)
     changing = {name for name, _ in bindings(loop)}
-    if names_in(only.comparator) & changing or not _is_step(training, loop, test.left.value):
-        raise Blocked("TFM733", test, message)
+    if names_in(only.comparator) & changing:
+        raise Blocked(code, test, message)
     inside = {name for statement in training.inside for name, _ in bindings(statement)}
     if names_in(only.comparator) & inside:
-        raise Blocked("TFM733", test, "how many steps the loop takes is said inside the session: say it before it")
-    return only.comparator
+        raise Blocked(code, test, "how many steps the loop takes is said inside the session: say it before it")
+    if _is_step(training, loop, test.left.value):
+        return only.comparator
+    if not after and _counts_itself(training, loop, test.left.value):
+        range_of = cst.Call(cst.Name("range"), [cst.Arg(only.comparator)])
+        return cst.For(test.left, range_of, loop.body, leading_lines=loop.leading_lines)
+    message = (
+        f"that `{test.left.value}` counts the steps is not known: fetch the global step beside the train_op "
+        f"(`_, {test.left.value} = session.run([train_op, global_step])`)"
+    )
+    raise Blocked(code, test, message)
+
+
+def _counts_itself(training: Training, loop: cst.While, name: str) -> bool:
+    """Whether a name is 0 before the loop, and one more after each of its turns."""
+    before = [line.node for line in training.lines if name in line.binds]
+    before += [one for one in training.inside if one is not loop and name in {bound for bound, _ in bindings(one)}]
+    start = value_of(before[0]) if len(before) == 1 else None
+    counted = [one for one in loop.body.body if isinstance(one, cst.BaseStatement) and _counts_one(one, name)]
+    once = [bound for bound, _ in bindings(loop)].count(name) == 1 and len(counted) == 1
+    return once and isinstance(start, cst.Integer) and start.value == "0"
+
+
+def _counts_one(statement: cst.BaseStatement, name: str) -> bool:
+    """Whether a statement is `name += 1`."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    if not isinstance(small, cst.AugAssign) or not isinstance(small.operator, cst.AddAssign):
+        return False
+    one = isinstance(small.value, cst.Integer) and small.value.value == "1"
+    return one and isinstance(small.target, cst.Name) and small.target.value == name
+
+
+def _uncounted(body: cst.IndentedBlock, loop: cst.For) -> cst.IndentedBlock:
+    """The body of a loop without the line that counts its turns."""
+    assert isinstance(loop.target, cst.Name)
+    name = loop.target.value
+    return body.with_changes(
+        body=[one for one in body.body if not (isinstance(one, cst.BaseStatement) and _counts_one(one, name))]
+    )
 
 
 def _is_step(training: Training, loop: cst.CSTNode, name: str) -> bool:
