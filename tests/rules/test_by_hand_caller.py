@@ -180,3 +180,11 @@ def test_what_is_not_known_is_refused(what: str) -> None:
     text, findings = run(changed)
     assert text == changed
     assert code in [f.code for f in findings if f.severity is Severity.MANUAL], findings
+
+
+def test_defaults_and_types_of_parameters_stay() -> None:
+    parameters = "\n    cluster,\n    rate: float = 0.1,  # of every step\n    server=None,\n"
+    program = told(ASYNCHRONOUS, parameters, "cluster, server=server").replace("Optimizer(0.1)", "Optimizer(rate)")
+    text, findings = run(program)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "\ndef train(\n    cluster, rate: float = 0.1):\n" in text and "    train(cluster)\n" in text

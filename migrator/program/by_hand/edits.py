@@ -90,7 +90,9 @@ def _of_caller(training: Training) -> list[Edit]:
     params, call = without_server(training)
     edits = []
     if caller.dropped:
-        start, end = file.range(scope.params.params[0])[0], file.range(scope.params.params[-1])[1]
+        start = file.range(scope.params.params[0])[0]
+        # A range leaves defaults and commas out.
+        end = start + sum(len(file.code(param)) for param in scope.params.params)
         text = ", ".join(file.code(param) for param in params)
         edits.append(Edit(start, end, (Written(text, start),)))
     body = body_of(caller.here)
