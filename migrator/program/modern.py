@@ -61,6 +61,7 @@ class ModernFile:
         walk(parsed.module, finder)
         self.calls = finder.calls
         self.attributes = finder.attributes
+        self.imports = finder.imports
         self.imports_from = finder.imports_from
         self.functions = finder.functions
         self.divisions = finder.divisions
@@ -86,6 +87,11 @@ class ModernFile:
         """What a name or an attribute is given, when that is one expression in the whole file."""
         values = self._assigned.get(dotted(node) or "", [])
         return values[0] if len(values) == 1 else None
+
+    @property
+    def aliases(self) -> Iterable[tuple[str, cst.BaseExpression]]:
+        """All names and attributes of the file, with the expressions that they are given."""
+        return ((key, value) for key, values in self._assigned.items() for value in values)
 
     def is_assigned(self, node: cst.BaseExpression) -> bool:
         """Whether the file gives a name, or an attribute, any value."""
@@ -138,6 +144,7 @@ class _Finder(cst.CSTVisitor):
         super().__init__()
         self.calls: list[cst.Call] = []
         self.attributes: list[cst.Attribute] = []
+        self.imports: list[cst.Import] = []
         self.imports_from: list[cst.ImportFrom] = []
         self.functions: list[cst.FunctionDef] = []
         self.divisions: list[cst.BinaryOperation] = []
@@ -149,8 +156,13 @@ class _Finder(cst.CSTVisitor):
     def visit_Attribute(self, node: cst.Attribute) -> None:
         self.attributes.append(node)
 
-    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
+    def visit_Import(self, node: cst.Import) -> bool:
+        self.imports.append(node)
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
         self.imports_from.append(node)
+        return False
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         self.functions.append(node)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import cast
 
 import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import canonical, dotted
+from migrator.program.comments import comment_lines
 from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
 
@@ -22,6 +24,8 @@ In files that TensorFlow 2.0 to 2.15 ran, experimental names become the stable o
 Keras' names both are the same object on tf_keras 2.21; `tf.distribute.experimental.MultiWorkerMirroredStrategy` and
 `TPUStrategy` are older classes whose arguments have other names, and these are renamed too.
 `strategy.experimental_run_v2` and `experimental_make_numpy_dataset` no longer exist at all.
+Modules that Keras 3 does not have are imported as those where their names are now, under the same local name; where
+something else of such a module is used, the file gets Keras 2, which has them (all but `mixed_precision.experimental`).
 """,
         (
             Example(
@@ -167,6 +171,17 @@ REMOVED: dict[str, str] = {
 }
 """Gone in TensorFlow 2.21, on both Keras (probed); what comes closest."""
 
+MODULES: dict[str, str] = {
+    "tf.keras.mixed_precision.experimental": "tf.keras.mixed_precision",
+    "tf.keras.layers.experimental.preprocessing": "tf.keras.layers",
+    "tf.keras.layers.experimental": "tf.keras.layers",
+    "tf.keras.optimizers.experimental": "tf.keras.optimizers",
+    "tf.keras.callbacks.experimental": "tf.keras.callbacks",
+    "tf.keras.experimental": "tf.keras.optimizers.schedules",
+}
+"""Modules that Keras 3 does not have, and where most of their names are. Keras 2 has all but the first (probed)."""
+_NOWHERE = "tf.keras.mixed_precision.experimental"
+
 KERAS_2: frozenset[str] = frozenset(
     {
         "tf.keras.experimental.LinearModel",
@@ -204,34 +219,92 @@ _FUNCTION_OPTIONS = {"experimental_compile": "jit_compile", "experimental_relax_
 
 def check_names(file: ModernFile) -> Iterable[Change]:
     """Symbols of TensorFlow that moved, are gone, or exist on Keras 2 only."""
+    moved = _moved_modules(file)
+    below = {node.value for node in file.attributes}
     for node in file.attributes:
         name = file.name(node)
         if name is None:
             continue
         if name in RENAMED:
-            yield _renamed(file, node, name)
+            yield from _renamed(file, node, name, moved)
         elif name in REMOVED:
             message = f"`{file.parsed.code(node)}` is gone in TensorFlow 2.21: {REMOVED[name]}"
             yield Change("TFM711", node, message, severity=Severity.MANUAL)
         elif name in KERAS_2 or name.startswith(_KERAS_2_PREFIXES):
             yield Change("TFM712", node, f"`{file.parsed.code(node)}` exists on Keras 2 only", keras_2=True)
+        elif name in MODULES and node not in below:
+            yield _module(file, node, name, moved)
     for statement in file.imports_from:
-        yield from _imported(file, statement)
+        yield from _imported_from(file, statement, moved)
+    for plain in file.imports:
+        yield from _imported(file, plain, moved)
 
 
-def _renamed(file: ModernFile, node: cst.Attribute, name: str) -> Change:
+def _moved_modules(file: ModernFile) -> dict[str, str]:
+    """Local names of modules that moved -> what they stand for when the file is mended.
+
+    A name is one of them where all that is used of it is found in one new module.
+    """
+    origins = {local: canonical(origin) for local, origin in file.parsed.imports.names.items()}
+    below = {node.value for node in file.attributes}
+    moved = {local: MODULES[origin] for local, origin in origins.items() if origin in MODULES}
+    for node in file.attributes:
+        local = (dotted(node) or "").partition(".")[0]
+        if local not in moved or node in below:
+            continue
+        name = _known(file, node)
+        if name is None or not RENAMED[name].startswith(moved[local] + "."):
+            del moved[local]
+    return moved
+
+
+def _known(file: ModernFile, node: cst.BaseExpression) -> str | None:
+    """The name that moved which an attribute is, or begins with (`preprocessing.Rescaling.from_config`)."""
+    while isinstance(node, cst.Attribute):
+        name = file.name(node)
+        if name in RENAMED:
+            return name
+        node = node.value
+    return None
+
+
+def _module(file: ModernFile, node: cst.Attribute, name: str, moved: Mapping[str, str]) -> Change:
+    """A module that moved, given as a value: `preprocessing = tf.keras.layers.experimental.preprocessing`."""
+    code = file.parsed.code(node)
+    taken = [local for local, value in file.aliases if value is node]
+    spelled = _spelled(file, node, MODULES[name], moved)
+    if taken and all(local in moved for local in taken) and spelled is not None:
+        return Change("TFM710", node, f"`{code}` is `{spelled}` now", lambda _: cst.parse_expression(spelled))
+    return _stays(node, name, code)
+
+
+def _stays(node: cst.CSTNode, name: str, code: str) -> Change:
+    """A module of which something is used that has no new place, or nobody knows what."""
+    if name != _NOWHERE:
+        return Change("TFM712", node, f"`{code}` exists on Keras 2 only", keras_2=True)
+    message = f"`{code}` is gone in TensorFlow 2.21: use {MODULES[name]}"
+    return Change("TFM711", node, message, severity=Severity.MANUAL)
+
+
+def _renamed(file: ModernFile, node: cst.Attribute, name: str, moved: Mapping[str, str]) -> Iterable[Change]:
     code, new = file.parsed.code(node), RENAMED[name]
-    spelled = _spelled(file, node, new)
+    spelled = _spelled(file, node, new, moved)
     if spelled is None:
         message = f"`{code}` moved to `{new}`: import tensorflow as tf, and use that"
-        return Change("TFM711", node, message, severity=Severity.MANUAL)
-    message = f"`{code}` is `{spelled}` now"
-    return Change("TFM710", node, message, lambda _: cst.parse_expression(spelled), keras_2=new in KERAS_2)
+        yield Change("TFM711", node, message, severity=Severity.MANUAL)
+    elif spelled != code:  # else the import says it
+        message = f"`{code}` is `{spelled}` now"
+        yield Change("TFM710", node, message, lambda _: cst.parse_expression(spelled), keras_2=new in KERAS_2)
 
 
-def _spelled(file: ModernFile, node: cst.BaseExpression, new: str) -> str | None:
-    """The new name by what the file calls TensorFlow: the name that the old one began with, or any other."""
-    names = file.parsed.imports.names
+def _spelled(
+    file: ModernFile, node: cst.BaseExpression, new: str, moved: Mapping[str, str] | None = None
+) -> str | None:
+    """The new name by what the file calls TensorFlow: the name that the old one began with, or any other.
+
+    `moved` are names that stand for other modules when the file is mended.
+    """
+    names = {**file.parsed.imports.names, **(moved or {})}
     head = (dotted(node) or "").partition(".")[0]
     for local in (head, *sorted(names)):
         origin = canonical(names.get(local, ""))
@@ -240,38 +313,111 @@ def _spelled(file: ModernFile, node: cst.BaseExpression, new: str) -> str | None
     return None
 
 
-def _imported(file: ModernFile, statement: cst.ImportFrom) -> Iterable[Change]:
+def _imported_from(file: ModernFile, statement: cst.ImportFrom, moved: Mapping[str, str]) -> Iterable[Change]:
     """`from tensorflow.keras.x import Y`, where Y moved or is gone."""
     module = canonical(dotted(statement.module) or "")
     if statement.relative or not module.startswith("tf") or isinstance(statement.names, cst.ImportStar):
         return
+    names: list[str] = []
     for alias in statement.names:
         name = f"{module}.{dotted(alias.name)}"
+        names.append(name)
         if name in REMOVED:
             message = f"`{name}` is gone in TensorFlow 2.21: {REMOVED[name]}"
             yield Change("TFM711", alias, message, severity=Severity.MANUAL)
         elif name in KERAS_2 or name.startswith(_KERAS_2_PREFIXES):
             yield Change("TFM712", alias, f"`{name}` exists on Keras 2 only", keras_2=True)
         elif name in RENAMED:
-            new_module, _, new_name = RENAMED[name].rpartition(".")
-            message = f"`{name}` is `{RENAMED[name]}` now"
-            if len(statement.names) > 1:
-                message += ": import it from there, in a line of its own"
-                yield Change("TFM711", alias, message, severity=Severity.MANUAL)
-                continue
-            yield Change("TFM710", statement, message, partial(_import_from, new_module, new_name))
+            names[-1] = RENAMED[name]
+            yield Change("TFM710", alias, f"`{name}` is `{RENAMED[name]}` now", keras_2=RENAMED[name] in KERAS_2)
+        elif name in MODULES and _local(alias) in moved:
+            names[-1] = MODULES[name]
+            yield Change("TFM710", alias, f"`{name}` is `{MODULES[name]}` now")
+        elif name in MODULES:
+            yield _stays(alias, name, name)
+    if all(new == f"{module}.{dotted(alias.name)}" for new, alias in zip(names, statement.names, strict=True)):
+        return
+    homes = {name.rpartition(".")[0] for name in names}
+    if len(homes) == 1:
+        yield Change("TFM710", statement, "", partial(_import_from, homes.pop(), names))
+        return
+    line = file.parsed.parents.get(statement)
+    if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+        yield Change("TFM710", line, "", partial(_import_each, names))
+    else:
+        yield Change("TFM710", statement, "", lambda node: cast(cst.CSTNode, cst.FlattenSentinel(_each(names, node))))
 
 
-def _import_from(module: str, name: str, node: cst.CSTNode) -> cst.CSTNode:
-    assert isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar)
-    alias = node.names[0]
-    old = dotted(alias.name)
-    asname = alias.asname
-    if asname is None and old != name:
-        asname = cst.AsName(cst.Name(old or name))
-    expression = cst.parse_expression("tensorflow" + module[len("tf") :])
+def _imported(file: ModernFile, statement: cst.Import, moved: Mapping[str, str]) -> Iterable[Change]:
+    """`import tensorflow.keras.x.experimental as y`."""
+    for alias in statement.names:
+        name = canonical(dotted(alias.name) or "")
+        if name not in MODULES:
+            continue
+        if alias.asname is not None and _local(alias) not in moved:
+            yield _stays(alias, name, name)
+            continue
+        message = f"`{name}` is `{MODULES[name]}` now"
+        yield Change("TFM710", alias, message, partial(_import_module, MODULES[name]))
+
+
+def _local(alias: cst.ImportAlias) -> str:
+    """The name that an import binds."""
+    return alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
+
+
+def _tensorflow(name: str) -> cst.Attribute | cst.Name:
+    expression = cst.parse_expression("tensorflow" + name[len("tf") :])
     assert isinstance(expression, cst.Attribute | cst.Name)
-    return node.with_changes(module=expression, names=[alias.with_changes(name=cst.Name(name), asname=asname)])
+    return expression
+
+
+def _import_module(name: str, node: cst.CSTNode) -> cst.CSTNode:
+    return is_edit_of(node, cst.ImportAlias).with_changes(name=_tensorflow(name))
+
+
+def _import_from(module: str, names: Sequence[str], node: cst.CSTNode) -> cst.CSTNode:
+    """The statement with other names, all of one module."""
+    statement = is_edit_of(node, cst.ImportFrom)
+    assert not isinstance(statement.names, cst.ImportStar)
+    aliases = [_alias(name, alias) for name, alias in zip(names, statement.names, strict=True)]
+    return statement.with_changes(module=_tensorflow(module), names=aliases)
+
+
+def _alias(name: str, alias: cst.ImportAlias) -> cst.ImportAlias:
+    """The import of another name, bound to the local name that it had."""
+    last, local = name.rpartition(".")[2], alias.evaluated_alias or alias.evaluated_name
+    if local == last:
+        return alias.with_changes(name=cst.Name(last), asname=None)
+    asname = alias.asname if alias.asname is not None else cst.AsName(cst.Name(local))
+    return alias.with_changes(name=cst.Name(last), asname=asname)
+
+
+def _import_each(names: Sequence[str], node: cst.CSTNode) -> cst.CSTNode:
+    """A line for each module that the names are in now; the first one keeps the comments."""
+    line = is_edit_of(node, cst.SimpleStatementLine)
+    statements = _each(names, line.body[0])
+    above = [*line.leading_lines, *comment_lines(line.body[0])]
+    lines = [
+        line.with_changes(
+            body=[statement],
+            leading_lines=[] if index else above,
+            trailing_whitespace=line.trailing_whitespace if index + 1 == len(statements) else cst.TrailingWhitespace(),
+        )
+        for index, statement in enumerate(statements)
+    ]
+    return cast(cst.CSTNode, cst.FlattenSentinel(lines))  # libcst puts all of them in the place of the one
+
+
+def _each(names: Sequence[str], node: cst.CSTNode) -> list[cst.ImportFrom]:
+    """An import for each module that the names are in now."""
+    statement = is_edit_of(node, cst.ImportFrom)
+    assert not isinstance(statement.names, cst.ImportStar)
+    homes: dict[str, list[cst.ImportAlias]] = {}
+    for name, alias in zip(names, statement.names, strict=True):
+        plain = _alias(name, alias).with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        homes.setdefault(name.rpartition(".")[0], []).append(plain)
+    return [cst.ImportFrom(_tensorflow(module), aliases) for module, aliases in homes.items()]
 
 
 def check_strategies(file: ModernFile) -> Iterable[Change]:

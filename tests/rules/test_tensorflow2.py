@@ -89,13 +89,103 @@ def test_names_by_what_the_file_calls_them() -> None:
         from tensorflow import keras
         from tensorflow.keras.optimizers.schedules import CosineDecay
         from tensorflow.keras.mixed_precision import set_global_policy as set_policy
-        from tensorflow.keras.optimizers.experimental import Adam, SGD
+        from tensorflow.keras.optimizers import Adam, SGD
 
         n = tf.data.AUTOTUNE
         scale = keras.layers.Rescaling(2.0)
         """
     )
-    assert findings == ["TFM710 3", "TFM710 4", "TFM711 5", "TFM711 5", "TFM710 7", "TFM710 8"]
+    assert findings == ["TFM710 3", "TFM710 4", "TFM710 5", "TFM710 5", "TFM710 7", "TFM710 8"]
+
+
+PREPROCESSING = "from tensorflow.keras.layers.experimental import preprocessing"
+MODULES = [
+    # What is used of the module decides nothing here: its names are the same in the new one.
+    (
+        f"{PREPROCESSING}\nx = preprocessing.Rescaling(2.0)\n",
+        "from tensorflow.keras import layers as preprocessing\nx = preprocessing.Rescaling(2.0)\n",
+    ),
+    (
+        f'{PREPROCESSING}\n__all__ = ["preprocessing"]\n',
+        'from tensorflow.keras import layers as preprocessing\n__all__ = ["preprocessing"]\n',
+    ),
+    (
+        "import tensorflow as tf\n# of policies\n"
+        "from tensorflow.keras.mixed_precision import experimental as mixed_precision  # noqa\n"
+        "mixed_precision.set_policy(mixed_precision.Policy('mixed_float16'))\n",
+        "import tensorflow as tf\n# of policies\nfrom tensorflow.keras import mixed_precision  # noqa\n"
+        "mixed_precision.set_global_policy(mixed_precision.Policy('mixed_float16'))\n",
+    ),
+    (
+        "import tensorflow.keras.mixed_precision.experimental as mp\nmp.set_policy('mixed_float16')\n",
+        "import tensorflow.keras.mixed_precision as mp\nmp.set_global_policy('mixed_float16')\n",
+    ),
+    (
+        "import tensorflow.keras.layers.experimental.preprocessing\n"
+        "x = tensorflow.keras.layers.experimental.preprocessing.Rescaling(2.0)\n",
+        "import tensorflow.keras.layers\nx = tensorflow.keras.layers.Rescaling(2.0)\n",
+    ),
+    (
+        "from tensorflow.keras.layers import Dense, experimental\n"
+        "x = experimental.preprocessing.Rescaling(2.0), experimental.EinsumDense.__name__\n",
+        "from tensorflow.keras.layers import Dense\nfrom tensorflow.keras import layers as experimental\n"
+        "x = experimental.Rescaling(2.0), experimental.EinsumDense.__name__\n",
+    ),
+    (
+        "from tensorflow.keras import experimental\nx = experimental.CosineDecay(0.1, 9)\n",
+        "from tensorflow.keras.optimizers import schedules as experimental\nx = experimental.CosineDecay(0.1, 9)\n",
+    ),
+    (
+        "import tensorflow as tf\npre = tf.keras.layers.experimental.preprocessing\nx = pre.Rescaling(2.0)\n",
+        "import tensorflow as tf\npre = tf.keras.layers\nx = pre.Rescaling(2.0)\n",
+    ),
+    # Several names: those that are elsewhere now get lines of their own, and no comment goes.
+    (
+        "if True:\n    # above\n    from tensorflow.keras.optimizers.experimental import (\n        SGD as S,  # in\n"
+        "        Adam,\n        schedules,\n    )  # behind\n",
+        "if True:\n    # above\n    # in\n    from tensorflow.keras.optimizers import SGD as S, Adam\n"
+        "    from tensorflow.keras.optimizers.experimental import schedules  # behind\n",
+    ),
+    (
+        "from tensorflow.keras.layers.experimental.preprocessing import (\n    Rescaling,  # one\n    Resizing,\n)\n",
+        "from tensorflow.keras.layers import (\n    Rescaling,  # one\n    Resizing,\n)\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), MODULES)
+def test_modules_that_moved(before: str, after: str) -> None:
+    new, findings = modern(before)
+    assert new == after and {f.split()[0] for f in findings} == {"TFM710"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{PREPROCESSING}\nx = preprocessing.PreprocessingLayer\n",
+        f"{PREPROCESSING}\nx = preprocessing.nobody_knows(3)\n",
+        "from tensorflow.keras import experimental\nx = experimental.LinearModel()\n",
+        "import tensorflow as tf\nf(tf.keras.layers.experimental.preprocessing)\n",
+        "import tensorflow as tf\nm = a = tf.keras.layers.experimental\nx = m.SyncBatchNormalization()\n",
+    ],
+)
+def test_modules_that_stay_on_keras_2(text: str) -> None:
+    assert modern(text)[0] == HEADER + text
+
+
+@pytest.mark.parametrize("use", ["mp.LossScaleOptimizer(o, 'dynamic')", "mp.nobody_knows(3)"])
+def test_a_module_that_is_nowhere(use: str) -> None:
+    text = f"from tensorflow.keras.mixed_precision import experimental as mp\n{use}\n"
+    new, findings = modern(text)
+    assert new == text and "TFM711 1" in findings
+
+
+def test_imports_in_a_line_with_others() -> None:
+    text = "from tensorflow.keras.layers import Dense, experimental; x = experimental.EinsumDense('a', 3)\n"
+    assert modern(text)[0] == (
+        "from tensorflow.keras.layers import Dense; from tensorflow.keras import layers as experimental; "
+        "x = experimental.EinsumDense('a', 3)\n"
+    )
 
 
 def test_strategies_of_older_names() -> None:
