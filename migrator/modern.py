@@ -33,11 +33,12 @@ def modernize(
     for path, text in texts.items():
         if path not in skip and may_be_modern(text) and (file := _parsed(path, text)) is not None:
             parsed[path] = file
-            found[path] = [change for modern in [ModernFile(file)] for check in known for change in check(modern)]
+            modern = ModernFile(file, [other for at, other in texts.items() if at != path])
+            found[path] = [change for check in known for change in check(modern)]
     needing = {path for path, changes in found.items() if any(change.keras_2 for change in changes)}
-    for path in scripts_with(texts, needing) - parsed.keys() - set(skip):
-        if (file := _parsed(path, texts[path])) is not None:
-            parsed[path] = file
+    for path in scripts_with(texts, needing) - set(skip):
+        if (script := parsed.get(path) or _parsed(path, texts[path])) is not None:
+            parsed[path] = script
             needing.add(path)
     new: dict[Path, str] = {}
     findings: dict[Path, list[Finding]] = {}

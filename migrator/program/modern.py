@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
@@ -53,10 +53,14 @@ RUN = ("run", "experimental_run_v2")
 
 
 class ModernFile:
-    """A parsed file with its calls, what its names were made by, and the functions that run on replicas."""
+    """A parsed file with its calls, what its names were made by, and the functions that run on replicas.
 
-    def __init__(self, parsed: ParsedFile) -> None:
+    `others` are the texts of the other files of the program.
+    """
+
+    def __init__(self, parsed: ParsedFile, others: Sequence[str] = ()) -> None:
         self.parsed = parsed
+        self.others = others
         finder = _Finder()
         walk(parsed.module, finder)
         self.calls = finder.calls
@@ -64,6 +68,7 @@ class ModernFile:
         self.imports = finder.imports
         self.imports_from = finder.imports_from
         self.functions = finder.functions
+        self.classes = finder.classes
         self.divisions = finder.divisions
         self._assigned = finder.assigned
 
@@ -92,6 +97,10 @@ class ModernFile:
     def aliases(self) -> Iterable[tuple[str, cst.BaseExpression]]:
         """All names and attributes of the file, with the expressions that they are given."""
         return ((key, value) for key, values in self._assigned.items() for value in values)
+
+    def values_of(self, node: cst.BaseExpression) -> Sequence[cst.BaseExpression]:
+        """All that a name or an attribute is given in the file."""
+        return self._assigned.get(dotted(node) or "", [])
 
     def is_assigned(self, node: cst.BaseExpression) -> bool:
         """Whether the file gives a name, or an attribute, any value."""
@@ -147,6 +156,7 @@ class _Finder(cst.CSTVisitor):
         self.imports: list[cst.Import] = []
         self.imports_from: list[cst.ImportFrom] = []
         self.functions: list[cst.FunctionDef] = []
+        self.classes: list[cst.ClassDef] = []
         self.divisions: list[cst.BinaryOperation] = []
         self.assigned: dict[str, list[cst.BaseExpression]] = {}
 
@@ -166,6 +176,9 @@ class _Finder(cst.CSTVisitor):
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         self.functions.append(node)
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self.classes.append(node)
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
         if isinstance(node.operator, cst.Divide):

@@ -432,6 +432,10 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
             yield from _older_arguments(file, call, last)
         if name.startswith("tf.distribute.") and last in _KERAS_2_STRATEGIES and uses_keras:
             yield Change("TFM712", call, f"Keras 3 does not train on a {last} as Keras 2 does", keras_2=True)
+        prefetch = keyword(call, "experimental_prefetch_to_device")
+        if name == "tf.distribute.InputOptions" and prefetch is not None and prefetch.keyword is not None:
+            message = "`experimental_prefetch_to_device` is `experimental_fetch_to_device` now"
+            yield Change("TFM710", prefetch.keyword, message, lambda _: cst.Name("experimental_fetch_to_device"))
         if name == "tf.function":
             for arg in call.args:
                 if arg.keyword is not None and arg.keyword.value in _FUNCTION_OPTIONS:

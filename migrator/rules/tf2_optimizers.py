@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import dotted
-from migrator.program.calls import number
+from migrator.program.calls import number, string
 from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
 
@@ -44,12 +45,17 @@ _DEFAULT_RATE = {"SGD": "0.01"}
 _SETTERS = ("LearningRateScheduler", "ReduceLROnPlateau", ".lr", ".learning_rate")
 
 
+_INSTEAD = {"lr": "name it `learning_rate`", "decay": "give an InverseTimeDecay as `learning_rate`"}
+_OLDER_KEY = re.compile(r"[\"'](lr|decay)[\"']\s*[:\]]|\bdict\([^()]*\b(lr|decay)=")
+
+
 def check_optimizers(file: ModernFile) -> Iterable[Change]:
     """Calls of Keras optimizers, and what is read of them."""
     for call in file.calls:
         name = file.name(call.func)
         if name is None or not _is_optimizer(name):
             continue
+        yield from _unpacked(file, call)
         rate, decay = keyword(call, "lr"), keyword(call, "decay")
         legacy = ".legacy." in name
         if name.endswith((".Nadam", ".RMSprop")) and not legacy:
@@ -71,6 +77,39 @@ def check_optimizers(file: ModernFile) -> Iterable[Change]:
         made, spelled = file.made_by(node.value), dotted(node.value) or ""
         if (made is not None and _is_optimizer(made)) or (made is None and spelled.rpartition(".")[2] == "optimizer"):
             yield Change("TFM713", node.attr, "`lr` is `learning_rate` now", lambda _: cst.Name("learning_rate"))
+
+
+def _unpacked(file: ModernFile, call: cst.Call) -> Iterable[Change]:
+    """`Adam(**{"lr": 0.1})`: the key is renamed where the dict is seen in the call, and told of elsewhere."""
+    for arg in call.args:
+        if arg.star != "**":
+            continue
+        here = isinstance(arg.value, cst.Dict)
+        given = arg.value if here else file.value_of(arg.value)
+        keys = _keys(given)
+        for key, text in keys.items():
+            if text == "lr" and here:
+                yield Change("TFM713", key, "`lr` is `learning_rate` now", _longer)
+            elif text in ("lr", "decay"):
+                message = f"an optimizer is given `{text}` by `**`, which Keras 3 does not take: {_INSTEAD[text]}"
+                yield Change("TFM713", arg, message, severity=Severity.MANUAL)
+        if not keys and _OLDER_KEY.search(file.parsed.text):
+            message = "an optimizer of Keras 3 takes neither `lr` nor `decay`: see what `**` gives it"
+            yield Change("TFM713", arg, message, severity=Severity.REVIEW)
+
+
+def _keys(node: cst.BaseExpression | None) -> dict[cst.CSTNode, str]:
+    """The keys of a dict that is written out, or of `dict(lr=...)`."""
+    if isinstance(node, cst.Call) and dotted(node.func) == "dict":
+        return {arg.keyword: arg.keyword.value for arg in node.args if arg.keyword is not None}
+    elements = node.elements if isinstance(node, cst.Dict) else ()
+    texts = {one.key: string(one.key) for one in elements if isinstance(one, cst.DictElement)}
+    return {key: text for key, text in texts.items() if text is not None}
+
+
+def _longer(node: cst.CSTNode) -> cst.CSTNode:
+    old = is_edit_of(node, cst.SimpleString)
+    return old.with_changes(value=f"{old.prefix}{old.quote}learning_rate{old.quote}")
 
 
 def _otherwise(call: cst.Call, name: str, older: bool) -> Iterable[Change]:

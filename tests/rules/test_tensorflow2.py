@@ -228,6 +228,10 @@ def test_keras_2_is_chosen_where_tensorflow_is_first_imported() -> None:
     assert sorted(map(str, new)) == ["main.py", "model.py"]
     assert all(new[path] == HEADER + texts[path] for path in new)
     assert [f.code for f in findings[Path("model.py")]] == ["TFM712"]
+    # Also in a script that has something to mend of its own.
+    texts[Path("main.py")] += "n = tf.data.experimental.AUTOTUNE\n"
+    new, _ = modernize(texts, ())
+    assert new[Path("main.py")] == HEADER + texts[Path("main.py")].replace(".experimental", "")
 
 
 OPTIMIZERS = [
@@ -281,6 +285,134 @@ def test_models_and_metrics() -> None:
     assert "self.model.evaluate(batches(), steps=3, verbose=0)" in new
     assert "return self.model.optimizer.learning_rate" in new
     assert findings == ["TFM715 8", "TFM714 11", "TFM714 12", "TFM713 13"]
+
+
+METRIC = """\
+import tensorflow as tf
+
+class Low(tf.keras.metrics.Metric):
+    def __init__(self):
+        super().__init__()
+        self.low = self.add_weight(name="low")
+        self.mean = tf.keras.metrics.Mean()
+        self.reset_states()
+
+    def reset_states(self):
+        self.low.assign(9.0)
+        self.mean.reset_states()
+
+class Lower(Low):
+    def reset_states(self):
+        super().reset_states()
+        super(Lower, self).reset_states()
+
+low = Lower()
+low.reset_states()
+Low().reset_states()
+rnn = tf.keras.layers.LSTM(3)
+rnn.reset_states()
+"""
+
+
+def test_own_metrics() -> None:
+    new, findings = modern(METRIC)
+    assert new == METRIC.replace("reset_states", "reset_state").replace("rnn.reset_state()", "rnn.reset_states()")
+    assert [f.split()[0] for f in findings] == ["TFM715"] * 8 and new.count("reset_state()") == 6
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "for one in model.metrics:\n    one.reset_states()\n",
+        "getattr(low, 'reset_states')()\n",
+        "class Part:\n    def reset_states(self):\n        pass\nclass M(Part, tf.keras.metrics.Mean):\n    pass\n",
+        "from base import Base\nclass M(Base):\n    def update_state(self, y, p):\n        pass\n"
+        "    def result(self):\n        return 0\n    def reset_states(self):\n        pass\n",
+        "class M(tf.keras.metrics.Mean):\n    def reset_states(self):\n        super().reset_states()\n"
+        "    reset_state = reset_states\n",
+        "class A(tf.keras.metrics.Mean):\n    def reset_state(self):\n        pass\n"
+        "class B(A):\n    def reset_states(self):\n        pass\n",
+    ],
+)
+def test_own_metrics_that_others_may_reset(more: str) -> None:
+    start = METRIC.replace("self.mean.reset_states()", "pass")
+    assert modern(start + more)[0] == HEADER + start + more
+
+
+def test_own_metrics_of_other_files() -> None:
+    texts = {
+        Path("low.py"): METRIC.replace("self.mean.reset_states()", "pass"),
+        Path("main.py"): "import tensorflow as tf\nfrom low import Low\nlow = Low()\nlow.reset_states()\n",
+    }
+    assert modernize(texts, ())[0] == {path: HEADER + text for path, text in texts.items()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class M(tf.keras.metrics.Mean):\n    def reset_states(self):\n        self.total.assign(0.0)\n"
+        "    reset_state = reset_states\nM().reset_states()\n",
+        "class M(tf.keras.metrics.Mean):\n    def reset_states(self):\n        self.reset_state()\n"
+        "    def reset_state(self):\n        self.total.assign(0.0)\n",
+        "class M(Trainer):\n    def reset_states(self):\n        pass\n",
+        "class M(tf.keras.layers.LSTM):\n    def reset_states(self):\n        super().reset_states()\n",
+    ],
+)
+def test_classes_that_keep_their_reset_states(text: str) -> None:
+    text = "import tensorflow as tf\n" + text
+    assert modern(text) == (text, [])
+
+
+REDUCTION = "tf.keras.losses.Reduction"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            f"tf.keras.losses.Huber(reduction={REDUCTION}.AUTO)",
+            f"tf.keras.losses.Huber(reduction={REDUCTION}.SUM_OVER_BATCH_SIZE)",
+        ),
+        (
+            f"tf.keras.losses.Huber(1.0, {REDUCTION}.AUTO)",
+            f"tf.keras.losses.Huber(1.0, {REDUCTION}.SUM_OVER_BATCH_SIZE)",
+        ),
+        ("tf.keras.losses.Huber(reduction='auto')", "tf.keras.losses.Huber(reduction='sum_over_batch_size')"),
+        ("f(reduction='auto')", "f(reduction='auto')"),
+        (f"tf.keras.losses.Huber(reduction={REDUCTION}.SUM_OVER_BATCH_SIZE)",) * 2,
+        (
+            "tf.distribute.InputOptions(experimental_prefetch_to_device=False)",
+            "tf.distribute.InputOptions(experimental_fetch_to_device=False)",
+        ),
+        ("tf.keras.optimizers.Adam(**{'lr': 0.1})", "tf.keras.optimizers.Adam(**{'learning_rate': 0.1})"),
+    ],
+)
+def test_arguments_with_other_values_or_names(before: str, after: str) -> None:
+    start = "import tensorflow as tf\nx = "
+    new, findings = modern(start + before + "\n")
+    assert new == start + after + "\n"
+    assert bool(findings) is (before != after)
+
+
+def test_a_reduction_that_is_compared_needs_keras_2() -> None:
+    text = f"import tensorflow as tf\nx = loss.reduction == {REDUCTION}.AUTO\n"
+    assert modern(text)[0] == HEADER + text
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("kw = {'lr': 0.1, 'beta_1': 0.9}\nx = tf.keras.optimizers.Adam(**kw)\n", ["TFM713 3"]),
+        ("kw = dict(lr=0.1)\nx = tf.keras.optimizers.Adam(**kw)\n", ["TFM713 3"]),
+        ("kw = {'learning_rate': 0.1}\nx = tf.keras.optimizers.Adam(**kw)\n", []),
+        ("x = tf.keras.optimizers.Adam(**{'decay': 0.1})\n", ["TFM713 2"]),
+        ("def f(**kw):\n    kw['lr'] = 0.1\n    return tf.keras.optimizers.Adam(**kw)\n", ["TFM713 4"]),
+        ("def f(lr, **kw):\n    return tf.keras.optimizers.Adam(lr, **kw)\n", []),
+    ],
+)
+def test_optimizers_that_are_given_a_dict(lines: str, told: list[str]) -> None:
+    text = "import tensorflow as tf\n" + lines
+    assert modern(text) == (text, told)
 
 
 REPLICAS = """\
