@@ -10,6 +10,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import dotted
 from migrator.program.calls import number, string
+from migrator.program.comments import without_argument
 from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
 
@@ -146,7 +147,8 @@ def _without_decay(call: cst.Call, kind: str, decay: cst.Arg) -> Change:
         new = is_edit_of(node, cst.Call)
         share = keyword(new, "decay")
         assert share is not None
-        rest = [arg for arg in new.args if arg is not share]
+        new = without_argument(new, share)
+        rest = list(new.args)
         rate = next((arg for arg in rest if arg.keyword is None or arg.keyword.value in ("lr", "learning_rate")), None)
         if rate is not None and rate.keyword is None and rest[0] is not rate:
             rate = None
@@ -155,25 +157,26 @@ def _without_decay(call: cst.Call, kind: str, decay: cst.Arg) -> Change:
         schedule = cst.parse_expression(f"{root}.schedules.InverseTimeDecay({code(value)}, 1, {code(share.value)})")
         made = (
             cst.Arg(schedule)
-            if rate is None or rate.keyword is None
+            if rate is None
+            else rate.with_changes(value=schedule)
+            if rate.keyword is None
             else rate.with_changes(value=schedule, keyword=cst.Name("learning_rate"))
         )
-        args = [made, *(arg for arg in rest if arg is not rate)]
-        last = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        return new.with_changes(args=[*args[:-1], last])
+        args = [made, *rest] if rate is None else [made if arg is rate else arg for arg in rest]
+        return new.with_changes(args=args)
 
     return Change("TFM713", call, "`decay` is an InverseTimeDecay of the rate now", edit)
 
 
 def _without_zero(node: cst.CSTNode) -> cst.CSTNode:
     call = is_edit_of(node, cst.Call)
-    args = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != "decay"]
+    share = keyword(call, "decay")
+    assert share is not None
+    call = without_argument(call, share)
     args = [
         arg.with_changes(keyword=cst.Name("learning_rate")) if arg.keyword and arg.keyword.value == "lr" else arg
-        for arg in args
+        for arg in call.args
     ]
-    if args:
-        args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return call.with_changes(args=args)
 
 

@@ -252,6 +252,31 @@ def test_optimizers(before: str, after: str) -> None:
     assert modern(f"{shorter}{before}\n") == (f"{shorter}{after.replace('keras.', '')}\n", ["TFM713 2"])
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "0.1,  # rate\n    decay=0.0,  # none\n    momentum=0.9,  # heavy\n",
+            "0.1,  # rate\n    # none\n    momentum=0.9,  # heavy\n",
+        ),
+        (
+            "momentum=0.9,  # heavy\n    # above\n    decay=0.0,  # none\n    # end\n",
+            "momentum=0.9,  # heavy\n    # above\n    # none\n    # end\n",
+        ),
+        ("0.1,  # rate\n    decay=0.0  # none\n", "0.1,  # rate\n    # none\n"),
+        ("decay=0.0,  # none\n    momentum=0.9\n", "# none\n    momentum=0.9\n"),
+        (
+            "lr=0.1,  # rate\n    decay=0.5\n",
+            "learning_rate=tf.keras.optimizers.schedules.InverseTimeDecay(0.1, 1, 0.5),  # rate\n",
+        ),
+    ],
+)
+def test_no_comment_is_lost_with_an_argument(before: str, after: str) -> None:
+    start = "import tensorflow as tf\nx = tf.keras.optimizers.SGD(\n    "
+    new = modern(f"{start}{before})\n")[0]
+    assert new == f"{start}{after})\n"
+
+
 def test_a_rate_that_a_callback_sets_is_no_schedule() -> None:
     text = (
         "import tensorflow as tf\noptimizer = tf.keras.optimizers.SGD(0.1, decay=0.5)\n"
