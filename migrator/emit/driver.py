@@ -58,6 +58,7 @@ _AVERAGES = re.compile(r"batch_?norm|moving_?(mean|average|variance)|on_read", r
 _MODELS = re.compile(r"\bapplications\b|\bload_model|\bmodel_from_|\bfrom_config|\bclone_model")  # with what not
 _LONGEST = 120  # a line of the user's with something else on it is broken beyond this
 _ON_TPU = "the new program trains on the TPU that it asks for: run it there before you rely on it"
+_MANY_STEPS = 10_000  # fewer are made in the 600 seconds after which an Estimator saves, or not much later
 _MODES = {"train": "train", "evaluate": "eval", "predict": "infer"}
 
 
@@ -708,6 +709,7 @@ class _Emitter:
             stopper=self.stopper,
         )
         plan = self._with_strategy(plan)
+        self._tell_saves(model_dir)
         to_data = not (self.target.creates or self.target.counts or self.target.mesh or self.loop.own or self.stopper)
         counts_on = to_data and (plan.again or model_dir is not None)
         if counts_on and trains_to_an_unknown_end(self.project, program):
@@ -754,6 +756,25 @@ class _Emitter:
             )
             raise Blocked("TFM162", both.place.call, message)
         return plan
+
+    def _tell_saves(self, model_dir: str | None) -> None:
+        """Says where an Estimator would have saved a checkpoint every 600 seconds, if the training may be long."""
+        program = self.program
+        both = program.train_and_evaluate
+        told = "save_checkpoints_secs" in program.file.text  # TFM107 says where they come
+        if model_dir is None or told or "save_checkpoints_steps" in program.config or self._trains_again():
+            return
+        trainings = [(both.place.call, both.train)] if both is not None else []
+        trainings += [(use.place.call, use.arguments) for use in program.uses if use.method == "train"]
+        for call_, arguments in trainings:
+            limits = [arguments[name] for name in ("steps", "max_steps") if not is_none(arguments.get(name))]
+            count = self.file.integer(limits[0]) if limits else 0
+            if count is None or count >= _MANY_STEPS:
+                evaluated = " and evaluated" if both is not None else ""
+                message = (
+                    f"an Estimator saved a checkpoint{evaluated} every 600 seconds, the new program at the end only"
+                )
+                self.remarks.append(Blocked("TFM109", call_, f"{message}: give `save_checkpoints_steps`"))
 
     def _with_saves(self, plan: TrainingPlan, every: cst.BaseExpression) -> TrainingPlan:
         """The plan with the period of its checkpoints; 0 is none."""

@@ -57,6 +57,11 @@ from migrator.walking import walk
 
 #: What stands in the way of a strategy that the program asks for.
 _OF_STRATEGIES = ("TFM704", "TFM707", "TFM708", "TFM721", "TFM790")
+#: What a program is made of: symbols that have no home, and need none where it is carried over.
+_OF_PROGRAMS = (
+    *("tf.estimator.", "tf.contrib.estimator.", "tf.contrib.tpu.", "tf.tpu.", "tf.keras.estimator.", "tf.metrics."),
+    *("tf.contrib.distribute.", "tf.distribute.", "tf.contrib.cluster_resolver.", "tf.contrib.learn."),
+)
 #: Strategies under which several steps in one execution are the same steps, to the last bit (measured).
 _SAME_STEPS = ("mirrored", "multi-worker-mirrored")
 
@@ -666,9 +671,12 @@ class NativeMigration(GroupState):
 
     def _findings(self, refused: bool) -> dict[Path, list[Finding]]:
         found: dict[Path, list[Finding]] = {}
+        causes = any(not _is_of_program(problem) for problems in self.problems.values() for problem in problems)
         for path, file in [*self.group.files.items(), *self.outside.items()]:
             found.setdefault(path, [])
             for problem in self.problems[path]:
+                if causes and _is_of_program(problem):
+                    continue  # it goes with its program, which something else is in the way of
                 finding = file.finding(problem.code, Severity.MANUAL, problem.node, problem.message)
                 found.setdefault(Path(finding.path), []).append(finding)
             if not refused:
@@ -684,6 +692,11 @@ class NativeMigration(GroupState):
                     program.file.finding("TFM101", Severity.MIGRATED, program.place.call, message)
                 )
         return {path: list(dict.fromkeys(lines)) for path, lines in found.items() if lines}
+
+
+def _is_of_program(problem: Blocked) -> bool:
+    """Whether a problem is a symbol without a home that goes where its program is carried over."""
+    return problem.code == "TFM203" and problem.message.startswith(tuple(f"`{one}" for one in _OF_PROGRAMS))
 
 
 class _Contains(cst.CSTVisitor):

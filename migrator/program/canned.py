@@ -22,7 +22,7 @@ from migrator.program.calls import bind, is_false, is_none, is_true, number, str
 from migrator.program.inline_servings import may_make_servings, with_named_servings
 from migrator.program.made_by_functions import Folded, fold, without_folded
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
-from migrator.program.plain import says_nothing, without_what_says_nothing
+from migrator.program.plain import removal, says_nothing, without_what_says_nothing
 from migrator.program.scopes import bindings, free_names, path_to
 from migrator.program.spread import Edit, Kept, Written, spread
 from migrator.program.tapes import may_hold_tapes, without_tapes
@@ -33,6 +33,8 @@ from migrator.walking import walk
 _FAMILY = "tf.estimator."
 _INDENT = "    "
 _BLANK = 2  # lines between functions
+#: A name for what an Estimator gives its model_fn as `config`, while names of the program are told apart from it.
+_CONFIG = "tf_migrate_config"
 _MIXED = ("model_dir", "config", "warm_start_from")
 
 
@@ -218,18 +220,22 @@ class _Writer:
         head = self._head_of(canned, bound, version, call, define)
         tf = self._tensorflow(call)
         text, given = self._model(canned, bound, head, tf, version, around, define, call)
+        reads_config = _CONFIG in text
+        if reads_config and any(parameter == "config" for parameter, _ in given):
+            raise Blocked("TFM190", call, "`config`, which this Estimator is given, has the name of something else")
+        text = text.replace(_CONFIG, "config")
         key = f"{text}|{[parameter for parameter, _ in given]}"
         function = self.functions.get(key)
         if function is None:
             function = _free(canned.function, self.taken)
             self.functions[key] = function
-            extra = "".join(f", {parameter}" for parameter, _ in given)
+            extra = "".join(f", {parameter}" for parameter, _ in given) + (", config" if reads_config else "")
             doc = f'    """What the canned {name} was."""\n'
             whole = self._indented(f"def {function}(features, labels, mode{extra}):\n{doc}{text}")
             anchor = self.file.range(call)[0]
             start, before, behind = self._top(around)
             self.edits.append(Edit(start, start, (Written(f"{before}{whole}{behind}", anchor),)))
-        self._estimator(call, tf, function, given, bound)
+        self._estimator(call, tf, function, given, bound, reads_config)
         message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
         if head.kind != "numbers" and ".predict(" in self.file.text and not self.exported:
             self._say("TFM193", call, message)
@@ -327,16 +333,18 @@ class _Writer:
         function: str,
         given: Sequence[tuple[str, cst.BaseExpression]],
         bound: Mapping[str, cst.BaseExpression],
+        reads_config: bool,
     ) -> None:
         """The call of the canned Estimator becomes one of Estimator."""
         start, end = self.file.range(call)
         pieces: list[Kept | Written] = [Written(f"{tf}.estimator.Estimator(", start)]
-        lambda_ = f"lambda features, labels, mode: {function}(features, labels, mode"
+        more = ", config" if reads_config else ""
+        lambda_ = f"lambda features, labels, mode{more}: {function}(features, labels, mode"
         pieces.append(Written(f"model_fn={lambda_}" if given else f"model_fn={function}", start))
         for parameter, value in given:
             pieces += [Written(f", {parameter}=", start), Kept(*self.file.range(value))]
         if given:
-            pieces.append(Written(")", start))
+            pieces.append(Written(", config=config)" if reads_config else ")", start))
         for key in _MIXED:
             if key in bound:
                 pieces += [Written(f", {key}=", start), Kept(*self.file.range(bound[key]))]
@@ -405,7 +413,11 @@ class _Writer:
         partitioner = bound.get("partitioner", bound.get("input_layer_partitioner"))
         if partitioner is not None and not is_none(partitioner):
             known = define(partitioner.value) if isinstance(partitioner, cst.Name) else None
-            lines.insert(0, f"{tf}.get_variable_scope().set_partitioner({inline(known or partitioner)})")
+            if known is not None and isinstance(partitioner, cst.Name):
+                self._without_line(partitioner.value, known)
+            asked = (known or partitioner).visit(_ServersOf(bound.get("config")))
+            assert isinstance(asked, cst.BaseExpression)
+            lines.insert(0, f"{tf}.get_variable_scope().set_partitioner({inline(asked)})")
             message = "the partitioner of the input layer splits all variables now"
             self.said.append(self.file.finding("TFM891", Severity.REVIEW, partitioner, message))
         if both:
@@ -435,6 +447,18 @@ class _Writer:
         normalized = not is_false(bound.get("batch_norm")) and "batch_norm" in bound
         lines += heads.spec_lines(head, names, training, normalized, self.exported)
         return "".join(f"{_INDENT}{line}\n" for line in lines), given
+
+    def _without_line(self, name: str, value: cst.BaseExpression) -> None:
+        """Takes the line `name = value` out, where the canned Estimator was the only one to read the name."""
+        module = self.file.module
+        path = path_to(module, value)
+        line = path[-3] if len(path) > 3 else None
+        if len([n for n in name_nodes(module) if n.value == name]) != 2 or any(name in text for text in self.others):
+            return
+        if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and isinstance(line.body[0], cst.Assign):
+            block = path[-4]
+            alone = isinstance(block, cst.IndentedBlock) and len(block.body) == 1
+            self.edits.append(removal(self.file, line, keeps_block=alone))
 
     def _hidden(
         self,
@@ -564,9 +588,14 @@ class _Writer:
         raise Blocked("TFM190", name, f"give `{name.value}` its value on a line of its own")
 
     def _local(self, around: Sequence[cst.CSTNode]) -> set[str]:
-        """The names of the functions around a place."""
+        """The names of the functions around a place; `tf.estimator.train_and_evaluate(...)` gives `tf` no value."""
         functions = [n for n in around if isinstance(n, cst.FunctionDef)]
-        return {name for function in functions for name, node in bindings(function) if node is not function}
+        return {
+            name
+            for function in functions
+            for name, node in bindings(function)
+            if node is not function and not isinstance(node, cst.Attribute | cst.Subscript)
+        }
 
     # -- heads -----------------------------------------------------------------------------------------------------
 
@@ -749,6 +778,20 @@ class _OwnValues(cst.CSTTransformer):
         if known is None:
             self.given.append((name, original_node))
         return cst.Name(name)
+
+
+class _ServersOf(cst.CSTTransformer):
+    """`run_config.num_ps_replicas` of the RunConfig that an Estimator is given: it gives it to its model_fn."""
+
+    def __init__(self, config: cst.BaseExpression | None) -> None:
+        super().__init__()
+        self.config = config.value if isinstance(config, cst.Name) else None
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        owner, name = original_node.value, original_node.attr.value
+        if name != "num_ps_replicas" or not isinstance(owner, cst.Name) or owner.value != self.config:
+            return updated_node
+        return updated_node.with_changes(value=cst.Name(_CONFIG))
 
 
 class _Sizes(cst.CSTVisitor):

@@ -1,7 +1,8 @@
 """What people write around Estimators that says nothing, and is left out before anything else looks at the file.
 
 `model = model.train(...)` gives a name what it has, since `train` returns the Estimator itself; a RunConfig that no
-Estimator is given, and a `config.replace(...)` whose result nobody takes, never did anything.
+Estimator is given, and a `config.replace(...)` whose result nobody takes, never did anything. `del params` says that a
+model_fn or input_fn does not use what an Estimator gives it; the new program gives it less.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from migrator.walking import walk
 
 _CHAINED = re.compile(r"\b(\w+)\s*=\s*\1\s*\.\s*train\s*\(")
 _RUN_CONFIGS = ("tf.estimator.RunConfig", "tf.contrib.tpu.RunConfig", "tf.estimator.tpu.RunConfig")
+_DELETED = re.compile(r"^\s+del[\s(]", re.MULTILINE)
+_GIVEN = {"features", "labels", "mode", "params", "config"}
 _MADE = ("Estimator", "Classifier", "Regressor")
 
 
 def says_nothing(text: str) -> bool:
     """Whether a text may hold such a line."""
-    return "RunConfig" in text or _CHAINED.search(text) is not None
+    return "RunConfig" in text or any(one.search(text) is not None for one in (_CHAINED, _DELETED))
 
 
 def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
@@ -45,6 +48,8 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
                 gone.append((block, line))
                 message = "this RunConfig is given to no Estimator, and is left out"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
+            elif isinstance(scope, cst.FunctionDef) and _is_deletion(scope, small):
+                gone.append((block, line))
             elif _is_idle_replace(file, scope, small):
                 gone.append((block, line))
                 message = "`replace` gives a new RunConfig, which nobody takes: the setting never did anything"
@@ -52,7 +57,7 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
     for block, line in gone:
         first = next(one for other, one in gone if other is block)
         empty = sum(other is block for other, _ in gone) == len(block.body)
-        edits.append(_removal(file, line, keeps_block=empty and line is first))
+        edits.append(removal(file, line, keeps_block=empty and line is first))
     return edits, said
 
 
@@ -145,6 +150,21 @@ def _is_idle_config(file: ParsedFile, scope: cst.FunctionDef, small: cst.BaseSma
     )
 
 
+def _is_deletion(scope: cst.FunctionDef, small: cst.BaseSmallStatement) -> bool:
+    """`del params, config` of what an Estimator gives a function, and which nothing reads after it."""
+    if not isinstance(small, cst.Del):
+        return False
+    target = small.target
+    targets = [e.value for e in target.elements] if isinstance(target, cst.Tuple | cst.List) else [target]
+    deleted = {one.value for one in targets if isinstance(one, cst.Name)}
+    own = {p.name.value for p in (*scope.params.params, *scope.params.kwonly_params)}
+    if len(deleted) != len(targets) or not deleted <= own & _GIVEN:
+        return False
+    names = list(name_nodes(scope))
+    last = max(index for index, node in enumerate(names) if any(node is one for one in targets))
+    return not any(node.value in deleted for node in names[last + 1 :])
+
+
 def _is_idle_replace(file: ParsedFile, scope: cst.CSTNode, small: cst.BaseSmallStatement) -> bool:
     """`config.replace(...)` of a RunConfig, as a line."""
     if not isinstance(small, cst.Expr) or not isinstance(small.value, cst.Call):
@@ -157,7 +177,7 @@ def _is_idle_replace(file: ParsedFile, scope: cst.CSTNode, small: cst.BaseSmallS
     return bool(bound) and _made(file, scope, name, ("RunConfig",)) and _only_settings(file, small.value)
 
 
-def _removal(file: ParsedFile, line: cst.SimpleStatementLine, keeps_block: bool) -> Edit:
+def removal(file: ParsedFile, line: cst.SimpleStatementLine, keeps_block: bool) -> Edit:
     """A line without what it holds; `pass` in its place where its block would be empty."""
     start, end = file.range(line.body[0])
     if keeps_block:

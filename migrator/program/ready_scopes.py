@@ -219,7 +219,10 @@ def _argument(call: cst.Call, name: str, at: int) -> cst.BaseExpression | None:
 
 def check_optimizers(program: TrainingProgram, scoped: Scoped) -> None:
     """Refuses optimizers that replicas of an Estimator used in another way than Keras' do. Raises Blocked (TFM731)."""
-    message = "no optimizer of Keras without clipping: replicas of an Estimator divided its gradients twice"
+    message = (
+        "replicas of an Estimator divided the gradients of such an optimizer twice, or clipped their own: give "
+        "`compile` one of `tf.keras.optimizers` without clipping, or migrate for `--strategy one-device`"
+    )
     for node, file in scoped.region.items():
         if _CHANGED.search(file.code(node)):
             raise Blocked("TFM731", node if file is program.file else program.place.call, message)

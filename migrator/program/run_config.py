@@ -115,6 +115,10 @@ def read_run_config(
             why = "fit has no such setting"
             if key == "keep_checkpoint_max":
                 why = "fit has no such setting, and `--loop custom` keeps the last five"
+            elif key == "save_checkpoints_secs":
+                why = (
+                    "checkpoints come at the end of a training, or after so many steps as `save_checkpoints_steps` says"
+                )
             remarks.append(Blocked("TFM107", value, f"RunConfig's `{key}` is left out: {why}"))
         else:
             continue
@@ -472,6 +476,9 @@ class _Assignments(cst.CSTVisitor):
     def visit_ClassDef(self, node: cst.ClassDef) -> bool:
         return False
 
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
     def visit_Param(self, node: cst.Param) -> None:
         self.plain = self.plain and node.name.value != self.name
 
@@ -496,4 +503,18 @@ def _of_functions(scope: cst.CSTNode, name: str) -> list[cst.Name]:
     for function in functions_in(scope):
         if function is not scope and any(bound == name and node is not function for bound, node in bindings(function)):
             found += [param.name for param in parameters_of(function)] + list(name_nodes(function.body))
+    lambdas = _Lambdas()
+    walk(scope, lambdas)
+    for one in lambdas.found:
+        if any(param.name.value == name for param in parameters_of(one)):
+            found += [param.name for param in parameters_of(one)] + list(name_nodes(one.body))
     return found
+
+
+class _Lambdas(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Lambda] = []
+
+    def visit_Lambda(self, node: cst.Lambda) -> None:
+        self.found.append(node)

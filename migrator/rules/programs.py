@@ -77,7 +77,8 @@ different modes is not carried over yet.
         Severity.REVIEW,
         """
 Settings of logging, summaries and of the number of checkpoints kept have no counterpart in `Model.fit`. Use a
-TensorBoard callback or `tf.train.CheckpointManager` where you need them.
+TensorBoard callback or `tf.train.CheckpointManager` where you need them. Nor are checkpoints written after so many
+seconds (`save_checkpoints_secs`): the only one comes at the end of a training. Give `save_checkpoints_steps` instead.
 """,
     ),
     Rule(
@@ -104,10 +105,11 @@ TFM178.
         """
 An Estimator writes checkpoints by steps or by seconds and evaluates what it finds, at most every `throttle_secs`.
 A plain `train` writes a checkpoint after every `save_checkpoints_steps` batches and at its end, so that an interrupted
-training goes on where the Estimator's would (without that setting: at the end only, not every 600 seconds). In
-train_and_evaluate, where `save_checkpoints_steps` divides `max_steps`, each period becomes an epoch with a checkpoint
-and an evaluation; otherwise both come once, at the end of the training. A name that a RunConfig, TrainSpec or EvalSpec
-reads must keep its value until the spec is used: its value is read there.
+training goes on where the Estimator's would (without that setting: at the end only, not every 600 seconds, which is
+said of trainings of 10,000 steps or more, or of a number that is not written down: what an interrupted one has done is
+lost). In train_and_evaluate, where `save_checkpoints_steps` divides `max_steps`, each period becomes an epoch with a
+checkpoint and an evaluation; otherwise both come once, at the end of the training. A name that a RunConfig, TrainSpec
+or EvalSpec reads must keep its value until the spec is used: its value is read there.
 """,
     ),
     Rule(

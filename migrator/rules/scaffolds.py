@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.program.calls import bind, calls_in, is_none
+from migrator.program.calls import bind, calls_in, functions_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import values_of
 from migrator.rules.rule import Rule
@@ -40,7 +40,8 @@ saver of some variables leaves others out of the checkpoints, or gives them othe
 there for programs that read them. None of that is carried over, but for evaluations with moving averages of the
 weights (TFM412). Where `init_fn` restores pretrained weights, give the
 Estimator `warm_start_from=tf.estimator.WarmStartSettings(checkpoint, vars_to_warm_start="scope/")` in its place, or
-call `tf.train.init_from_checkpoint` in the model_fn. Where the saver only picks what is saved, leave the scaffold out.
+call `tf.train.init_from_checkpoint` in the model_fn: a `scaffold_fn` of a TPUEstimatorSpec that does so is a function
+that a TPU's host runs, and Keras has none. Where the saver only picks what is saved, leave the scaffold out.
 """,
     ),
     Rule(
@@ -115,7 +116,13 @@ def _check_scaffold(file: ParsedFile, function: cst.FunctionDef | cst.Module, no
     """What a scaffold saves: a `tf.train.Checkpoint` (TFM183), AVERAGES, nothing of note. Raises Blocked (TFM855)."""
     saves = ""
     if not isinstance(node, cst.Call) or file.imports.resolve(node.func) not in SCAFFOLDS:
-        raise Blocked("TFM855", node, "this is not a `tf.train.Scaffold` made in the model_fn")
+        message = "this is not a `tf.train.Scaffold` made in the model_fn"
+        if isinstance(node, cst.Name) and any(f.name.value == node.value for f in functions_in(function)):
+            message = (
+                f"`{node.value}` is a function that may restore variables: "
+                "call `tf.train.init_from_checkpoint` in the model_fn itself, and leave the `scaffold_fn` out"
+            )
+        raise Blocked("TFM855", node, message)
     bound = bind(node, _SCAFFOLD, "tf.train.Scaffold", "TFM855")
     for key, value in bound.items():
         if is_none(value) or key == "summary_op":

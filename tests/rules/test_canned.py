@@ -472,3 +472,27 @@ Trainer(0.1).run()
     new = migrated(text)
     assert "def dnn_classifier(features, feature_columns, rate):" in new
     assert "feature_columns=self.columns, rate=self.rate)" in new
+
+
+@pytest.mark.parametrize("around", [False, True])
+@pytest.mark.parametrize("name", ["config", "run_config"])
+def test_a_partitioner_that_asks_for_the_number_of_servers(name: str, around: bool) -> None:
+    """Canned Estimators, too, are often given as many shards as there are parameter servers."""
+    lines = [
+        f"{name} = tf.estimator.RunConfig()",
+        "columns = [tf.feature_column.numeric_column('x')]",
+        f"parts = tf.min_max_variable_partitioner(max_partitions={name}.num_ps_replicas, min_slice_size=64 << 20)",
+        f"estimator = tf.estimator.DNNRegressor([4], columns, config={name}, input_layer_partitioner=parts)",
+        "train = tf.estimator.TrainSpec(input_fn, max_steps=10)",
+        "tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(input_fn, steps=2))",
+    ]
+    if around:
+        lines = ["def main():", *(f"    {line}" for line in lines), "", "", "main()"]
+    head = (
+        "import tensorflow as tf\n\n\ndef input_fn():\n"
+        "    return tf.data.Dataset.from_tensors(({'x': [[1.0]]}, [[1.0]])).repeat()\n\n\n"
+    )
+    new, findings = run(head + "\n".join(lines) + "\n", strategy="parameter-server")
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    made = 'MinSizePartitioner(min_shard_bytes=64 << 20, max_shards=cluster.num_tasks("ps"))'
+    assert made in new and "num_ps_replicas" not in new and "tf=tf" not in new

@@ -430,3 +430,29 @@ def test_a_script_that_gives_a_name_to_one_function_after_the_other() -> None:
     assert new.index("model.fit(read(2).take(3))") < new.index("def read(size, repeat") < new.index("read(3, True)")
     between = text.replace("estimator.train(", first + "estimator.train(")
     assert [f.code for f in run(between)[1] if f.severity is Severity.MANUAL] == ["TFM602"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "config", "told"),
+    [
+        ("200000", "", True),
+        ("STEPS", "", True),
+        ("9000", "", False),
+        ("200000", "save_checkpoints_steps=1000", False),
+        ("200000", "save_checkpoints_secs=None, save_checkpoints_steps=None", False),
+    ],
+)
+@pytest.mark.parametrize("both", [True, False])
+def test_a_long_training_whose_only_checkpoint_comes_at_its_end(
+    steps: str, config: str, told: bool, both: bool
+) -> None:
+    spec = f"tf.estimator.TrainSpec(input_fn, max_steps={steps}), tf.estimator.EvalSpec(input_fn, steps=3)"
+    call = (
+        f"tf.estimator.train_and_evaluate(estimator, {spec})" if both else f"estimator.train(input_fn, steps={steps})"
+    )
+    made = f'config=tf.estimator.RunConfig("models", {config}), params={{'
+    text = program(driver=call).replace("params={", made)
+    text = text.replace("import tensorflow as tf\n", "import tensorflow as tf\n\nSTEPS = read()\n")
+    messages = [f.message for f in run(text)[1] if f.code == "TFM109"]
+    assert any("every 600 seconds" in one for one in messages) == told
+    assert any("and evaluated" in one for one in messages) == (told and both)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from migrator.findings import Severity
+from migrator.program.parsed import ParsedFile
+from migrator.program.plain import without_what_says_nothing
 from tests.rules.programs import program, run
 
 IDLE = """\
@@ -85,3 +89,35 @@ def test_a_replace_whose_result_nobody_takes_goes(several: int) -> None:
     assert [f.message for f in findings if f.code == "TFM124"] == [
         "`replace` gives a new RunConfig, which nobody takes: the setting never did anything"
     ] * several
+
+
+DELETED = """\
+def model_fn(features, labels, mode, params, config):
+    del {}  # unused
+    out = tf.layers.dense(features, 1)
+    loss = tf.losses.mean_squared_error(labels, out)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn, params={{"rate": 0.1}})
+estimator.train(input_fn, steps=3)
+"""
+
+
+@pytest.mark.parametrize("style", ["native", "mapped"])
+@pytest.mark.parametrize("names", ["params", "config", "params, config", "(params, config)"])
+def test_what_a_model_fn_does_not_use(names: str, style: str) -> None:
+    """A `del` inside the function that the mapped form makes of it would hide the name of the one around it."""
+    head = program().partition("def model_fn")[0]
+    new, findings = run(head + DELETED.format(names), style=style)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "    del " not in new and "model.fit(" in new
+
+
+@pytest.mark.parametrize("line", ["del labels['x']", "del other", "del params\n    print(params)"])
+def test_other_deletions_stay(line: str) -> None:
+    head = program().partition("def model_fn")[0]
+    text = head + DELETED.format("params").replace("del params  # unused", line)
+    file = ParsedFile.parse(Path("train.py"), text)
+    assert without_what_says_nothing(file) == ([], [])
