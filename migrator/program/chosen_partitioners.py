@@ -1,7 +1,8 @@
 """Partitioners that a model_fn chooses by an `if`, as the conditional expressions that they amount to.
 
-`if n > 1: scope.set_partitioner(A)` is `scope.set_partitioner(A if n > 1 else None)`, and where a scope is told its
-partitioner first of all, it might have been given it.
+`if n > 1: scope.set_partitioner(A)` is `scope.set_partitioner(A if n > 1 else None)`, `if not given: given = A` is
+`given = given or A` (as TensorFlow's own canned Estimators have it), and where a scope is told its partitioner first of
+all, it might have been given it.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ class _Writer(Tracked):
 
     def _chosen(self, node: cst.If, before: list[cst.BaseStatement]) -> cst.SimpleStatementLine | None:
         """The line that an `if` amounts to; a line `name = None` before it goes then."""
+        asked = _asked_for(node.test)
+        if asked is not None:
+            return self._fallback(node, asked, before)
         cases = self._cases(node)
         if cases is None:
             return None
@@ -87,6 +91,41 @@ class _Writer(Tracked):
         assert isinstance(statement, cst.SimpleStatementLine)
         statement = _with_value(statement, value)
         return statement.with_changes(leading_lines=lines)
+
+    def _fallback(self, node: cst.If, target: str, before: list[cst.BaseStatement]) -> cst.SimpleStatementLine | None:
+        """The line `target = given or made` for `if not target:`; the line above that gives it goes then."""
+        if node.orelse is not None or not isinstance(node.body, cst.IndentedBlock):
+            return None
+        *lines, last = node.body.body
+        value = _value_of(last) if _given_before([last], target) is not None else None
+        if value is None or not self._is_partitioner(value):
+            return None
+        for line in reversed(lines):
+            local, found = _assigned(line), _value_of(line)
+            if local is None or found is None:
+                return None
+            inside = [n for n in name_nodes(node) if n.value == local]
+            mentions = sum(n.value == local for n in name_nodes(value))
+            if not mentions or (mentions > 1 and not isinstance(found, cst.Name | cst.Attribute | cst.Integer)):
+                return None
+            if len(inside) != len([n for n in name_nodes(self._functions[-1]) if n.value == local]):
+                return None
+            put = value.visit(_Put(local, found))
+            assert isinstance(put, cst.BaseExpression)
+            value = put
+        index = _given_before(before, target)
+        line_before = None if index is None else before[index]
+        default = None if line_before is None else _value_of(line_before)
+        if default is None or target in names_in(value):
+            return None
+        assert isinstance(line_before, cst.SimpleStatementLine) and index is not None
+        if not is_none(default):
+            value = cst.BooleanOperation(_apart(default), cst.Or(), _apart(value))
+        statement = cst.parse_statement(f"{target} = {self.file.code(value)}", self.file.module.config_for_parsing)
+        assert isinstance(statement, cst.SimpleStatementLine)
+        del before[index]
+        comments = [*line_before.leading_lines, *node.leading_lines]
+        return _with_value(statement, value).with_changes(leading_lines=comments)
 
     def _cases(self, node: cst.If | cst.Else) -> tuple[list[str], cst.BaseExpression] | None:
         """What is given a value in every branch, and the value; None where a branch does anything else."""
@@ -186,6 +225,49 @@ def _filled(node: cst.BaseExpression, default: cst.BaseExpression) -> cst.BaseEx
     if not isinstance(node, cst.IfExp):
         return node
     return node.with_changes(body=_filled(node.body, default), orelse=_filled(node.orelse, default))
+
+
+class _Put(cst.CSTTransformer):
+    """The value of a name in its place."""
+
+    def __init__(self, name: str, value: cst.BaseExpression) -> None:
+        super().__init__()
+        self.name = name
+        self.value = value
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        if original_node.value != self.name:
+            return updated_node
+        plain = isinstance(self.value, cst.Name | cst.Attribute | cst.Integer | cst.Call) or self.value.lpar
+        if plain:
+            return self.value
+        return self.value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)  # no mention of the name
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+
+def _asked_for(test: cst.BaseExpression) -> str | None:
+    """The name that `not name` or `name is None` asks for."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return test.expression.value if isinstance(test.expression, cst.Name) else None
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 and isinstance(test.left, cst.Name):
+        compared = test.comparisons[0]
+        if isinstance(compared.operator, cst.Is | cst.Equal) and is_none(compared.comparator):
+            return test.left.value
+    return None
+
+
+def _assigned(line: cst.BaseStatement) -> str | None:
+    """The only name that a line gives a value."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    target = small.targets[0].target
+    return target.value if isinstance(target, cst.Name) else None
 
 
 def _given_before(before: Sequence[cst.BaseStatement], name: str) -> int | None:

@@ -52,6 +52,16 @@ def text_of(network: str, layer: bool = True) -> str:
             "else:\n    tf.get_variable_scope().set_partitioner(tf.fixed_size_partitioner(3))",
             f"{FIXED}(num_shards=2) if 0.1 > 1 else {FIXED}(num_shards=3)",
         ),
+        *(
+            (
+                f"p = {given}\nif {test}:\n    count = config.num_ps_replicas if config else 0\n"
+                f"    p = tf.min_max_variable_partitioner(max_partitions=count, min_slice_size=64 << 20)\n"
+                f"with tf.variable_scope('net', partitioner=p):\n    {LAYER}",
+                f'{MIN}(min_shard_bytes=64 << 20, max_shards=cluster.num_tasks("ps"))',
+            )
+            for given in ("params.get('partitioner')", "None")
+            for test in ("not p", "p is None", "p == None")
+        ),
     ],
 )
 def test_chosen_by_an_if(network: str, expected: str) -> None:
@@ -64,6 +74,14 @@ def test_chosen_by_an_if(network: str, expected: str) -> None:
 
 SCOPE = f"with tf.variable_scope('net', partitioner=p):\n    {LAYER}"
 REFUSED = {
+    "a name that is asked for, and what else": f"p = None\nif not p and config:\n    p = {PARTS}\n{SCOPE}",
+    "a branch that does more": f"p = None\nif not p:\n    print(config)\n    p = {PARTS}\n{SCOPE}",
+    "a number that is computed twice": (
+        "p = None\nif not p:\n    n = count()\n    p = tf.fixed_size_partitioner(n) if n > 1 else None\n" + SCOPE
+    ),
+    "a name of the branch that is read behind it": (
+        "p = None\nif not p:\n    n = config.num_ps_replicas\n    p = tf.fixed_size_partitioner(n)\nprint(n)\n" + SCOPE
+    ),
     "a name that nothing else gave a value": f"if config.num_ps_replicas > 1:\n    p = {PARTS}\n{SCOPE}",
     "a function of the program's own": f"p = None\nif config.num_ps_replicas > 1:\n    p = pick()\n{SCOPE}",
     "more in the branch": f"p = None\nif config.num_ps_replicas > 1:\n    p = {PARTS}\n    print(p)\n{SCOPE}",
