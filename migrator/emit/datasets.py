@@ -9,7 +9,7 @@ import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.calls import is_none, parameters_of
-from migrator.program.parsed import Blocked, Project, name_nodes
+from migrator.program.parsed import Blocked, Project, name_nodes, names_in
 from migrator.program.tpu import check_input
 from migrator.program.training import TrainingProgram, bindings, path_to, rebound
 from migrator.rules.arrays import is_array_input
@@ -182,8 +182,14 @@ class Datasets:
             name = parameter.name.value
             if index < positional or name in keywords:
                 continue
+            if name == "config" and name in names_in(function.body):
+                message = "the input function reads its `config`, which Keras does not pass"
+                raise Blocked(
+                    "TFM602", node, f"{message}: take the parameter out, and read TF_CONFIG where a task counts"
+                )
             if name == "config":
-                raise Blocked("TFM602", node, f"the input function takes `{name}`, which Keras does not pass")
+                arguments.append((None if in_order else name, name, "None"))  # nobody reads it
+                continue
             context = self._context(parameter, node, mode) if name == "input_context" else None
             if context is not None:
                 arguments.append((None if in_order else name, name, context))

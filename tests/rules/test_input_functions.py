@@ -154,7 +154,6 @@ def test_what_estimator_passes(name: str) -> None:
 
 
 REFUSED_GIVEN = {
-    "config": ("input_fn(config)", "input_fn"),
     "another": ("input_fn(n)", "input_fn"),
     "lambda of another": ("input_fn(n)", "lambda n: input_fn(n)"),
 }
@@ -199,3 +198,13 @@ def test_a_shuffle_with_a_seed_is_told(shuffle: str, told: int) -> None:
     assert "TFM616" not in [finding.code for finding in run(text, keras="3")[1]]
     assert "TFM616" not in [finding.code for finding in run(text.replace("repeat(9)", "repeat()"))[1]]
     assert "TFM616" not in [finding.code for finding in run(text, loop="custom")[1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("input_fn(config)", "None"), ("input_fn(mode, config=None)", '"train", None')]
+)
+def test_the_config_that_an_estimator_passes(name: str, given: str) -> None:
+    new = migrated(with_input(DATASET + "return ds", name=name))
+    assert f"model.fit(input_fn({given}).take(3))" in new
+    read = "ds = ds.shuffle(config.tf_random_seed)\nreturn ds"
+    assert manual(run(with_input(DATASET + read, name=name))[1]) == ["TFM602"]
