@@ -240,6 +240,22 @@ def test_batches_that_are_fed_come_from_a_generator(servers: Servers, tmp_path: 
     assert "yield x_data[part], y_data[part]" in new and "placeholder" not in new
 
 
+def test_towers_that_are_built_in_a_function_which_gets_their_scope(servers: Servers, tmp_path: Path) -> None:
+    program = TOWERS.format(**BATCHES["parts of a batch"])
+    for old, new in {
+        "def network(x):": "def network(scope, x):",
+        "network(x_parts[i])": "network(scope, x_parts[i])",
+        "    tower_gradients = []\n": "    tower_gradients, tower_losses = [], []\n",
+        '("/gpu:%d" % i), ': '("/gpu:%d" % i), tf.name_scope("tower_%d" % i) as scope, ',
+        "(optimizer.compute_gradients(loss))": "(optimizer.compute_gradients(loss))\n            "
+        "tower_losses.append(loss)",
+    }.items():
+        assert old in program
+        program = program.replace(old, new)
+    text = prove_project({"train.py": program}, "train.py", servers, tmp_path, devices=2)["train.py"]
+    assert "MirroredStrategy()" in text and "scope" not in text.replace("strategy.scope()", "").replace("_scope", "")
+
+
 @pytest.mark.parametrize("how", BATCHES)
 def test_two_towers_are_two_replicas(how: str, servers: Servers, tmp_path: Path) -> None:
     """The original's towers share a CPU, each replica of the new program has one."""

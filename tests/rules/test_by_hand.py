@@ -308,3 +308,15 @@ def test_a_cluster_is_what_the_program_says() -> None:
 def test_a_session_that_does_not_train_is_nobodys_business() -> None:
     text = LOCAL.replace("train_op = tf.train.GradientDescentOptimizer(rate).minimize(loss, global_step=step)", "")
     assert run(text) == (text, [])
+
+
+def test_workers_that_may_train_in_step_have_to_choose() -> None:
+    line = "optimizer = tf.train.SyncReplicasOptimizer(optimizer, replicas_to_aggregate=len(hosts))"
+    assert line in SYNCHRONOUS
+    for chosen in (
+        SYNCHRONOUS.replace(line, f"if FLAGS.sync:\n            {line}"),
+        SYNCHRONOUS.replace(line, f"{line} if FLAGS.sync else optimizer"),
+    ):
+        text, findings = run(chosen)
+        assert text == chosen
+        assert any(f.code == "TFM764" and "remove the `if`" in f.message for f in findings), findings

@@ -179,3 +179,27 @@ def test_what_is_another_training_is_refused(what: str) -> None:
     told = [f for f in findings if f.severity is Severity.MANUAL]
     assert code in [f.code for f in told], findings
     assert all(f.line > 1 for f in told), told
+
+
+def test_workers_that_train_in_step_want_another_session() -> None:
+    wrapped = "tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), 2)"
+    changed = CLUSTER.replace("tf.train.GradientDescentOptimizer(0.1)", wrapped)
+    text, findings = run(changed)
+    assert text == changed
+    assert any(f.code == "TFM764" and "MonitoredTrainingSession(master=" in f.message for f in findings), findings
+
+
+def test_steps_of_each_worker_are_told_what_counts_all() -> None:
+    changed = CLUSTER.replace("while not supervisor.should_stop():", "for _ in range(9):").replace(
+        "            if step >= 100:\n                break\n", ""
+    )
+    text, findings = run(changed)
+    assert text == changed
+    assert any("`while step < n:`" in f.message and "StopAtStepHook" not in f.message for f in findings), findings
+
+
+def test_workers_that_are_fed_are_told_of_datasets() -> None:
+    changed = CLUSTER.replace("[train_op, global_step])", "[train_op, global_step], feed_dict={x: 1, y: 2})")
+    text, findings = run(changed)
+    assert text == changed
+    assert any(f.code == "TFM732" and "from_tensor_slices" in f.message for f in findings), findings

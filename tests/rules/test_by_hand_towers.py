@@ -92,6 +92,63 @@ def test_batches_that_towers_draw_become_one() -> None:
     assert "tf.reshape(batch, [-1, *batch.shape[2:]])" in text
 
 
+LISTS = "        tower_gradients = []\n        tower_losses = []\n"
+
+
+def test_lists_that_are_made_in_one_line() -> None:
+    assert LISTS in TOWERS
+    both = TOWERS.replace(LISTS, "        tower_gradients, tower_losses = [], []\n")
+    assert run(both)[0] == run(TOWERS)[0]
+    for wrong in ("[], [0.0]", "[], rate", "([],) * 2"):
+        changed = both.replace("= [], []", f"= {wrong}")
+        text, findings = run(changed)
+        assert text == changed, wrong
+        places = [(f.line, f.code) for f in findings if f.severity is Severity.MANUAL]
+        assert places and all(line > 1 for line, _ in places), (wrong, findings)
+
+
+SCOPED = TOWERS.replace('tf.name_scope("tower_%d" % i):', 'tf.name_scope("tower_%d" % i) as scope:')
+GIVEN = {
+    "first": ("network(x)", "network(scope, x)", "network(x_parts[i])", "network(scope, x_parts[i])"),
+    "last": ("network(x)", "network(x, scope=None)", "network(x_parts[i])", "network(x_parts[i], scope=scope)"),
+    "another name": ("network(x)", "network(where, x)", "network(x_parts[i])", "network(scope, x_parts[i])"),
+}
+
+
+@pytest.mark.parametrize("how", GIVEN)
+def test_a_scope_that_a_function_does_nothing_with(how: str) -> None:
+    head, given_head, call, given_call = GIVEN[how]
+    program = SCOPED.replace(f"def {head}", f"def {given_head}").replace(call, given_call)
+    assert program.count(given_call) == 1 and given_head in program
+    assert run(program)[0] == run(TOWERS)[0]
+
+
+USED = {
+    "in the function": "    tf.summary.scalar(scope, tf.reduce_mean(x))\n    return",
+    "of a collection": "    x = tf.add_n(tf.get_collection('losses', scope)) + x\n    return",
+}
+
+
+@pytest.mark.parametrize("how", USED)
+def test_a_scope_that_is_used_is_refused(how: str) -> None:
+    program = SCOPED.replace("def network(x)", "def network(scope, x)").replace(
+        "work(x_parts[i])", "work(scope, x_parts[i])"
+    )
+    changed = program.replace("    return tf.layers", USED[how] + " tf.layers")
+    text, findings = run(changed)
+    assert text == changed
+    assert any("`scope`, the scope of a tower" in f.message for f in findings if f.code == "TFM766"), findings
+
+
+def test_a_scope_of_a_function_that_is_called_elsewhere_is_refused() -> None:
+    program = SCOPED.replace("def network(x)", "def network(scope, x)").replace(
+        "work(x_parts[i])", "work(scope, x_parts[i])"
+    )
+    changed = program + "\n\ndef again(x):\n    return network('', x)\n"
+    text, findings = run(changed)
+    assert text == changed and "TFM766" in {f.code for f in findings}
+
+
 def test_scopes_that_create_or_share_keep_their_name() -> None:
     changed = TOWERS.replace("tf.get_variable_scope(), reuse=i > 0", '"net", reuse=tf.AUTO_REUSE')
     text, findings = run(changed)

@@ -72,12 +72,17 @@ def find_caller(training: Training) -> None:
 
 
 def _given(scope: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression]:
-    params = scope.params
-    plain = isinstance(params.star_arg, cst.MaybeSentinel) and params.star_kwarg is None
-    if not plain or params.kwonly_params or params.posonly_params or scope.decorators:
+    if not has_plain_parameters(scope):
         message = f"`{scope.name.value}`, which trains, has parameters that are not plain ones, or a decorator"
         raise Blocked("TFM762", scope, message)
-    return bind(call, [one.name.value for one in params.params], scope.name.value, "TFM762")
+    return bind(call, [one.name.value for one in scope.params.params], scope.name.value, "TFM762")
+
+
+def has_plain_parameters(function: cst.FunctionDef) -> bool:
+    """Whether a function has no decorator, and only parameters that may be given by place or by keyword."""
+    params = function.params
+    stars = not isinstance(params.star_arg, cst.MaybeSentinel) or params.star_kwarg is not None
+    return not (stars or params.kwonly_params or params.posonly_params or function.decorators)
 
 
 def _take_server_out(training: Training, caller: Caller, server: cst.Call) -> None:

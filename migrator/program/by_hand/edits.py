@@ -64,6 +64,9 @@ def edited(
     for unused in training.unused:
         begin = _start_of(training, unused)
         edits.append(Edit(begin, begin + _length(training, unused), ()))
+    for changed, dropped in training.fewer.items():
+        left = [param for param in changed.params.params if param.name.value not in dropped]
+        edits.append(_of_parameters(training, changed, left))
     if training.caller is not None:
         edits += _of_caller(training)
     made = spread(file.text, edits)
@@ -83,6 +86,15 @@ def edited(
     return written
 
 
+def _of_parameters(training: Training, function: cst.FunctionDef, params: Sequence[cst.Param]) -> Edit:
+    """Other parameters of a function that has only plain ones."""
+    file, old = training.file, function.params.params
+    start = file.range(old[0])[0]
+    end = start + sum(len(file.code(param)) for param in old)  # a range leaves defaults and commas out
+    text = ", ".join(file.code(param.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for param in params)
+    return Edit(start, end, (Written(text, start),))
+
+
 def _of_caller(training: Training) -> list[Edit]:
     """What becomes of the function that made the server, and of the parameters that it gave it to."""
     caller, file, scope = training.caller, training.file, training.scope
@@ -90,11 +102,7 @@ def _of_caller(training: Training) -> list[Edit]:
     params, call = without_server(training)
     edits = []
     if caller.dropped:
-        start = file.range(scope.params.params[0])[0]
-        # A range leaves defaults and commas out.
-        end = start + sum(len(file.code(param)) for param in scope.params.params)
-        text = ", ".join(file.code(param) for param in params)
-        edits.append(Edit(start, end, (Written(text, start),)))
+        edits.append(_of_parameters(training, scope, params))
     body = body_of(caller.here)
     own = _indent_of(training, body[0])
     stays = [line for line in caller.here.lines if line.kind != "removed"]

@@ -22,6 +22,12 @@ from migrator.walking import walk
 
 _RUN = ("fetches", "feed_dict", "options", "run_metadata")
 _PLACEHOLDER = ("dtype", "shape", "name")
+_NOT_FED = (
+    "workers and towers are not fed: their strategy takes batches from a function that returns a `tf.data.Dataset`, "
+    "which on parameter servers the workers run without this program. In place of the placeholders, write `x, y = "
+    "tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(n).repeat().batch(size)"
+    ".make_one_shot_iterator().get_next()` first"
+)
 
 
 @dataclass
@@ -62,7 +68,7 @@ def read_fed_loop(training: Training) -> None:
         place = runs[1][1] if len(runs) > 1 else training.call
         raise Blocked("TFM732", place, "the session does not train in one place of one loop")
     if training.server is not None or training.setter or training.towers:
-        raise Blocked("TFM732", runs[0][1], "batches that workers or towers are fed are not carried over")
+        raise Blocked("TFM732", runs[0][1], _NOT_FED)
     loop = _Loop(runs[0][0], runs[0][1])
     at = next(i for i, statement in enumerate(training.inside) if statement is loop.node)
     before, after = training.inside[:at], training.inside[at + 1 :]

@@ -10,8 +10,11 @@ from migrator.program.by_hand.supervisor import given_to_session
 from migrator.program.by_hand.training import Training, methods_in, value_of
 from migrator.program.calls import bind, calls_in, is_none
 from migrator.program.parsed import Blocked, names_in
+from migrator.program.scopes import path_to
 from migrator.rules import sessions
 from migrator.rules.scaffolds import SCAFFOLDS
+
+SYNCHRONOUS = "tf.train.SyncReplicasOptimizer"
 
 
 def classify(training: Training) -> None:
@@ -58,7 +61,14 @@ def classify(training: Training) -> None:
             line.kind = "graph"
             tensors |= line.binds
         for call in calls_in(line.node):
-            if training.tf(call) == "tf.train.SyncReplicasOptimizer" and call.args:
+            if training.tf(call) == SYNCHRONOUS and call.args:
+                around = path_to(line.node, call)
+                if any(isinstance(one, cst.If | cst.IfExp | cst.For | cst.While | cst.Try) for one in around):
+                    message = (
+                        "whether workers train in step is chosen when the program runs, but another strategy does it: "
+                        "remove the `if` here, and that around `make_session_run_hook`, to keep one of both"
+                    )
+                    raise Blocked("TFM764", call, message)
                 training.synchronous = call
                 line.mentions = names_in(line.node.deep_replace(call, call.args[0].value))
     data: set[str] = set()

@@ -33,6 +33,15 @@ def find_supervisor(training: Training) -> None:
     if not isinstance(target, cst.Name):
         raise Blocked("TFM733", call, "the Supervisor is not given one name: `supervisor = tf.train.Supervisor(...)`")
     given = bind(call, sessions.SUPERVISOR_PARAMETERS, "tf.train.Supervisor", "TFM733")
+    for one in calls_in(training.file.module):
+        if training.tf(one) == "tf.train.SyncReplicasOptimizer":
+            message = (
+                "a SyncReplicasOptimizer in the session of a Supervisor is not carried over: write `with "
+                "tf.train.MonitoredTrainingSession(master=server.target, is_chief=is_chief, hooks=[optimizer."
+                "make_session_run_hook(is_chief), tf.train.StopAtStepHook(last_step=n)]) as session:`, whose hook does "
+                "what its tokens, queue runner and initial operations do"
+            )
+            raise Blocked("TFM764", one, message)
     for key in sessions.SUPERVISOR_NOT_CARRIED:
         if not is_none(given.get(key)):
             raise Blocked("TFM733", given[key], f"`{key}` of the Supervisor is not carried over")

@@ -15,6 +15,7 @@ import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.by_hand.averages import averages_towers
+from migrator.program.by_hand.caller import has_plain_parameters
 from migrator.program.by_hand.kinds import returns_next
 from migrator.program.by_hand.means import check_mean, simple_lines
 from migrator.program.by_hand.training import Line, Training, appended, methods_in, value_of
@@ -52,6 +53,7 @@ def inline_towers(training: Training) -> OneTower | None:
     loops = [line for line in training.lines if _is_loop(training, line.node)]
     if not loops:
         return None
+    training.lines = [one for line in training.lines for one in _apart(training, line)]
     if len(loops) > 1:
         raise Blocked("TFM766", loops[1].node, "a second loop over the devices: build the towers in one")
     at = training.lines.index(loops[0])
@@ -61,10 +63,11 @@ def inline_towers(training: Training) -> OneTower | None:
     body = loop.body.body if isinstance(loop.body, cst.IndentedBlock) else ()
     statements = _opened(training, tower, [one for one in body if isinstance(one, cst.BaseStatement)], False)
     _check_shared(training, tower)
+    statements = _without_scopes(training, tower, statements)
     splits = _splits(training, tower)
     statements = [_replaced(one, _Parts(training, tower, splits)) for one in statements]
     statements, lists = _without_lists(tower, statements)
-    gradients, place = _gradients(statements, lists)
+    gradients, place = _gradients(tower, statements, lists)
     after = training.lines[at + 1 :]
     after, renamed = _averaged(training, place, after, {name for one in statements for name, _ in bindings(one)})
     made = [_renamed(one, gradients, renamed) for one in statements] if renamed else statements
@@ -72,6 +75,12 @@ def inline_towers(training: Training) -> OneTower | None:
     _check_draws(training, tower, lines)
     for line in lines:
         left = line.mentions & {tower.index, *tower.names, *splits}
+        if left & tower.names:
+            message = (
+                f"`{sorted(left & tower.names)[0]}`, the scope of a tower, is used in it: where a collection of this "
+                "scope gives its losses, add them up where they are made, and leave the scope out"
+            )
+            raise Blocked("TFM766", tower.node, message)
         if left:
             message = f"`{sorted(left)[0]}` makes this differ from tower to tower: a tower may only choose its part"
             raise Blocked("TFM766", tower.node, message)
@@ -214,6 +223,25 @@ def _check_draws(training: Training, tower: _Tower, lines: list[Line]) -> None:
                 raise Blocked("TFM766", tower.node, "what the towers draw their batches from is made in them")
 
 
+def _apart(training: Training, line: Line) -> list[Line]:
+    """`gradients, losses = [], []` as two lines; any other line as it is."""
+    small = line.node.body[0] if isinstance(line.node, cst.SimpleStatementLine) and len(line.node.body) == 1 else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not isinstance(small.value, cst.Tuple):
+        return [line]
+    target, values = small.targets[0].target, [element.value for element in small.value.elements]
+    names = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else []
+    empty = all(isinstance(value, cst.List) and not value.elements for value in values)
+    if not empty or len(names) != len(values) or not all(isinstance(name, cst.Name) for name in names):
+        return [line]
+    found = []
+    for name, value in zip(names, values, strict=True):
+        assert isinstance(name, cst.Name)
+        node = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(name)], value)])
+        training.origins[node] = line.node
+        found.append(Line(node, {name.value}, {name.value}))
+    return found
+
+
 def _is_loop(training: Training, node: cst.CSTNode) -> bool:
     """Whether a statement is a loop that puts each turn on a device of its own."""
     if not isinstance(node, cst.For):
@@ -263,6 +291,36 @@ def _opened(training: Training, tower: _Tower, body: list[cst.BaseStatement], sh
             raise Blocked("TFM766", statement, "a tower that branches or loops is not carried over")
         if not shared:
             tower.outside.append(statement)
+        found.append(statement)
+    return found
+
+
+def _without_scopes(training: Training, tower: _Tower, statements: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """The statements without the name of the tower's scope, where a function is given it and does nothing with it."""
+    found = []
+    for statement in statements:
+        for call in calls_in(statement):
+            function = training.file.functions.get(dotted(call.func) or "")
+            params = [param.name.value for param in function.params.params] if function is not None else []
+            if function is None or not has_plain_parameters(function) or any(arg.star for arg in call.args):
+                continue
+            given = [
+                arg.keyword.value if arg.keyword else "".join(params[i : i + 1]) for i, arg in enumerate(call.args)
+            ]
+            pairs = list(zip(given, call.args, strict=True))
+            idle = {k for k, a in pairs if isinstance(a.value, cst.Name) and a.value.value in tower.names}
+            idle = {key for key in idle if key in params and key not in names_in(function.body)}
+            mentioned = [name for name in name_nodes(training.file.module) if name.value == function.name.value]
+            if not idle or len(mentioned) != 2:  # the definition and this call
+                continue
+            kept = [arg for key, arg in pairs if key not in idle]
+            if kept:
+                kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            new = statement.deep_replace(call, call.with_changes(args=kept))
+            assert isinstance(new, cst.BaseStatement)
+            statement = new
+            training.fewer[function] = idle
+            break
         found.append(statement)
     return found
 
@@ -505,7 +563,7 @@ def _without_lists(
 
 
 def _gradients(
-    statements: list[cst.BaseStatement], lists: dict[str, cst.BaseExpression]
+    tower: _Tower, statements: list[cst.BaseStatement], lists: dict[str, cst.BaseExpression]
 ) -> tuple[str, tuple[str, cst.CSTNode]]:
     """The name of a tower's gradients; the list that all towers' are in, and what is appended to it."""
     computed = {
@@ -523,8 +581,11 @@ def _gradients(
         if (value.value if isinstance(value, cst.Name) else name) in computed
     ]
     if len(found) != 1:
-        place = statements[-1] if statements else cst.Pass()
-        raise Blocked("TFM766", place, "the towers do not append what `compute_gradients` gives to one list")
+        message = (
+            "the towers do not append what `compute_gradients` gives to one list that is empty before them "
+            "(`gradients = []`)"
+        )
+        raise Blocked("TFM766", tower.node, message)
     name, value = found[0]
     return (value.value if isinstance(value, cst.Name) else name), (name, value)
 

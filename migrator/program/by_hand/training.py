@@ -105,6 +105,7 @@ class Training:
     whole: bool = True
     gone: set[str] = field(default_factory=set)
     unused: list[cst.FunctionDef] = field(default_factory=list)  # functions that nothing calls any more
+    fewer: dict[cst.FunctionDef, set[str]] = field(default_factory=dict)  # parameters that nothing gives any more
     origins: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)  # of statements that were made
 
     def used_later(self) -> set[str]:
