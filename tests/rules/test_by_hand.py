@@ -320,3 +320,24 @@ def test_workers_that_may_train_in_step_have_to_choose() -> None:
         text, findings = run(chosen)
         assert text == chosen
         assert any(f.code == "TFM764" and "remove the `if`" in f.message for f in findings), findings
+
+
+def test_jobs_of_the_environment_are_written_out_as_the_finding_says() -> None:
+    spec = '{"ps": FLAGS.ps_hosts.split(","), "worker": hosts}'
+    config = '    told = json.loads(os.environ["TF_CONFIG"])\n    hosts ='
+    program = CLUSTER.replace("    hosts =", config).replace(
+        "import tensorflow", "import json\nimport os\n\nimport tensorflow"
+    )
+    program = program.replace("FLAGS.job_name", 'told["task"]["type"]').replace(
+        "FLAGS.task_index", 'told["task"]["index"]'
+    )
+    wanted = '{"ps": told["cluster"]["ps"], "worker": told["cluster"]["worker"]}'
+    text, findings = run(program.replace(spec, 'told["cluster"]'))
+    assert any(f.code == "TFM762" and f"ClusterSpec({wanted})" in f.message for f in findings), findings
+    text, findings = run(program.replace(spec, wanted))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert 'make_strategy(cluster, told["task"]["type"], told["task"]["index"])' in text
+    shard = program.replace(spec, wanted).replace("points().make", 'points().shard(2, told["task"]["index"]).make')
+    assert "TFM765" in {f.code for f in run(shard)[1]}
+    _, findings = run(program.replace(spec, 'json.loads(os.environ["TF_CONFIG"])["cluster"]'))
+    assert any('ClusterSpec({"ps": jobs["ps"]' in f.message for f in findings), findings

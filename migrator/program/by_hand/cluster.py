@@ -43,9 +43,14 @@ def check_cluster(training: Training) -> None:
     if not isinstance(value, cst.Call) or training.tf(value) != "tf.train.ClusterSpec" or len(value.args) != 1:
         raise Blocked("TFM762", training.server, "the cluster is not a ClusterSpec that is made in this function")
     jobs = value.args[0].value
-    keys = (
-        [string(e.key) for e in jobs.elements if isinstance(e, cst.DictElement)] if isinstance(jobs, cst.Dict) else []
-    )
+    if not isinstance(jobs, cst.Dict):
+        text = training.file.code(jobs) if not calls_in(jobs) else "jobs"
+        message = (
+            "which jobs the cluster has is not known here: where they are `ps` and `worker`, the first worker as the "
+            f'chief, write `tf.train.ClusterSpec({{"ps": {text}["ps"], "worker": {text}["worker"]}})`'
+        )
+        raise Blocked("TFM762", value, message)
+    keys = [string(e.key) for e in jobs.elements if isinstance(e, cst.DictElement)]
     if sorted(key or "" for key in keys) != ["ps", "worker"]:
         message = "the jobs of the cluster are not the two `ps` and `worker` of a dict that is written out here"
         raise Blocked("TFM762", value, message)
