@@ -235,7 +235,7 @@ def test_params_of_an_input_function(name: str) -> None:
     assert f"model.fit({expected}.take(3))" in new
 
 
-@pytest.mark.parametrize("parameter", ["config=None", "n"])
+@pytest.mark.parametrize("parameter", ["n", "config=None, n=1, *, m"])
 def test_other_parameters_of_an_input_function(parameter: str) -> None:
     text = program(driver=f"def f({parameter}):\n    return input_fn()\n\nestimator.train(f, steps=3)")
     new, findings = run(text)
