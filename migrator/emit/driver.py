@@ -34,7 +34,7 @@ from migrator.program.training import (
     rebound,
 )
 from migrator.rules.endless import never_end
-from migrator.rules.executions import STEPS_OF_EXECUTION, trains_to_an_unknown_end
+from migrator.rules.executions import STEPS_OF_EXECUTION, know_their_sizes, trains_to_an_unknown_end
 from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
@@ -351,6 +351,7 @@ class _Emitter:
                 evaluates=program.train_and_evaluate is not None or uses_of(program, "evaluate"),
                 divides=target.in_step and not draws,
                 draws=draws or target.parameter_servers,
+                sized=draws and target.per_replica and know_their_sizes(project, program),
                 averages=draws and target.replicas and self._has_averages(),
                 on_workers=target.mirrored_workers,
                 on_servers=target.parameter_servers,
@@ -819,7 +820,8 @@ class _Emitter:
                 message = "an evaluation of whole batches for every replica was not tried on Keras 3"
                 raise Blocked("TFM872", self.program.config["eval_distribute"], message)
             creates = self.keras.number == 2  # Keras 3 has no DatasetCreator
-            self._helper("per_replica", lambda name: setup.per_replica(name, self.indent, creates))
+            sized = know_their_sizes(self.project, self.program)
+            self._helper("per_replica", lambda name: setup.per_replica(name, self.indent, creates, sized))
             plan = replace(plan, per_replica=self.names["per_replica"])
             if self._has_averages():
                 kind = "ReplicaAverages" if creates else "replica_averages"

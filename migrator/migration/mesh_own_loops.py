@@ -11,7 +11,7 @@ from migrator.targets.target import LoopShape
 
 #: What the class is asked for by its program, and the class of a mesh has as well.
 METHODS = frozenset(("batches", "checkpoints", "evaluate", "model", "train"))
-_MADE = ("of_class", "saves", "measures", "evaluates", "divides", "draws", "averages", "counts", "measures_itself")
+_MADE = ("of_class", "saves", "measures", "evaluates", "divides", "draws", "sized", "averages", "counts", "measures_itself")
 _NAME = "TrainingLoop"
 
 
@@ -29,5 +29,5 @@ def _replicated() -> Iterator[LoopShape]:
     """All shapes of loops on the replicas of one process."""
     for values in product((False, True), repeat=len(_MADE)):
         shape = LoopShape(**dict(zip(_MADE, values, strict=True)))
-        if shape.divides != shape.draws:
+        if shape.divides != shape.draws and (shape.draws or not shape.sized):
             yield shape

@@ -145,6 +145,11 @@ def trains_to_an_unknown_end(project: Project, program: TrainingProgram) -> bool
     return not _know_sizes(project, program, calls)
 
 
+def know_their_sizes(project: Project, program: TrainingProgram) -> bool:
+    """Whether every dataset that a program trains on or evaluates knows the number of its batches, or has no end."""
+    return _know_sizes(project, program, [*program.trainings, *program.evaluations])
+
+
 def _know_sizes(project: Project, program: TrainingProgram, calls: Sequence[Arguments]) -> bool:
     sizes = _Sizes(project, program.file, program.scope)
     return all(sizes.of_input(arguments.get("input_fn")) for arguments in calls)

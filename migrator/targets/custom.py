@@ -13,7 +13,7 @@ with Adam to 2e-7 over twelve (tests/harness/test_recording_loops.py, guides.md 
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets import scheduled
+from migrator.targets import scheduled, setup
 from migrator.targets.plan import TrainingPlan, of_tensorflow1, primary, steps_of_data
 from migrator.targets.target import Loop, LoopShape
 
@@ -95,14 +95,12 @@ _OWN_BATCHES_OF_WORKERS = '''
         """Returns an iterator that draws whole batches for every worker, as an Estimator's strategy does."""
         return iter(self.strategy.distribute_datasets_from_function(make_dataset))
 '''
-# See setup.per_replica.
+# See setup.per_replica and setup.whole_rounds.
 _OWN_BATCHES = '''
     def own_batches(self, make_dataset):
         """Returns an iterator that draws whole batches for every replica, until there is not one for each of them."""
 
-        def whole_rounds(context):
-            rounds = make_dataset(context).window(context.num_replicas_in_sync, drop_remainder=True)
-            return rounds.flat_map(lambda *parts: tf.data.Dataset.zip(parts))
+{whole_rounds}
 
         return iter(self.strategy.distribute_datasets_from_function(whole_rounds))
 '''
@@ -226,7 +224,8 @@ def training_loop(name: str, indent: str, shape: LoopShape) -> str:
     elif shape.evaluates or not shape.draws:
         parts.append(_BATCHES_OF_WORKERS if shape.on_workers and shape.divides else _BATCHES)
     if shape.draws and not shape.on_servers:
-        parts.append(_OWN_BATCHES_OF_WORKERS if shape.on_workers else _OWN_BATCHES)
+        rounds = setup.whole_rounds("make_dataset(context)", shape.sized, 1)
+        parts.append(_OWN_BATCHES_OF_WORKERS if shape.on_workers else _OWN_BATCHES.format(whole_rounds=rounds))
     parts += [_LOSS, _TRAIN_STEP]
     if shape.evaluates:
         parts.append(_TEST_STEP_OF_REPLICAS if shape.divides or either else _TEST_STEP)

@@ -90,6 +90,7 @@ class LoopShape:
     - `evaluates`: it evaluates
     - `divides`: replicas divide the batches of the input function, so that a step is what it was on one device
     - `draws`: each replica draws whole batches, as those of an Estimator with a strategy do
+    - `sized`: where they draw, all datasets know the number of their batches
     - `averages`: replicas that draw have moving averages of their own
     - `on_workers`: the replicas may be those of several processes
     - `on_servers`: a coordinator may give the steps to workers, which draw batches of their own
@@ -106,6 +107,7 @@ class LoopShape:
     evaluates: bool = True
     divides: bool = False
     draws: bool = False
+    sized: bool = False
     averages: bool = False
     on_workers: bool = False
     on_servers: bool = False
