@@ -11,7 +11,18 @@ from migrator.targets.target import LoopShape
 
 #: What the class is asked for by its program, and the class of a mesh has as well.
 METHODS = frozenset(("batches", "checkpoints", "evaluate", "model", "train"))
-_MADE = ("of_class", "saves", "measures", "evaluates", "divides", "draws", "sized", "averages", "counts", "measures_itself")
+_MADE = (
+    "of_class",
+    "saves",
+    "measures",
+    "evaluates",
+    "divides",
+    "draws",
+    "sized",
+    "averages",
+    "counts",
+    "measures_itself",
+)
 _NAME = "TrainingLoop"
 
 

@@ -97,6 +97,21 @@ def test_data_of_unknown_size(name: str) -> None:
     assert not written(text)
 
 
+ON_REPLICAS = 'params={"rate": 0.1}, config=tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy())'
+
+
+@pytest.mark.parametrize("loop", ["fit", "custom"])
+@pytest.mark.parametrize("data", ["arrays", "files for ever", "files", "a filter"])
+def test_replicas_draw_windows_only_where_the_size_is_not_known(data: str, loop: str) -> None:
+    given = SIZED.get(data) or f"\ndef input_fn():\n    return {UNKNOWN[data]}\n"
+    text = program(driver=LONG).replace(OLD, given).replace('params={"rate": 0.1}', ON_REPLICAS)
+    new, findings = run(text, loop=loop)
+    assert "def whole_rounds(context):" in new, findings
+    assert ("return batches.take(batches.cardinality() // replicas * replicas)" in new) == (data in SIZED)
+    assert (".window(context.num_replicas_in_sync, drop_remainder=True)" in new) == (data in UNKNOWN)
+    compile(new, "train.py", "exec")
+
+
 def test_all_data_count_those_of_evaluations_too() -> None:
     evaluated = f"{LONG}\nestimator.evaluate(lambda: input_fn(){{}}, steps=3)"
     assert written(program(driver=evaluated.format("")))
