@@ -92,7 +92,16 @@ def watch_estimators():
 
 
 def watch_sessions():
-    from tensorflow.python.training import monitored_session
+    from tensorflow.python.training import monitored_session, session_manager
+
+    manager = session_manager.SessionManager
+    wait = manager.wait_for_session
+
+    def soon(self, *args, **kwargs):
+        self._recovery_wait_secs = 0.1  # not 30: the chief would be done before another trainer looks again
+        return wait(self, *args, **kwargs)
+
+    manager.wait_for_session = soon
 
     kind = monitored_session.MonitoredSession
     begin = kind.__init__

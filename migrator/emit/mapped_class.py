@@ -12,8 +12,8 @@ class Form:
     `trains_itself`: the train_op of the model_fn trains, no Keras optimizer. `late`: the driver makes the variables,
     before each use of the model. `restores`: the model_fn calls `tf.train.init_from_checkpoint`. `predicts`: the
     program does nothing else. `answers_batches`: it predicts, too, and `fit` makes several steps in one execution.
-    `in_both`: a program that stays TensorFlow 1 imports the file. `shows_once`: mirrored workers may make several steps
-    in one execution, and compute what `fit` shows once for it (targets/many_steps.py).
+    `in_both`: a program that stays TensorFlow 1 imports the file. `shows_once`: the tasks of a cluster may make several
+    steps in one execution, and compute what `fit` shows once for it (targets/many_steps.py).
     """
 
     trains_itself: bool = False

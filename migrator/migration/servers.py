@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
 from migrator.migration.state import GroupState
 from migrator.migration.workers import feeding
-from migrator.program.calls import is_none, string
+from migrator.program.calls import is_none, nodes_in, string
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import reach
 from migrator.program.scopes import values_of
@@ -53,6 +53,8 @@ def check_tasks(state: GroupState, program: TrainingProgram, strategy: Target) -
         found += [] if told is None else [(file, told)]
     found += [(program.file, given) for given in fed if reads.says(program.file, given) is Says.TASK]
     found += _of_params(program, reads, {**data, **model})
+    if strategy is not AUTO and program.config.get("train_distribute") is not None:
+        found += [(file, node) for one, file in data.items() for node in _pipeline_ids(one)]
     if not found:
         return
     where, place = min(found, key=lambda one: (one[0] is not program.file, one[0].position(one[1])))
@@ -67,6 +69,13 @@ def check_tasks(state: GroupState, program: TrainingProgram, strategy: Target) -
         raise Blocked("TFM765", program.place.call, f"{where.path.name}: {message}")
     if message not in [problem.message for problem in state.problems[where.path]]:
         state.problems[where.path].append(Blocked("TFM765", place, message))
+
+
+def _pipeline_ids(function: cst.CSTNode) -> Iterator[cst.Attribute]:
+    """Where a function asks which worker's data it makes, which TensorFlow 2 says is 0 of 1 for each of them."""
+    for node in nodes_in(function):
+        if isinstance(node, cst.Attribute) and node.attr.value == "input_pipeline_id":
+            yield node
 
 
 def _of_params(

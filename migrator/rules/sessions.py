@@ -241,9 +241,9 @@ On parameter servers the coordinator traces the input function and makes the mod
 the index of the task (`dataset.shard(n, task_index)`, a seed of its own, also from TF_CONFIG or a flag like
 `FLAGS.task_index`) would be the same for all of them, which is another training: measured, two workers that read every
 second example of eight both read the same four, and the other four were never seen. Shuffle with seeds that the tasks
-do not choose, and let every worker read all data. (`input_context.input_pipeline_id` is no help there: TensorFlow 2
-says that it is 0 of 1 in every worker.) The number of workers, printing, and asking for an `evaluator` or a `ps` are
-the same for all workers, and stay.
+do not choose, and let every worker read all data. `input_context.input_pipeline_id`, by which an Estimator with a
+ParameterServerStrategy divided its data, is the same case: TensorFlow 2 says that it is 0 of 1 in every worker. The
+number of workers, printing, and asking for an `evaluator` or a `ps` are the same for all workers, and stay.
 
 Without `ps` tasks every worker makes its own data, and such a program is right as it is. Say so with
 `--strategy multi-worker-mirrored`, or `--strategy one-device` for one process.

@@ -26,8 +26,8 @@ class TrainingContext:
     are summed, `of_examples` that a loop of the program's own wants the loss of each example, `exports` that
     predictions are served for features that may be fewer than those trained on. `helpers` are the classes that the file
     needs: text by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells
-    how many steps `fit` makes in one go, `of_execution` is how many it always makes, `shows_once` says that mirrored
-    workers compute what `fit` shows once for those, `divided` that replicas divide the batches of one device,
+    how many steps `fit` makes in one go, `of_execution` is how many it always makes, `shows_once` says that the tasks
+    of a cluster compute what `fit` shows once for those, `divided` that replicas divide the batches of one device,
     `on_mesh` that the devices of a mesh compute each step as one. `layer_names` are those of layers that share theirs
     with others of the model, by call, and `hparams` the methods that the program calls of its HParams.
     """

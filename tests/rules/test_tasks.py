@@ -148,3 +148,20 @@ def test_a_function_of_another_file() -> None:
         "index.py": "import tensorflow as tf\n\nI = tf.app.flags.FLAGS.task_index\n",
     }
     assert "TFM765" in [f.code for _, findings in run_project(texts).values() for f in findings]
+
+
+def test_a_share_by_the_input_context_of_a_strategy_of_servers() -> None:
+    lines = "n, i = 1, 0\nif context:\n    n, i = context.num_input_pipelines, context.input_pipeline_id"
+    text = text_of(f"context = input_context\n{lines}", ".shard(n, i).repeat()")
+    text = text.replace("def input_fn():", "def input_fn(input_context=None):")
+    with_one = 'params={"rate": 0.1}, config=tf.estimator.RunConfig(train_distribute=tf.distribute.%s())'
+    on_servers = text.replace('params={"rate": 0.1}', with_one % "experimental.ParameterServerStrategy")
+    new, findings = run(on_servers)
+    (told,) = [f for f in findings if f.code == "TFM765"]
+    assert new == on_servers and "`context.input_pipeline_id` differs by task" in told.message
+    # mirrored workers have one each, and an Estimator without a strategy had none
+    new, findings = run(text.replace('params={"rate": 0.1}', with_one % "MultiWorkerMirroredStrategy"))
+    assert manual(findings) == [] and new != text
+    for strategy in ("auto", "parameter-server"):
+        new, findings = run(text, strategy)
+        assert manual(findings) == [] and new != text
