@@ -54,9 +54,9 @@ It is written where all of this holds:
 A program that may run on a cluster gets a function `set_train_function`, which gives `fit` its train function. On
 parameter servers the steps of an execution are written out one after the other in a graph: in a loop, which Keras
 makes, all servers tell each other of every round, and that takes longer than an Estimator took. Ten steps are traced
-ten times: for a network that takes minutes to trace, give fewer. What `fit` shows of the loss and the metrics is computed
-once for an execution: with the train function of Keras, mirrored workers exchange it in every step, and workers read it
-from the servers. See *How fast the new program is*.
+ten times: for a network that takes minutes to trace, give fewer. What `fit` shows of the loss and the metrics is
+computed once for an execution: with the train function of Keras, mirrored workers exchange it in every step, and
+workers read it from the servers. See *How fast the new program is*.
 """,
     ),
 )
