@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import random
 import signal
 import subprocess
@@ -312,14 +313,14 @@ for number in range(8):
 """
 
 
-@pytest.mark.parametrize(("hang", "load"), [("spin()", "used"), ("lock()", "used 0% of a core")])
+@pytest.mark.parametrize(("hang", "load"), [("spin()", "used "), ("lock()", "used [0-3]% of a core")])
 def test_the_one_that_hangs_is_named_and_not_those_that_wait_for_it(
     run: Callable[..., RunOutcome], hang: str, load: str
 ) -> None:
     outcome = run(LOCKSTEP.replace("HANG", hang), "chief=1,worker=2", stall_timeout=1.0)
     failure = failure_of(outcome)
     assert (str(failure.task), failure.kind) == ("worker:0", "stall")
-    assert load in failure.message
+    assert re.search(load, failure.message)  # the kernel counts in ticks of 10 ms, each 1% of this second
     assert "it made 4 steps, " in failure.message
 
 
