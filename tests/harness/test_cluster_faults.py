@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 import random
+import re
 import signal
 import subprocess
 import sys
