@@ -107,7 +107,7 @@ def steps_of_execution(project: Project, program: TrainingProgram) -> int:
     known = [_steps(program.file, arguments) for arguments in trainings]
     if all(count is not None and count < _WORTH for count in known):
         return 1
-    return STEPS_OF_EXECUTION if _know_sizes(project, program, calls) else 1
+    return STEPS_OF_EXECUTION if know_their_sizes(project, program) else 1
 
 
 def steps_on_servers(project: Project, program: TrainingProgram) -> int:

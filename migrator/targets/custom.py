@@ -223,9 +223,11 @@ def training_loop(name: str, indent: str, shape: LoopShape) -> str:
         parts += [scheduled.BATCHES if shape.evaluates else "", scheduled.OWN_BATCHES]
     elif shape.evaluates or not shape.draws:
         parts.append(_BATCHES_OF_WORKERS if shape.on_workers and shape.divides else _BATCHES)
-    if shape.draws and not shape.on_servers:
-        rounds = setup.whole_rounds("make_dataset(context)", shape.sized, 1)
-        parts.append(_OWN_BATCHES_OF_WORKERS if shape.on_workers else _OWN_BATCHES.format(whole_rounds=rounds))
+    if shape.draws and shape.on_workers and not shape.on_servers:
+        parts.append(_OWN_BATCHES_OF_WORKERS)
+    elif shape.draws and not shape.on_servers:
+        rounds = setup.whole_rounds("make_dataset(context)", shape.sized, 2)
+        parts.append(_OWN_BATCHES.format(whole_rounds=rounds))
     parts += [_LOSS, _TRAIN_STEP]
     if shape.evaluates:
         parts.append(_TEST_STEP_OF_REPLICAS if shape.divides or either else _TEST_STEP)

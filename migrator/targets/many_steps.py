@@ -7,9 +7,9 @@ Estimator takes 8.5 to 12. What is written out is traced as often: ten steps tak
 
 Mirrored workers exchange what the means of the loss and of every metric are made of, in each step, since
 `Model.train_step` returns them, and workers of parameter servers read it from them; what `fit` shows are those of the
-last step of an execution, which are computed once for it here. Measured on 2.21 with two
-workers (a network of four variables, no metric): 5.1 milliseconds a step with 20 in an execution, 2.6 to 3.8 where they
-are computed once for it; the Estimator takes 3.5 to 5.
+last step of an execution, which are computed once for it here. Measured on 2.21 with two workers (a network of four
+variables, no metric): 5.1 milliseconds a step with 20 in an execution, 2.6 to 3.8 where they are computed once for it;
+the Estimator takes 3.5 to 5.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Collection, Sequence
 
 from migrator.emit.layout import call
@@ -54,17 +55,16 @@ def whole_rounds(made: str, sized: bool, depth: int) -> str:
     1.49 without). The size of an endless dataset is negative, and so it is taken whole.
     """
     if sized:
-        body = (
-            f"    batches, replicas = {made}, context.num_replicas_in_sync\n"
-            "        return batches.take(batches.cardinality() // replicas * replicas)"
-        )
+        text = f"""\
+def whole_rounds(context):
+    batches, replicas = {made}, context.num_replicas_in_sync
+    return batches.take(batches.cardinality() // replicas * replicas)"""
     else:
-        body = (
-            f"    rounds = {made}.window(context.num_replicas_in_sync, drop_remainder=True)\n"
-            "        return rounds.flat_map(lambda *parts: tf.data.Dataset.zip(parts))"
-        )
-    lines = ["    def whole_rounds(context):", *f"    {body}".splitlines()]
-    return "\n".join("    " * depth + line for line in lines)
+        text = f"""\
+def whole_rounds(context):
+    rounds = {made}.window(context.num_replicas_in_sync, drop_remainder=True)
+    return rounds.flat_map(lambda *parts: tf.data.Dataset.zip(parts))"""
+    return textwrap.indent(text, "    " * depth)
 
 
 def per_replica(name: str, indent: str, creates: bool = True, sized: bool = False) -> str:
@@ -80,7 +80,7 @@ def per_replica(name: str, indent: str, creates: bool = True, sized: bool = Fals
 def {name}(make_dataset):
     """Gives every replica batches of its own, as an Estimator does, until there is not one for each of them."""
 
-{whole_rounds("make_dataset()", sized, 0)}
+{whole_rounds("make_dataset()", sized, 1)}
 
     return tf.keras.utils.experimental.DatasetCreator(whole_rounds)
 '''

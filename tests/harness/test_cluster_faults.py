@@ -313,14 +313,14 @@ for number in range(8):
 """
 
 
-@pytest.mark.parametrize(("hang", "load"), [("spin()", "used "), ("lock()", "used [0-3]% of a core")])
+@pytest.mark.parametrize(("hang", "load"), [("spin()", "used "), ("lock()", "used [0-2]% of a core")])
 def test_the_one_that_hangs_is_named_and_not_those_that_wait_for_it(
     run: Callable[..., RunOutcome], hang: str, load: str
 ) -> None:
     outcome = run(LOCKSTEP.replace("HANG", hang), "chief=1,worker=2", stall_timeout=1.0)
     failure = failure_of(outcome)
     assert (str(failure.task), failure.kind) == ("worker:0", "stall")
-    assert re.search(load, failure.message)  # the kernel counts in ticks of 10 ms, each 1% of this second
+    assert re.search(load, failure.message)  # the kernel counts in ticks of 10 ms, 1% of this second: one of each kind
     assert "it made 4 steps, " in failure.message
 
 
