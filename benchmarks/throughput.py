@@ -73,6 +73,9 @@ def _servers(cluster: str, fixture: str = "parameter_server_fixed_shards", **mor
     return Case(fixture, changes, cluster, warm=200, **more)  # type: ignore[arg-type]
 
 
+_CENTRAL = {
+    "MirroredStrategy(devices=": 'experimental.CentralStorageStrategy(parameter_device="/cpu:0", compute_devices='
+}
 _LARGE_IMAGES = {"images(96, 1)": "images(30000, 1)", "range(2)": "range(1)", "filters=4": "filters=128"} | {
     "units=16": "units=512",
     ".batch(20)": ".batch(128)",
@@ -88,6 +91,7 @@ _LARGE_SERVERS = {
 CASES: dict[str, Case] = {
     "classifier": Case("classifier", _MORE_IMAGES),
     "classifier, Keras 3": Case("classifier", _MORE_IMAGES, keras=3),
+    "classifier, central storage": Case("classifier", _MORE_IMAGES, strategy="central-storage"),
     "wide and deep": Case("wide_and_deep", {"steps=30": "steps=1000"}),
     "two files": Case("two_files", arguments=("--steps", "2000"), script="train.py"),
     "a cluster inside one process": Case("in_process_cluster", {"MAX_STEPS = 24": "MAX_STEPS = 1000"}),
@@ -147,6 +151,12 @@ CASES: dict[str, Case] = {
     "two replicas, custom loop": Case(
         "mirrored_replicas",
         {".repeat(2))": ".repeat(), steps=2000)", "        eval_distribute=strategy,\n": ""},
+        loop="custom",
+    ),
+    "two replicas, central storage": Case("mirrored_replicas", {".repeat(2)": ".repeat(300)"} | _CENTRAL),
+    "two replicas, central storage, custom loop": Case(
+        "mirrored_replicas",
+        {".repeat(2))": ".repeat(), steps=2000)", "        eval_distribute=strategy,\n": ""} | _CENTRAL,
         loop="custom",
     ),
     "train_and_evaluate, custom loop": Case(

@@ -3,7 +3,7 @@
 usage: python stepwatch.py SCRIPT OUTPUT WARM [ARGUMENT ...]
 
 The first WARM steps of a process are left out: they hold tracing and the first checkpoint; so is what comes behind the
-last step (mirrored workers take up to 2.5 seconds to end a `fit`). OUTPUT-PID gets
+last step (a cluster takes up to 2.5 seconds to end a `fit`, which gives its data back). OUTPUT-PID gets
 {"steps", "start", "end"}: steps counted since, when they began and ended. Every process, also one that serves, writes
 lines of "time CPU-seconds" to OUTPUT-PID.cpu. In the environment: STEPWATCH says what trains ("estimator", "session": a
 MonitoredTrainingSession, "fit", "loop": a loop that prints "step N: ..." between its calls); with STEPWATCH_SECONDS the
@@ -46,13 +46,10 @@ def stepped(count=1):
     return bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
 
 
-def rest(waited=False):
-    """The training call is over; `waited`: so is what was given to workers, whose last step was not seen."""
-    if seen["over"]:
-        return
-    seen["over"] = bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
-    if waited:
-        seen["last"] = time.time()
+def rest():
+    """The training call is over."""
+    if not seen["over"]:
+        seen["over"] = bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
 
 
 def report():
@@ -124,15 +121,23 @@ def watch_fit():
         if getattr(function, "watched", False):
             return made
         execution = getattr(self, "steps_per_execution", None) or getattr(self, "_steps_per_execution", 1)
-        several = int(execution.numpy()) if hasattr(execution, "numpy") else int(execution or 1)
+        several = [int(execution.numpy()) if hasattr(execution, "numpy") else int(execution or 1)]
+        if hasattr(execution, "assign"):  # the last execution may be shorter; asking for it is a message to a server
+            assign = execution.assign
+
+            def assigned(value, *args, **kwargs):
+                several[0] = int(value)
+                return assign(value, *args, **kwargs)
+
+            execution.assign = assigned
         coordinator = getattr(self, "_cluster_coordinator", None)
 
         def watched(*inputs):
-            count = int(execution.numpy()) if several > 1 and hasattr(execution, "numpy") else several
+            count = several[0]
             result = function(*inputs)
             if coordinator is not None and seen["start"] is None and seen["steps"] + count >= warm:
                 coordinator.join()  # what was scheduled so far has not been done
-            if stepped(count):  # the last execution may be shorter
+            if stepped(count):
                 self.stop_training = True
             return result
 
@@ -140,9 +145,19 @@ def watch_fit():
         self.train_function = watched
         return watched if made is not None else None
 
+    class Done(tf.keras.callbacks.Callback):
+        """Workers have made the steps that they were given, and not only got them."""
+
+        def on_epoch_end(self, epoch, logs=None):
+            coordinator = getattr(self.model, "_cluster_coordinator", None)
+            if coordinator is not None and not seen["over"]:
+                coordinator.join()
+                seen["last"] = time.time()
+
     def timed_fit(self, *args, **kwargs):
+        kwargs["callbacks"] = [Done(), *(kwargs.get("callbacks") or [])]  # before checkpoints are written
         result = fit(self, *args, **kwargs)
-        rest(getattr(self, "_cluster_coordinator", None) is not None)
+        rest()
         return result
 
     kind.make_train_function, kind.fit = make_train_function, timed_fit

@@ -50,7 +50,7 @@ from migrator.targets.choosing import (
 )
 from migrator.targets.chosen import in_place
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
-from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TPU
+from migrator.targets.registry import AUTO, CENTRAL_STORAGE, LOOPS, ONE_DEVICE, TPU
 from migrator.targets.target import Loop, LoopShape, Target
 from migrator.walking import walk
 
@@ -325,6 +325,9 @@ class _Emitter:
             self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
         trains = program.train_and_evaluate is not None or uses_of(program, "train") or uses_of(program, "evaluate")
         self.loop = loop if trains else LOOPS["fit"]
+        if mapped and target is CENTRAL_STORAGE and self._has_averages():
+            message = "replicas that move averages in central storage lose the scopes of a mapped model: take mirrored"
+            raise Blocked("TFM704", program.place.call, message)
         make_loop = self.loop.make
         self.draws = False  # each replica of a loop of the program's own draws whole batches
         self.iterates = False  # such a loop goes over the batches one by one

@@ -63,7 +63,7 @@ _OF_PROGRAMS = (
     *("tf.contrib.distribute.", "tf.distribute.", "tf.contrib.cluster_resolver.", "tf.contrib.learn."),
 )
 #: Strategies under which several steps in one execution are the same steps, to the last bit (measured).
-_SAME_STEPS = ("mirrored", "multi-worker-mirrored")
+_SAME_STEPS = ("mirrored", "multi-worker-mirrored", "central-storage")
 
 
 class NativeMigration(GroupState):

@@ -279,7 +279,9 @@ between replicas (`auto_shard_dataset`), and a model_fn whose batches do not eac
 program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`. On a
 cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device. A
 TPUStrategy of a RunConfig is not carried over: leave it and its resolver out and take `--strategy tpu`, which asks for
-the TPU itself.
+the TPU itself. Under CentralStorageStrategy a model in the mapped form may have no moving averages, as batch
+normalization has: replicas wait for each other where one is updated, and find the variables of a mapped model no more
+(TensorFlow 2.21, "Variable dense_1/kernel does not exist").
 """,
     ),
     Rule(

@@ -141,6 +141,10 @@ _REPLICAS = Path(__file__).resolve().parents[2] / "fixtures" / "mirrored_replica
 _SERVERS = _REPLICAS.parents[1] / "in_process_cluster" / "original.py"
 SERVERS = _SERVERS.read_text(encoding="utf-8").replace("MAX_STEPS = 24", "MAX_STEPS = 210")  # 20 does not divide them
 REPLICAS = _REPLICAS.read_text(encoding="utf-8").replace(".repeat(2)", ".repeat(3)")  # 25 steps
+CENTRAL = REPLICAS.replace(
+    "tf.distribute.MirroredStrategy(devices=",
+    'tf.distribute.experimental.CentralStorageStrategy(parameter_device="/cpu:0", compute_devices=',
+)
 
 WATCH = """\
 import hashlib, json, sys
@@ -191,11 +195,15 @@ json.dump(found, open(sys.argv[2], "w"))
         ("mapped", MAPPED, [105], 1),
         ("native", LINES, [165], 3),
         ("native", REPLICAS, [25], 1),
+        ("native", CENTRAL, [25], 1),
         ("native", SERVERS, [210], 0),
         ("mapped", REPLICAS, [25], 1),
         ("mapped", SERVERS, [210], 0),
     ],
-    ids=["native", "mapped", "lines-without-a-cluster", "replicas", "servers", "mapped-replicas", "mapped-servers"],
+    ids=[
+        *("native", "mapped", "lines-without-a-cluster", "replicas", "central-storage", "servers"),
+        *("mapped-replicas", "mapped-servers"),
+    ],
 )
 def test_an_execution_of_many_steps_is_those_steps(
     style: str, text: str, counts: list[int], evaluations: int, tmp_path: Path

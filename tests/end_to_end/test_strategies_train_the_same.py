@@ -73,6 +73,7 @@ PLAIN = "net = net * 0.5"
         (MIRRORED, NORMALIZED, DECAYED, MOMENTUM, ALL, 80, True, "mapped"),
         (CENTRAL, PLAIN, SUM, DESCENT, BOTH, 87, True, "native"),
         (CENTRAL, NORMALIZED, DECAYED, MOMENTUM, ALL, 80, True, "native"),
+        (CENTRAL, PLAIN, DECAYED, MOMENTUM, ALL, 80, True, "mapped"),
         (MIRRORED, PLAIN, MEAN, MOMENTUM, ALL, 87, False, "native"),
     ],
 )

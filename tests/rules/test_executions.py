@@ -202,12 +202,12 @@ def test_replicas_and_workers_in_step_make_the_same_steps(driver: str) -> None:
     for style in ("native", "mapped"):
         if driver is LONG or style == "native":
             assert written(text, strategy="mirrored", style=style)
+            assert written(text, strategy="central-storage", style=style)
         assert driver is LONG or written(text, strategy="multi-worker-mirrored", style=style)
 
 
 ELSEWHERE = [
     {"keras": "3", "strategy": "mirrored"},
-    {"strategy": "central-storage"},
     {"loop": "custom"},
 ]
 

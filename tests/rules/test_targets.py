@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,22 @@ def test_a_strategy_may_be_asked_for(word: str, made: str) -> None:
     assert "TFM724" in [f.code for f in findings]
     assert f"strategy = {made}\n" in new and FED + "steps)" in new
     assert "steps = sum(1 for _ in input_fn()) // strategy.num_replicas_in_sync\n" in new
+
+
+def test_a_mapped_model_in_central_storage_moves_no_averages() -> None:
+    """Replicas that wait for each other in the middle of a model_fn lose its variables (measured on 2.21)."""
+    fixture = Path(__file__).resolve().parents[2] / "fixtures" / "mirrored_replicas" / "original.py"
+    mirrored = fixture.read_text(encoding="utf-8")
+    central = mirrored.replace("MirroredStrategy(devices=", "experimental.CentralStorageStrategy(compute_devices=")
+    plain = central.replace("tf.layers.batch_normalization(hidden, training=training)", "hidden")
+    assert len({mirrored, central, plain}) == 3
+    for text, style, refused in (
+        (central, "mapped", ["TFM704"]),
+        (central, "native", []),
+        (plain, "mapped", []),
+        (mirrored, "mapped", []),
+    ):
+        assert manual(run(text, style=style)[1]) == refused
 
 
 def test_one_device_that_is_asked_for_counts_more_than_the_run_config() -> None:
