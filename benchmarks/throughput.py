@@ -73,6 +73,8 @@ def _servers(cluster: str, fixture: str = "parameter_server_fixed_shards", **mor
     return Case(fixture, changes, cluster, warm=200, **more)  # type: ignore[arg-type]
 
 
+_MORE_ROUNDS = {".repeat(2)": ".repeat(300)"}
+_MORE_STEPS = {".repeat(2))": ".repeat(), steps=2000)", "        eval_distribute=strategy,\n": ""}
 _CENTRAL = {
     "MirroredStrategy(devices=": 'experimental.CentralStorageStrategy(parameter_device="/cpu:0", compute_devices='
 }
@@ -147,18 +149,10 @@ CASES: dict[str, Case] = {
         tpu_cores=1,
         loop="custom",
     ),
-    "two replicas": Case("mirrored_replicas", {".repeat(2)": ".repeat(300)"}),
-    "two replicas, custom loop": Case(
-        "mirrored_replicas",
-        {".repeat(2))": ".repeat(), steps=2000)", "        eval_distribute=strategy,\n": ""},
-        loop="custom",
-    ),
-    "two replicas, central storage": Case("mirrored_replicas", {".repeat(2)": ".repeat(300)"} | _CENTRAL),
-    "two replicas, central storage, custom loop": Case(
-        "mirrored_replicas",
-        {".repeat(2))": ".repeat(), steps=2000)", "        eval_distribute=strategy,\n": ""} | _CENTRAL,
-        loop="custom",
-    ),
+    "two replicas": Case("mirrored_replicas", _MORE_ROUNDS),
+    "two replicas, custom loop": Case("mirrored_replicas", _MORE_STEPS, loop="custom"),
+    "two replicas, central storage": Case("mirrored_replicas", _MORE_ROUNDS | _CENTRAL),
+    "two replicas, central storage, custom loop": Case("mirrored_replicas", _MORE_STEPS | _CENTRAL, loop="custom"),
     "train_and_evaluate, custom loop": Case(
         "parameter_server_fixed_shards",
         {"MAX_STEPS = 40": "MAX_STEPS = 2000", "_steps=20": "_steps=500"},
@@ -181,7 +175,7 @@ CASES: dict[str, Case] = {
     ),
     "two replicas, larger": Case(
         "mirrored_replicas",
-        {".repeat(2)": ".repeat(300)", "BATCH = 8": "BATCH = 128", "features, 8,": f"{_HIDDEN}, 1024,"},
+        _MORE_ROUNDS | {"BATCH = 8": "BATCH = 128", "features, 8,": f"{_HIDDEN}, 1024,"},
         warm=20,
     ),
     "parameter servers, one trainer, larger": Case(

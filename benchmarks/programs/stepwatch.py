@@ -34,6 +34,10 @@ def write_cpu():
             time.sleep(0.05)
 
 
+def is_long_enough():
+    return bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
+
+
 def stepped(count=1):
     """Counts; whether the training has lasted long enough."""
     if seen["over"]:
@@ -43,13 +47,12 @@ def stepped(count=1):
         seen["start"], seen["first"] = time.time(), seen["steps"]
     if seen["start"] is not None:
         seen["last"] = time.time()
-    return bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
+    return is_long_enough()
 
 
 def rest():
     """The training call is over."""
-    if not seen["over"]:
-        seen["over"] = bool(limit) and seen["start"] is not None and time.time() - seen["start"] > limit
+    seen["over"] = seen["over"] or is_long_enough()
 
 
 def report():
@@ -121,19 +124,20 @@ def watch_fit():
         if getattr(function, "watched", False):
             return made
         execution = getattr(self, "steps_per_execution", None) or getattr(self, "_steps_per_execution", 1)
-        several = [int(execution.numpy()) if hasattr(execution, "numpy") else int(execution or 1)]
+        several = int(execution.numpy()) if hasattr(execution, "numpy") else int(execution or 1)
         if hasattr(execution, "assign"):  # the last execution may be shorter; asking for it is a message to a server
             assign = execution.assign
 
             def assigned(value, *args, **kwargs):
-                several[0] = int(value)
+                nonlocal several
+                several = int(value)
                 return assign(value, *args, **kwargs)
 
             execution.assign = assigned
         coordinator = getattr(self, "_cluster_coordinator", None)
 
         def watched(*inputs):
-            count = several[0]
+            count = several
             result = function(*inputs)
             if coordinator is not None and seen["start"] is None and seen["steps"] + count >= warm:
                 coordinator.join()  # what was scheduled so far has not been done
@@ -146,12 +150,10 @@ def watch_fit():
         return watched if made is not None else None
 
     class Done(tf.keras.callbacks.Callback):
-        """Workers have made the steps that they were given, and not only got them."""
+        """Where an epoch ends, `fit` has waited for all steps that it gave to workers."""
 
         def on_epoch_end(self, epoch, logs=None):
-            coordinator = getattr(self.model, "_cluster_coordinator", None)
-            if coordinator is not None and not seen["over"]:
-                coordinator.join()
+            if getattr(self.model, "_cluster_coordinator", None) is not None and not seen["over"]:
                 seen["last"] = time.time()
 
     def timed_fit(self, *args, **kwargs):

@@ -325,9 +325,6 @@ class _Emitter:
             self._helper("export_model", lambda name: setup.export_model(name, signatures, self.indent))
         trains = program.train_and_evaluate is not None or uses_of(program, "train") or uses_of(program, "evaluate")
         self.loop = loop if trains else LOOPS["fit"]
-        if mapped and target is CENTRAL_STORAGE and self._has_averages():
-            message = "replicas that move averages in central storage lose the scopes of a mapped model: take mirrored"
-            raise Blocked("TFM704", program.place.call, message)
         make_loop = self.loop.make
         self.draws = False  # each replica of a loop of the program's own draws whole batches
         self.iterates = False  # such a loop goes over the batches one by one
@@ -827,6 +824,9 @@ class _Emitter:
             self._helper("per_replica", lambda name: setup.per_replica(name, self.indent, creates, sized))
             plan = replace(plan, per_replica=self.names["per_replica"])
             if self._has_averages():
+                if self.mapped and self.target is CENTRAL_STORAGE:
+                    why = "replicas that move averages in central storage lose the scopes of a mapped model"
+                    raise Blocked("TFM704", self.program.place.call, f"{why}: take mirrored")
                 kind = "ReplicaAverages" if creates else "replica_averages"
                 make = setup.replica_averages if creates else setup.replica_averages_on_keras3
                 self._helper(kind, lambda name: make(name, self.indent))
