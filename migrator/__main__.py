@@ -1,5 +1,15 @@
 """Lets ``python -m migrator`` stand for ``tf-migrate``."""
 
-from migrator.cli import main
+import sys
 
-main()
+# Python puts the folder it was started in first, for us the tree to look at: its click.py must not be imported as ours.
+if sys.path[0] != __file__.rpartition("migrator")[0][:-1] and not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]
+
+try:
+    from migrator.cli import main
+
+    main()
+except KeyboardInterrupt:
+    print("Interrupted.", file=sys.stderr)
+    sys.exit(130)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrator.findings import Finding
+from migrator.bridge.support import MARK, NAME
+from migrator.findings import Finding, Severity
+from migrator.source.reading import Source
 
 if TYPE_CHECKING:
+    from migrator.bridge.project import Bridges
     from migrator.program.modern import Check
-    from migrator.source.reading import Source
     from migrator.targets.dtensor import Layouts
 
 _WORD = "tensorflow"
@@ -21,8 +23,10 @@ _WORD = "tensorflow"
 class Options:
     """What the user chose: the strategy (auto, one-device, parameter-server, multi-worker-mirrored) and the style.
 
-    The style is native, mapped (the model_fn stays TensorFlow 1 code) or auto: native, or mapped where that is blocked.
+    The style is native, mapped (the model_fn stays TensorFlow 1 code), bridge (all code stays, and runs through a
+    support file) or auto: native, or mapped where that is blocked.
     `keras` is the generation of Keras that is written for, "2" or "3", and `loop` what trains: fit, or custom.
+    `bridge` says that with auto a program becomes a bridge where both other forms are blocked.
     `mesh` and `layouts` say how variables are divided under the strategy dtensor, see `targets.dtensor.parse`.
     """
 
@@ -32,6 +36,7 @@ class Options:
     loop: str = "fit"
     mesh: str = ""
     layouts: tuple[str, ...] = ()
+    bridge: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,30 +51,43 @@ class Result:
 def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     """Migrates the Estimator programs in a project.
 
-    Returns one result per source, in order. All files of a program change together or not at all; where one of its
+    Returns one result per source, in order, and then those of files that are written beside them: their sources are
+    empty. All files of a program change together or not at all; where one of its
     constructs cannot be carried over, its files stay as they are and each blocking line has a MANUAL finding.
     """
-    from migrator.program.relevant import around_programs, may_be_modern
+    from migrator.names.bare import says
+    from migrator.program.relevant import around_estimators, may_be_modern
     from migrator.rules.sessions import may_train
 
-    relevant = [source for source in sources if _WORD in source.text]
+    support = {source.path: source.text for source in sources if MARK in source.text}
+    relevant = [source for source in sources if _WORD in source.text and source.path not in support]
     texts: dict[Path, str] = {}
     findings: dict[Path, list[Finding]] = {}
     estimators: set[Path] = set()
-    everything = {source.path: source.text for source in sources}
-    if any("stimator" in source.text or may_train(source.text) for source in relevant):
+    everything = {source.path: source.text for source in sources if source.path not in support}
+    bridged: set[Path] = set()
+    natively = options.style != "bridge"
+    if natively and any(says(source.text, "stimator") or may_train(source.text) for source in relevant):
         from migrator.migration.project import migrate_project
 
         texts, findings = migrate_project(
             everything, options.strategy, options.style, options.keras, options.loop, _layouts(options)
         )
-        estimators = set(around_programs(everything))
+        estimators = set(around_estimators(everything))
+    if _may_bridge(options) and any("stimator" in source.text for source in relevant):
+        from migrator.bridge.project import join
+
+        bridges = _bridged({**everything, **texts, **support}, everything.keys() - texts.keys(), findings)
+        texts, findings = join(bridges, texts, findings)
+        bridged = bridges.files
+    blocked = {path for path, found in findings.items() if any(f.severity is Severity.MANUAL for f in found)}
     # A program that is one of TensorFlow 2 now is looked at as such, so that a second run finds nothing new.
     everything = {**everything, **texts}
     # New code for Keras 3, or for a mesh of devices, is not to be judged by what other programs do wrong there.
-    left = estimators if options.keras == "3" or options.strategy == "dtensor" else estimators - texts.keys()
-    if options.strategy == "dtensor":  # but the loops that `--loop custom` wrote
-        left = {path for path in left if _of_estimators(everything[path])}
+    asks = options.keras == "3" or options.strategy == "dtensor"
+    left = estimators | texts.keys() if asks else estimators - texts.keys()
+    # Nor is a bridged program: its code is of TensorFlow 1, and runs as such.
+    left = left | bridged | {path for path, text in everything.items() if NAME in text}
     if any(may_be_modern(everything[source.path]) for source in relevant if source.path not in left):
         from migrator.modern import modernize
 
@@ -83,17 +101,61 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
         texts = {**texts, **modern}
         for path, found in more.items():
             findings.setdefault(path, []).extend(found)
-    return [
+    if relevant:
+        _tell_what_stands(relevant, texts, findings, blocked)
+    given = [
         Result(source, texts.get(source.path, source.text), tuple(sorted(findings.get(source.path, ()))))
         for source in sources
     ]
+    return given + [
+        Result(Source(path, b"", "", "utf-8", False), text, ())
+        for path, text in texts.items()
+        if path not in {source.path for source in sources}
+    ]
 
 
-def _of_estimators(text: str) -> bool:
-    """Whether a file that speaks of Estimators is not a program of TensorFlow 2 on replicas."""
-    from migrator.program.relevant import only_mentions_estimators
+def _may_bridge(options: Options) -> bool:
+    """Whether programs may come out as a bridge, which decides by itself on strategies, and needs Keras 2."""
+    if options.style == "auto":
+        return options.bridge and (options.strategy, options.keras, options.loop) == ("auto", "2", "fit")
+    return options.style == "bridge"
 
-    return "MirroredStrategy" not in text or not only_mentions_estimators(text)
+
+def _bridged(texts: Mapping[Path, str], left: Collection[Path], findings: Mapping[Path, list[Finding]]) -> Bridges:
+    """The bridges of the programs in the files `left`, but for those that a mistake of ours is met in (TFM905)."""
+    from migrator.bridge.project import Bridges, bridge_project
+
+    try:
+        return bridge_project(texts, left, findings)
+    except Exception as error:
+        from migrator.internal_errors import in_file
+        from migrator.migration.isolation import without_broken
+        from migrator.program.relevant import programs_in
+
+        made, broken = without_broken(texts, lambda some: bridge_project(texts, set(left) & set(some), findings), error)
+        bridges = made or Bridges()
+        for path in programs_in(texts):
+            if path in broken and path in left:
+                bridges.findings.setdefault(path, []).append(in_file(path, broken[path]))
+        return bridges
+
+
+def _tell_what_stands(
+    relevant: Sequence[Source], texts: Mapping[Path, str], findings: dict[Path, list[Finding]], blocked: set[Path]
+) -> None:
+    """Adds findings about names that TensorFlow 2.21 lacks, but not to blocked programs: they stay as they are."""
+    from migrator.program.relevant import connected
+    from migrator.standing import eager_sessions, left_in, makes_graphs
+
+    told = connected({source.path: source.text for source in relevant}, blocked)
+    new = {source.path: texts.get(source.path, source.text) for source in relevant}
+    in_graphs = makes_graphs(new.values())
+    for source in relevant:
+        if source.path not in told and not any(f.severity is Severity.ERROR for f in findings.get(source.path, ())):
+            before = findings.setdefault(source.path, [])
+            before += left_in(source.path, source.text, new[source.path], before)
+            if not in_graphs and new[source.path] == source.text:
+                before += eager_sessions(source.path, source.text)
 
 
 def _layouts(options: Options) -> Layouts | None:

@@ -13,6 +13,7 @@ import libcst as cst
 
 from migrator.emit.file import choose_keras_2
 from migrator.findings import Finding, Severity
+from migrator.internal_errors import in_file
 from migrator.program.modern import Change, Check, Edit, ModernFile
 from migrator.program.parsed import ParsedFile
 from migrator.program.relevant import may_be_modern, scripts_with
@@ -30,24 +31,32 @@ def modernize(
     known = (*checks(), *further)
     parsed: dict[Path, ParsedFile] = {}
     found: dict[Path, list[Change]] = {}
+    failed: dict[Path, list[Finding]] = {}
     for path, text in texts.items():
         if path not in skip and may_be_modern(text) and (file := _parsed(path, text)) is not None:
-            parsed[path] = file
             modern = ModernFile(file, [other for at, other in texts.items() if at != path])
-            found[path] = [change for check in known for change in check(modern)]
+            try:
+                found[path] = [change for check in known for change in check(modern)]
+                parsed[path] = file
+            except Exception as error:  # a mistake of ours: the other files are looked at all the same
+                failed[path] = [in_file(path, error)]
     needing = {path for path, changes in found.items() if any(change.keras_2 for change in changes)}
     for path in scripts_with(texts, needing) - set(skip):
-        if (script := parsed.get(path) or _parsed(path, texts[path])) is not None:
+        if path not in failed and (script := parsed.get(path) or _parsed(path, texts[path])) is not None:
             parsed[path] = script
             needing.add(path)
     new: dict[Path, str] = {}
-    findings: dict[Path, list[Finding]] = {}
+    findings = dict(failed)
     for path, file in parsed.items():
         changes = found.get(path, [])
-        module = _apply(file.module, changes)
-        chosen = path in needing and "TF_USE_LEGACY_KERAS" not in file.text
-        if chosen:
-            module = choose_keras_2(module)
+        chosen = path in needing and "TF_USE_LEGACY_KERAS" not in file.bare
+        try:
+            module = _apply(file.module, changes)
+            if chosen:
+                module = choose_keras_2(module)
+        except Exception as error:
+            findings[path] = [in_file(path, error)]
+            continue
         for change in _told(changes, chosen):
             findings.setdefault(path, []).append(
                 file.finding(change.code, change.severity, change.node, change.message)

@@ -1,6 +1,7 @@
 """Tries the codemod on folders of other people's programs, and writes a table of what came of it.
 
     python tools/try_corpus.py FOLDER... --table rates.md --data rates.json [--before older.json] [--timeout 300]
+        [--style auto]
 
 Every folder is one repository. Its Python files (and the code cells of its notebooks) are copied to a scratch folder,
 migrated there in this process's children, compiled, and migrated once more. Nothing is written to the folders.
@@ -13,6 +14,7 @@ an earlier folder is not counted again, and neither is another version of a file
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import multiprocessing
@@ -59,14 +61,17 @@ _NEEDS = {
     "tensorflow_ranking": "tensorflow_ranking",
 }
 _MAPPED = "track_tf1_style_variables"
+_DONE = ("native", "mapped", "bridge")
+_SIZES = (("1 file", 1, 1), ("2 to 5", 2, 5), ("6 and more", 6, 10**6))
 _EXAMPLES = 3
 
 
 @dataclass
 class Program:
-    """One construction of an Estimator, and what became of it: native, mapped, blocked or silent.
+    """One construction of an Estimator, and what became of it: native, mapped, bridge, blocked or silent.
 
-    `needs` is the library that distributes the program, runs it or makes Estimators for it ("": TensorFlow alone).
+    `needs` is the library that distributes the program, runs it or makes Estimators for it ("": TensorFlow alone), and
+    `reached` how many files with TensorFlow it consists of.
     """
 
     file: str
@@ -75,6 +80,7 @@ class Program:
     status: str = "silent"
     reasons: list[str] = field(default_factory=list)
     needs: str = ""
+    reached: int = 1
 
 
 @dataclass
@@ -184,7 +190,7 @@ def _kind(name: str | None) -> str | None:
     return None
 
 
-def attempt(folder: Path, scratch: Path, tried: Tried) -> None:
+def attempt(folder: Path, scratch: Path, tried: Tried, options: Options) -> None:
     """Migrates the files of a scratch folder; after a crash each of its subfolders by itself."""
     inputs = [read(found.path, strict=found.named) for found in discover([scratch])]
     sources = []
@@ -194,13 +200,15 @@ def attempt(folder: Path, scratch: Path, tried: Tried) -> None:
         else:
             sources.append(Source(item.path, item.raw, unified(item.text), item.encoding, item.bom))
     tried.files, tried.lines = len(inputs), sum(source.text.count("\n") for source in sources)
-    _migrate(sources, folder, scratch, tried)
+    _migrate(sources, folder, scratch, tried, options)
 
 
-def _migrate(sources: Sequence[Source], folder: Path, scratch: Path, tried: Tried, depth: int = 0) -> None:
+def _migrate(
+    sources: Sequence[Source], folder: Path, scratch: Path, tried: Tried, options: Options, depth: int = 0
+) -> None:
     started = time.process_time()
     try:
-        results, project = _observed(sources)
+        results, project = _observed(sources, options)
     except Exception as error:
         tried.seconds += time.process_time() - started
         place = traceback.extract_tb(error.__traceback__)[-1]
@@ -209,7 +217,7 @@ def _migrate(sources: Sequence[Source], folder: Path, scratch: Path, tried: Trie
         if len(names) > 1 or (len(sources) > 1 and depth < 12):
             for name in names:
                 part = [s for s in sources if s.path.relative_to(scratch).parts[: depth + 1] == name]
-                _migrate(part, folder, scratch, tried, depth + 1)
+                _migrate(part, folder, scratch, tried, options, depth + 1)
         if not tried.crashes or len(sources) == 1:
             shown = str(folder / sources[0].path.relative_to(scratch)) if len(sources) == 1 else str(folder)
             tried.crashes.append(f"{shown}: {where}")
@@ -231,12 +239,14 @@ def _migrate(sources: Sequence[Source], folder: Path, scratch: Path, tried: Trie
         _programs(project, findings, new, folder, scratch, tried)
     if tried.changed:
         again = [Source(s.path, s.raw, new[s.path], s.encoding, s.bom) for s in sources if new[s.path] != s.text]
-        for result in migrate(again, Options()):
+        known = {source.path for source in sources}
+        again += [Source(p, text.encode(), text, "utf-8", False) for p, text in new.items() if p not in known]
+        for result in migrate(again, options):
             if result.text != result.source.text:
                 tried.unstable.append(str(folder / result.source.path.relative_to(scratch)))
 
 
-def _observed(sources: Sequence[Source]) -> tuple[list[Result], Project | None]:
+def _observed(sources: Sequence[Source], options: Options) -> tuple[list[Result], Project | None]:
     """The results, and the project as the codemod read it (None where no file concerned it)."""
     made: list[Project] = []
 
@@ -246,8 +256,18 @@ def _observed(sources: Sequence[Source]) -> tuple[list[Result], Project | None]:
 
     read_project = Project.of
     with mock.patch.object(Project, "of", staticmethod(of)):
-        results = migrate(sources, Options())
-    return results, made[-1] if made else None
+        results = migrate(sources, options)
+    return results, made[0] if made else Project.of(_parsed(sources))
+
+
+def _parsed(sources: Iterable[Source]) -> list[ParsedFile]:
+    """The files that speak of Estimators and can be parsed, for a form that does not read programs."""
+    found = []
+    for source in sources:
+        if "tensorflow" in source.text:
+            with contextlib.suppress(cst.ParserSyntaxError):
+                found.append(ParsedFile.parse(source.path, source.text))
+    return found
 
 
 def _programs(
@@ -271,7 +291,10 @@ def _programs(
             reached = _reach(project, file)
             program.needs = _needs(project, reached)
             here = [f for f in findings.get(file.path, ()) if (f.line, f.column) == (line, column)]
-            if any(f.code == "TFM101" for f in here):
+            program.reached = sum("tensorflow" in project._by_path[path].text for path in reached) or 1
+            if any(f.code == "TFM155" for f in here):
+                program.status = "bridge"
+            elif any(f.code == "TFM101" for f in here):
                 mapped = any(_MAPPED in new[p] and new[p] != project._by_path[p].text for p in reached)
                 program.status = "mapped" if mapped else "native"
             else:
@@ -324,22 +347,22 @@ def _reach(project: Project, file: ParsedFile) -> list[Path]:
 # -- all repositories ------------------------------------------------------------------------------------------------
 
 
-def _child(folder: Path, answer: Connection) -> None:
+def _child(folder: Path, answer: Connection, options: Options) -> None:
     tried = Tried(folder.name)
     with tempfile.TemporaryDirectory(prefix="try-corpus-") as scratch:
         copy(folder, Path(scratch).resolve())
         try:
-            attempt(folder, Path(scratch).resolve(), tried)
+            attempt(folder, Path(scratch).resolve(), tried, options)
         except Exception as error:
             tried.crashes.append(f"{folder}: {type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
     answer.send(asdict(tried))
 
 
-def try_folder(folder: Path, timeout: float) -> dict[str, Any]:
+def try_folder(folder: Path, timeout: float, options: Options) -> dict[str, Any]:
     """Tries one repository in a child process; after `timeout` seconds it is given up."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(folder, theirs))
+    child = context.Process(target=_child, args=(folder, theirs, options))
     child.start()
     theirs.close()
     try:
@@ -372,14 +395,14 @@ def table(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = 
     """The report as Markdown."""
     lines = ["# The codemod on other people's programs", "", *_totals(results, before), "", "## Repositories", ""]
     lines.append(
-        "| repository | files | programs | native | mapped | blocked | silent | crashes | bad | unstable | s |"
+        "| repository | files | programs | native | mapped | bridge | blocked | silent | crashes | bad | unstable | s |"
     )
-    lines.append("|---|---|---|---|---|---|---|---|---|---|---|")
+    lines.append("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for tried in results:
         count = Counter(p["status"] for p in tried["programs"])
         note = " (timed out)" if tried["timed_out"] else ""
         cells = [tried["name"] + note, tried["files"], len(tried["programs"])]
-        cells += [count[status] for status in ("native", "mapped", "blocked", "silent")]
+        cells += [count[status] for status in (*_DONE, "blocked", "silent")]
         cells += [len(tried["crashes"]), len(tried["unparsable"]), len(tried["unstable"]), f"{tried['seconds']:.1f}"]
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     for title, key in (("Crashes", "crashes"), ("Does not parse", "unparsable"), ("Changes again", "unstable")):
@@ -399,14 +422,14 @@ def _totals(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]])
         f"{len(results)} repositories, {files} files, {code} lines, {seconds:.0f} CPU-seconds "
         f"({files / seconds:.0f} files and {code / seconds:.0f} lines a CPU-second).",
         "",
-        "| kind | programs | native | mapped | blocked | silent | native or mapped | before |",
-        "|---|---|---|---|---|---|---|---|",
+        "| kind | programs | native | mapped | bridge | blocked | silent | out | before |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for kind in KINDS:
         count, old = _count(results, kind), _count(before, kind)
         total = sum(count.values())
         if total:
-            cells = [kind, total, *(count[s] for s in ("native", "mapped", "blocked", "silent")), _rate(count)]
+            cells = [kind, total, *(count[s] for s in (*_DONE, "blocked", "silent")), _rate(count)]
             lines.append("| " + " | ".join(str(c) for c in [*cells, _rate(old) if old else "-"]) + " |")
     return [*lines, "", *_two_rates(results)]
 
@@ -419,12 +442,20 @@ def _two_rates(results: Sequence[dict[str, Any]]) -> list[str]:
     left_out = ", ".join(f"{name} {count}" for name, count in others.most_common()) or "none"
 
     def share(count: Counter[str]) -> str:
-        return f"{count['native'] + count['mapped']} of {sum(count.values())} ({_rate(count)})"
+        return f"{sum(count[one] for one in _DONE)} of {sum(count.values())} ({_rate(count)})"
 
-    return [
-        f"Native or mapped: {share(every)}; of those that need nothing but TensorFlow: {share(alone)}.",
+    lines = [
+        f"Out: {share(every)}; of those that need nothing but TensorFlow: {share(alone)}.",
         f"What the others need: {left_out}.",
+        "",
+        "Those that need nothing but TensorFlow, by the files with TensorFlow that they reach:",
+        "",
     ]
+    for name, least, most in _SIZES:
+        some = [p for p in programs if not p["needs"] and least <= p.get("reached", 1) <= most]
+        by_form = ", ".join(f"{form} {sum(p['status'] == form for p in some)}" for form in _DONE)
+        lines.append(f"- {name}: {share(Counter(p['status'] for p in some))}; {by_form}")
+    return lines
 
 
 def _count(results: Sequence[dict[str, Any]], kind: str) -> Counter[str]:
@@ -432,7 +463,7 @@ def _count(results: Sequence[dict[str, Any]], kind: str) -> Counter[str]:
 
 
 def _rate(count: Counter[str]) -> str:
-    return f"{100 * (count['native'] + count['mapped']) / (sum(count.values()) or 1):.0f} %"
+    return f"{100 * sum(count[one] for one in _DONE) / (sum(count.values()) or 1):.0f} %"
 
 
 def _reasons(results: Sequence[dict[str, Any]], kinds: Sequence[str]) -> list[str]:
@@ -464,12 +495,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="where the figures go as JSON")
     parser.add_argument("--before", type=Path, help="the figures of an earlier run, to compare with")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one repository")
+    parser.add_argument("--style", default="auto", help="the form: auto, native, mapped or bridge")
     given = parser.parse_args(arguments)
     before = json.loads(given.before.read_text(encoding="utf-8")) if given.before else ()
     results: list[dict[str, Any]] = []
     folders = [folder.resolve() for folder in given.folders]
     for folder in folders:
-        results.append(try_folder(folder, given.timeout))
+        results.append(try_folder(folder, given.timeout, Options(style=given.style, bridge=given.style == "auto")))
         print(f"{folder.name}: {len(results[-1]['programs'])} programs", file=sys.stderr, flush=True)
         without_copies(results, folders[: len(results)])
         if given.data:

@@ -52,7 +52,8 @@ class Row:
 def symbols() -> list[str]:
     """Every TensorFlow 1 symbol that has a row, sorted: calls that rules rewrite, and metrics."""
     # The global step goes with the call that it is an argument of; `tf.cond` is one of rates; TWO is a name of ours.
-    parts = {*GLOBAL_STEPS, "tf.cond", f"tf.{TWO}"}
+    # What an optimizer's name gives is in the rows of the optimizers.
+    parts = {*GLOBAL_STEPS, "tf.cond", "tf.keras.optimizers.get", f"tf.{TWO}"}
     known = {*call_rules(), *(f"tf.metrics.{name}" for name in FUNCTIONS)} - parts
     return sorted(name for name in known if name.startswith("tf.") and not name.startswith("tf.python."))
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from migrator.checkpoint.matching import ITERATIONS, CheckpointError, CheckpointMap, Tensors, match, power, read_tensors
 from migrator.checkpoint.transforms import Array, back, describe
+from migrator.full_disk import full_disk
 from migrator.harness.recording import Variable
 
 _SCRIPT = Path(__file__).parents[1] / "harness" / "inside" / "carry.py"
@@ -115,7 +116,25 @@ def _carry(order: Order, folder: Path) -> Carried:
                 process.terminate()
             process.wait()
     after = _load(folder / "after.npz")
-    return Carried(Path(done["prefix"]), _rows(order, plan, after), plan.map.how, tuple(plan.remarks))
+    out = Path(done["out"])
+    _bring(folder / "made", out)
+    return Carried(out / done["prefix"], _rows(order, plan, after), plan.map.how, tuple(plan.remarks))
+
+
+def _bring(made: Path, out: Path) -> None:
+    """Puts the files of a new checkpoint into a folder: first beside what is there, then in its place."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".tf-migrate-", dir=out) as name:
+            # The file that names the checkpoint comes last: until then nobody looks for the others.
+            files = sorted(made.iterdir(), key=lambda file: file.name == "checkpoint")
+            for file in files:
+                shutil.copyfile(file, Path(name, file.name))
+            for file in files:
+                Path(name, file.name).replace(out / file.name)
+    except OSError as error:
+        why = full_disk(error) or error.strerror
+        raise CheckpointError("TFM866", f"{out}: the checkpoint cannot be written: {why}") from error
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path, name: str) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from migrator.report.outcome import ExitCode, FileOutcome, Outcome
 from migrator.targets import LOOPS, STRATEGIES
 
 if TYPE_CHECKING:
+    from migrator.source.discovery import Found
     from migrator.source.reading import Source
 
-STYLES = ("auto", "native", "mapped")
+STYLES = ("auto", "native", "mapped", "bridge")
 KERAS = ("2", "3")
 _ASKED = ("strategy", "style", "keras", "loop", "mesh", "layouts")  # what the engine is told
 STDIN = Path("<stdin>")
@@ -36,6 +37,7 @@ class Settings:
     loop: str = "fit"
     diff: bool = False
     check: bool = False
+    tries: bool = False
     mesh: str = ""
     layouts: tuple[str, ...] = ()
 
@@ -57,13 +59,20 @@ class _Rewritten:
 @click.command(
     cls=DefaultCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit code: 0 nothing left to do, or all migrated; 1 --check would change a file, or a program is "
-    "blocked; 2 wrong usage, or a file could not be read or written. A path that is named like a command is "
-    "given as ./verify.",
+    epilog="Exit code: 0 nothing left to do, or all migrated; 1 --check would change a file, a program is "
+    "blocked, or a name stands that TensorFlow 2.21 lacks; 2 wrong usage, or a file could not be read or written. A "
+    "path that is named like a command is given as ./verify.",
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--diff", is_flag=True, help="Show what would change, as a patch on stdout; leave the files alone.")
 @click.option("--check", is_flag=True, help="Leave the files alone; exit with 1 if one would change.")
+@click.option(
+    "--try",
+    "tries",
+    is_flag=True,
+    help="Run each bridged program in a copy of its project, so far that its models are built; leave those alone that "
+    "fail. Needs the environment of migrated programs.",
+)
 @click.option(
     "--strategy",
     type=click.Choice(STRATEGIES),
@@ -78,7 +87,7 @@ class _Rewritten:
     default="auto",
     show_default=True,
     help="The form of models: native Keras layers, or mapped (the model_fn stays TensorFlow 1 code that a Keras model "
-    "runs); auto takes mapped where native is blocked.",
+    "runs), or bridge (all code stays, and runs through a file beside it); auto takes the first that is not blocked.",
 )
 @click.option(
     "--keras",
@@ -123,6 +132,7 @@ def command(
     paths: tuple[Path, ...],
     diff: bool,
     check: bool,
+    tries: bool,
     strategy: str,
     style: str,
     keras: str,
@@ -140,11 +150,13 @@ def command(
     for PATH the program is read from stdin and written to stdout, and the report goes to stderr, as it does
     with --diff.
     """
-    settings = Settings(strategy, style, keras, loop, diff, check, mesh, layouts)
+    settings = Settings(strategy, style, keras, loop, diff, check, tries, mesh, layouts)
     _check_layouts(settings)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
     if Path("-") in paths:
+        if style == "bridge":
+            raise click.UsageError("a bridge is a file beside the program: give the program's file, and not -")
         if len(paths) > 1:
             raise click.UsageError("- (stdin) cannot be combined with other paths")
         outcome = _stdin(settings)
@@ -172,10 +184,13 @@ def _check_layouts(settings: Settings) -> None:
 def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
     from migrator.source.discovery import discover
     from migrator.source.reading import read
-    from migrator.source.writing import write
+    from migrator.source.writing import write_all
 
     discovered = list(discover(paths))
+    discovered += _support_files(discovered)
     items = _migrated([read(found.path, strict=found.named) for found in discovered], settings)
+    if settings.tries:
+        items = _tried(items)
     rewritten = [item.source for item in items if not isinstance(item, Finding) and item.text != item.source.text]
     missing: dict[Path, list[Finding]] = {}
     if rewritten:
@@ -187,13 +202,52 @@ def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
         if isinstance(item, Finding):
             files.append(FileOutcome(item.path, changed=False, written=False, findings=(item,)))
             continue
-        outcome = _judged(replace(item, findings=(*item.findings, *missing.get(item.source.path, ()))), settings)
-        if outcome.changed and not settings.dry:
-            problem = write(item.source, item.text)
-            findings = (*outcome.findings, *([problem] if problem else []))
-            outcome = FileOutcome(outcome.path, problem is None, problem is None, tuple(sorted(findings)))
-        files.append(outcome)
+        files.append(_judged(replace(item, findings=(*item.findings, *missing.get(item.source.path, ()))), settings))
+    if not settings.dry:
+        changed = [
+            (place, item)
+            for place, (file, item) in enumerate(zip(files, items, strict=True))
+            if file.changed and not isinstance(item, Finding)
+        ]
+        problems = write_all([(item.source, item.text) for _, item in changed])
+        for (place, _), problem in zip(changed, problems, strict=True):
+            findings = (*files[place].findings, *([problem] if problem else []))
+            files[place] = FileOutcome(files[place].path, problem is None, problem is None, tuple(sorted(findings)))
     return Outcome(tuple(files), settings.dry, settings.check)
+
+
+def _tried(items: Sequence[_Rewritten | Finding]) -> list[_Rewritten | Finding]:
+    """The files of bridged programs whose models are built, as they would be; those of others as they were."""
+    from migrator.harness.building import build_models
+
+    programs = {
+        item.source.path
+        for item in items
+        if not isinstance(item, Finding) and any(finding.code == "TFM155" for finding in item.findings)
+    }
+    texts = {item.source.path: item.text for item in items if not isinstance(item, Finding)}
+    built = build_models(texts, programs)
+    done: list[_Rewritten | Finding] = []
+    for item in items:
+        if not isinstance(item, Finding):
+            found = built.findings.get(item.source.path, [])
+            if item.source.path in built.failed:
+                kept = [finding for finding in item.findings if finding.code != "TFM155"]
+                item = replace(item, text=item.source.text, findings=(*kept, *found))
+            else:
+                item = replace(item, findings=(*item.findings, *found))
+        done.append(item)
+    return [item for item in done if isinstance(item, Finding) or item.source.raw or item.text]
+
+
+def _support_files(discovered: Sequence[Found]) -> list[Found]:
+    """The files that earlier runs wrote for bridged programs, beside the files that were given."""
+    from migrator.bridge.support import NAME
+    from migrator.source.discovery import Found
+
+    known = {found.path for found in discovered}
+    beside = dict.fromkeys(found.path.with_name(f"{NAME}.py") for found in discovered if found.path.name)
+    return [Found(path, named=False) for path in beside if path not in known and path.is_file()]
 
 
 def _stdin(settings: Settings) -> Outcome:
@@ -243,16 +297,20 @@ def _migrated(inputs: Sequence[Source | Finding], settings: Settings) -> list[_R
     # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
     unix = [replace(source, text=unified(source.text)) for source in sources]
     try:
-        results = migrate(unix, Options(**{name: getattr(settings, name) for name in _ASKED}))
+        asked = {name: getattr(settings, name) for name in _ASKED}
+        results = migrate(unix, Options(**asked, bridge=settings.style == "auto"))
     except Exception as error:
         if os.environ.get("TF_MIGRATE_TRACEBACK"):
             traceback.print_exc()
         raise _InternalError(error) from error
     new = {
         source.path: _Rewritten(source, with_newlines_of(source.text, result.text), result.findings)
-        for source, result in zip(sources, results, strict=True)
+        for source, result in zip(sources, results, strict=False)
     }
-    return [item if isinstance(item, Finding) else new[item.path] for item in inputs]
+    beside: list[_Rewritten | Finding] = [
+        _Rewritten(result.source, result.text, result.findings) for result in results[len(sources) :]
+    ]
+    return [*beside, *(item if isinstance(item, Finding) else new[item.path] for item in inputs)]
 
 
 class _InternalError(click.ClickException):

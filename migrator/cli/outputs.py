@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from migrator.full_disk import full_disk
 from migrator.report.outcome import ExitCode
 
 if TYPE_CHECKING:
@@ -71,14 +72,21 @@ class Outputs:
 
         if self.against is not None and self.baseline is not None:
             report = baseline.compared(report, self.against, self.baseline, self.reason)
-        paths = write(report, folder)
+        try:
+            paths = write(report, folder)
+        except OSError as error:
+            # What took minutes to find out is shown at least.
+            present(report, {}, self.github, warn_inconclusive=self.warn_inconclusive)
+            why = full_disk(error) or error.strerror
+            click.echo(f"Error: the report cannot be written to {folder}: {why}", err=True)
+            return int(ExitCode.FAILED)
         try:
             if self.save_baseline is not None:
                 baseline.save(self.save_baseline, baseline.of(report))
             elif self.against is not None and report.document["baseline"]["accepted"]:
                 baseline.save(self.against, baseline.of(report, self.reason))
         except OSError as error:
-            click.echo(f"Error: the baseline cannot be written: {error}", err=True)
+            click.echo(f"Error: the baseline cannot be written: {full_disk(error) or error}", err=True)
             present(report, paths, self.github, warn_inconclusive=self.warn_inconclusive)
             return int(ExitCode.FAILED)
         present(report, paths, self.github, warn_inconclusive=self.warn_inconclusive)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -19,6 +21,15 @@ MODULES = {
 }
 _MIGRATE = ""
 _OWN_OPTIONS = ("--version", "--help", "-h")
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:  # which click would take for 1
+        click.echo("Interrupted.", err=True)
+        raise SystemExit(130) from None
 
 
 class DefaultContext(click.Context):
@@ -58,13 +69,17 @@ class Program(click.Group):
             args = [_MIGRATE, *args]
         return super().parse_args(ctx, args)
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Reads the arguments; Ctrl-C ends that with 130, too."""
+        with _interruptible():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; Ctrl-C ends it with 130, as in shells, since 1 is an answer of most commands."""
-        try:
+        with _interruptible():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
-            raise SystemExit(130) from None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the help of the migration, then the other commands."""

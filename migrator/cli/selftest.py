@@ -56,6 +56,7 @@ def command(cases: tuple[str, ...], words: tuple[str, ...], listed: bool, json_f
         from migrator.harness.environments import EnvironmentNotReady
         from migrator.harness.mutants import MUTANTS, selftest, table
         from migrator.harness.mutants import cases as known
+        from migrator.harness.private import write_text
         from migrator.harness.report.terminal import LiveProgress
         from migrator.harness.session import CaseError, ForkServerError
     if listed:
@@ -79,7 +80,7 @@ def command(cases: tuple[str, ...], words: tuple[str, ...], listed: bool, json_f
         click.echo(f"Error: {error}", err=True)
         raise SystemExit(int(ExitCode.FAILED)) from error
     if json_file is not None:
-        json_file.write_text(json.dumps(result.document(), indent=1) + "\n", "utf-8")
+        write_text(json_file, json.dumps(result.document(), indent=1) + "\n")
     table.show(result, Console(width=None if sys.stdout.isatty() else 120))
     raise SystemExit(0 if result.passed else BLIND)
 

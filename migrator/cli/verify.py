@@ -117,6 +117,11 @@ _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="SECONDS",
     help="The longest that a run may show no progress.",
 )
+@click.option(
+    "--allow-writes",
+    is_flag=True,
+    help="Let the programs change, delete and export files outside of their runs, as they do by themselves.",
+)
 @output_options
 def command(
     original: Path,
@@ -136,11 +141,13 @@ def command(
     tensorflow2: bool,
     timeout: float,
     stall_timeout: float,
+    allow_writes: bool,
     outputs: Outputs,
 ) -> None:
     """Run ORIGINAL and MIGRATED on a local cluster from the same weights on the same batches, and compare.
 
-    Both scripts run as they are, one process per task of the cluster. What follows -- is passed on to both.
+    Both scripts run as they are, one process per task of the cluster. What they write, delete and
+    export elsewhere than in the run's own folder stays in there. What follows -- is passed on to both.
     """
     from rich.console import Console
 
@@ -166,6 +173,7 @@ def command(
             all_mutants=full,
             total_timeout=timeout,
             stall_timeout=stall_timeout,
+            allow_writes=allow_writes,
             keras=int(keras),
             tpu_cores=tpu_cores,
             devices=devices,
@@ -182,6 +190,7 @@ def command(
                 "promised",
                 "timeout",
                 "stall_timeout",
+                "allow_writes",
                 "name_map",
             ),
         )

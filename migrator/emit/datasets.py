@@ -10,6 +10,7 @@ import libcst as cst
 from migrator.names.imports import dotted
 from migrator.program.calls import is_none, parameters_of
 from migrator.program.parsed import Blocked, Project, name_nodes, names_in
+from migrator.program.region import class_of
 from migrator.program.tpu import check_input
 from migrator.program.training import TrainingProgram, bindings, path_to, rebound
 from migrator.rules.arrays import is_array_input
@@ -72,9 +73,9 @@ class Datasets:
             if isinstance(made, cst.Lambda):
                 return self.program.file.code(made.body)
         if name != "functools.partial" or not node.args or node.args[0].keyword:
-            inner = self._made_by(node)
+            found = self.callee(node)
             self.check_returned(node)
-            arguments = [] if inner is None else self.passed(inner, 0, set(), node, mode)
+            arguments = [] if found is None else self.passed(*found, node, mode)
             return f"{self._text(node)}({', '.join(map(_written, arguments))})"
         new = node.visit(self.rewriter)
         assert isinstance(new, cst.Call)
@@ -119,7 +120,8 @@ class Datasets:
     ) -> tuple[cst.FunctionDef | cst.Lambda, int, set[str]] | None:
         """The function that an expression stands for, and how many of its arguments and which keywords are given.
 
-        Followed are names of the same scope, partials, and functions that return a function of their own.
+        Followed are names of the same scope, partials, functions that return a function of their own, and objects of
+        the project's classes.
         """
         if isinstance(node, cst.Lambda):
             return node, 0, set()
@@ -133,7 +135,11 @@ class Datasets:
                 keywords = {a.keyword.value for a in node.args[1:] if a.keyword is not None}
                 return inner[0], inner[1] + len(node.args) - 1 - len(keywords), inner[2] | keywords
             made = self._made_by(node)
-            return None if made is None else (made, 0, set())
+            return self._method(node, "__call__") if made is None else (made, 0, set())
+        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
+            method = self._method(self._object(node.value), node.attr.value)
+            if method is not None:
+                return method
         if isinstance(node, cst.Name):
             bound = [n for name, n in bindings(self.program.scope) if name == node.value]
             functions = [n for n in bound if isinstance(n, cst.FunctionDef)]
@@ -150,7 +156,25 @@ class Datasets:
                 if isinstance(value.found, cst.Lambda | cst.Call):
                     return self.callee(value.found, depth + 1)
         found = self.project.function(self.program.file, node)
+        if found is None and isinstance(node, cst.Name):
+            return self._method(self._object(node), "__call__")
         return None if found is None else (found[1], 0, set())
+
+    def _object(self, name: cst.Name) -> cst.BaseExpression | None:
+        """What a name of the driver, or of its module, is given once."""
+        bound = [node for known, node in bindings(self.program.scope) if known == name.value]
+        if len(bound) != 1:
+            return None if bound else self.program.file.constants.get(name.value)
+        value = Assigned(bound[0])
+        walk(self.program.scope, value)
+        return value.found
+
+    def _method(self, made: cst.BaseExpression | None, name: str) -> tuple[cst.FunctionDef, int, set[str]] | None:
+        """A method of the object that a call of a class of the project makes; its `self` is given."""
+        found = class_of(self.project, self.program.file, made.func) if isinstance(made, cst.Call) else None
+        methods = [] if found is None else [s for s in found[1].body.body if isinstance(s, cst.FunctionDef)]
+        method = next((one for one in methods if one.name.value == name and not one.decorators), None)
+        return None if method is None else (method, 1, set())
 
     def _made_by(self, node: cst.Call) -> cst.FunctionDef | cst.Lambda | None:
         """The function inside another one that a call of that one returns."""

@@ -15,9 +15,11 @@ from migrator.emit.layout import call, statements
 from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
+from migrator.names.bare import bare
 from migrator.program.calls import calls_in, is_false, is_none, number
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
+from migrator.program.params_changes import changes_later, changes_own
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.ready_scopes import Scoped, is_mean
 from migrator.program.region import Region, reach
@@ -33,9 +35,12 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
+from migrator.rules.batches import LOSS_OF_EXAMPLES, reads_batch, static_batches, whole_batches
 from migrator.rules.endless import never_end
-from migrator.rules.executions import STEPS_OF_EXECUTION, know_their_sizes, trains_to_an_unknown_end
+from migrator.rules.executions import STEPS_OF_EXECUTION, ends_early, know_their_sizes, trains_to_an_unknown_end
+from migrator.rules.folders import may_be_empty
 from migrator.rules.generation import KERAS_2, Keras
+from migrator.rules.repeatable import Effect, acts, effect_of
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
 from migrator.targets import dtensor, many_steps, setup
@@ -160,6 +165,7 @@ def emit_driver(
     scoped: Scoped | None = None,
     on_servers: int = 0,
     many_steps_on_clusters: bool = False,
+    rates: str = "",
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
@@ -173,7 +179,8 @@ def emit_driver(
     the model computes its loss from whole batches, `measures_itself` that it updates its metrics. `scoped` are the
     statements that make a model of the program's own, which go into the strategy's scope. `on_servers` are the steps
     that `fit` makes in one execution on parameter servers (0: that is not looked at), `many_steps_on_clusters` says
-    that they may be more than one on the clusters of the target.
+    that they may be more than one on the clusters of the target. `rates` says whose learning rates a checkpoint leaves
+    as they are, see setup.rates_kept ("": nobody's).
     """
     return _Emitter(
         project,
@@ -200,6 +207,7 @@ def emit_driver(
         scoped,
         on_servers,
         many_steps_on_clusters,
+        rates,
     ).emit()
 
 
@@ -247,6 +255,7 @@ class _Emitter:
         scoped: Scoped | None,
         on_servers: int,
         many_steps_on_clusters: bool,
+        rates: str,
     ) -> None:
         self.project = project
         self.keras = keras
@@ -265,6 +274,7 @@ class _Emitter:
         self.on_servers = on_servers
         self.many_steps = many_steps_on_clusters
         self.stopper = stopper
+        self.rates = rates
         self.loss_of_batch = loss_of_batch
         self.scoped = scoped
         self.indent = program.file.module.default_indent
@@ -299,7 +309,12 @@ class _Emitter:
         )
         labelled = labelled and program.model.reads_labels
         if not mapped and not program.model.ready:
-            self._helper("make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled, keras.named_inputs))
+            whole = not (divided or target is TPU or target.mesh)  # each replica is given batches of the dataset
+            static = whole and reads_batch(project, program) and static_batches(project, program)
+            named = keras.named_inputs
+            self._helper(
+                "make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled, named, static=static)
+            )
         if has_predictor and uses_of(program, "predict"):
             watched = any("callbacks" in use.arguments for use in program.all_uses if use.method == "predict")
             ends = any(phase == "predict" and hooks.stops for phase, hooks in program.hooks)
@@ -360,6 +375,7 @@ class _Emitter:
                 of_batch=loss_of_batch,
                 measures_itself=measures_itself,
                 may_end=self._may_end(),
+                rates=rates,
             )
             self._helper("TrainingLoop", lambda name: make_loop(name, self.indent, shape))
             self.draws = shape.draws
@@ -368,6 +384,7 @@ class _Emitter:
                 self._helper("check_layouts", lambda name: dtensor.check_layouts(name, self.indent))
                 self.further_needs.add("re")
             self.names["loop"] = self._free("loop")
+        self.kept: dict[cst.BaseExpression, str] = {}  # datasets that are made before their use: input function -> name
         self.model = self._model_name()
         if has_predictor:
             self.names["predictor"] = self.model if mapped else self._free("predictor")
@@ -411,6 +428,7 @@ class _Emitter:
 
     def emit(self) -> EmittedDriver:
         program = self.program
+        kept = [] if self.late or program.model.ready else self._keep_first()
         plan = self.plan = self._plan()
         replaced: dict[cst.CSTNode, list[cst.BaseStatement]] = {line: [] for line in program.removed}
         replaced.update({line: self._settings(made) for line, made in program.session.lines.items()})
@@ -418,7 +436,7 @@ class _Emitter:
         assert program.place.statement is not None
         first, later = ("", None) if self.late else self._first_dataset()
         setup_lines, after = self._set_up(plan, first)
-        lines = self._parsed("\n".join([*setup_lines, *after]) + "\n")
+        lines = self._parsed("\n".join([*kept, *setup_lines, *after]) + "\n")
         before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
         chosen = self.own.choice.first if self.own is not None and self.own.choice is not None else None
         if chosen is not None and program.session.first:
@@ -442,12 +460,13 @@ class _Emitter:
         if program.tpu is not None and self.target is TPU:
             self.remarks.append(Blocked("TFM440", program.tpu.place, _ON_TPU))
             self.remarks += program.tpu.remarks
-            if not any("CrossShardOptimizer" in file.text for file in self.project.files):
+            if not any("CrossShardOptimizer" in file.bare for file in self.project.files):
                 message = "no CrossShardOptimizer: every core trained on its own gradients, which are summed now"
                 self.remarks.append(Blocked("TFM444", program.tpu.place, message))
             if program.tpu.iterations is not None and not self.takes_steps and not self.loop.own:
                 message = "every step is an execution of its own: the function that makes the model takes no number"
                 self.remarks.append(Blocked("TFM445", program.tpu.iterations, message))
+        self._tell_loss()
         if plan.model_dir is not None:
             message = (
                 "an Estimator's checkpoints in the `model_dir` are not read: `tf-migrate checkpoint` carries them over"
@@ -470,7 +489,8 @@ class _Emitter:
         if self.target.per_replica and not plan.loop.own and self.own is None:
             message = "a step takes a whole batch for every replica, where the Estimator took one"
             self.remarks.append(Blocked("TFM724", program.place.call, message))
-        if self.target.per_replica and not plan.loop.own and self._has_limits() and "repeat" not in self.file.text:
+        uncounted = self.target.per_replica and not plan.loop.own and not plan.counted
+        if uncounted and ends_early(self.project, program):
             message = "where the data end before the steps that are asked for, the optimizer counts one step too many"
             self.remarks.append(Blocked("TFM723", program.place.call, message))
         if self.scoped is not None and self.own is not None and (plan.evaluates_apart or self.target.mirrored_workers):
@@ -500,7 +520,8 @@ class _Emitter:
                 self.remarks.append(Blocked("TFM704", use.place.call, message))
         if both is not None:
             assert both.place.statement is not None
-            replaced[both.place.statement] = self._parsed(plan.loop.train_and_evaluate(plan))
+            lines_of_both = [*self._keep_counted(both.train.get("input_fn"), plan), plan.loop.train_and_evaluate(plan)]
+            replaced[both.place.statement] = self._parsed("\n".join(lines_of_both))
         if both is not None and both.exporters:
             assert both.place.statement is not None
             replaced[both.place.statement] += self._parsed("\n".join(self._exporters(both, plan)) + "\n")
@@ -512,11 +533,11 @@ class _Emitter:
             elif use.method in VARIABLES:
                 expressions[use.place.call] = self._variables(use)
             else:
-                expressions[use.place.call] = self._evaluate_or_predict(use)
                 if self.late:
                     before.setdefault(self._statement_of(use), []).extend(
                         self._parsed("\n".join(self._begin(use, plan)) + "\n")
                     )
+                expressions[use.place.call] = self._evaluate_or_predict(use)
         for lent in program.lent:
             expressions[lent.argument] = cst.Name(self.names["predictor"] if lent.predicts else self.model)
             for use in lent.uses:
@@ -675,7 +696,11 @@ class _Emitter:
         both = program.train_and_evaluate
         folder = None if program.model_dir is None else self._of_config(program.model_dir)
         model_dir = self._text(folder) if folder is not None else None
-        if model_dir is not None and not isinstance(folder, cst.Name | cst.Attribute):
+        empty = folder is not None and may_be_empty(self.file, program.scope, folder)
+        if empty:  # an Estimator took a temporary folder then
+            model_dir = f"{primary(str(model_dir))} or tempfile.mkdtemp()"
+            self.further_needs.add("tempfile")
+        if model_dir is not None and (empty or not isinstance(folder, cst.Name | cst.Attribute)):
             self.model_dir_line: str | None = f"{self._free('model_dir')} = {model_dir}"
             model_dir = self.model_dir_line.partition(" ")[0]
         else:
@@ -710,10 +735,18 @@ class _Emitter:
             stopper=self.stopper,
         )
         plan = self._with_strategy(plan)
+        trains = both is not None or bool(uses_of(program, "train"))
+        if model_dir is not None and trains and self.rates and not self.loop.own:
+            rates = self.rates
+            self._helper("load_checkpoint", lambda name: setup.load_checkpoint(name, self.indent, rates))
+            plan = replace(plan, load=self.names["load_checkpoint"])
         self._tell_saves(model_dir)
         to_data = not (self.target.creates or self.target.counts or self.target.mesh or self.loop.own or self.stopper)
         counts_on = to_data and (plan.again or model_dir is not None)
-        if counts_on and trains_to_an_unknown_end(self.project, program):
+        told = self.target.creates and not (self.loop.own or self.stopper)
+        if (counts_on and trains_to_an_unknown_end(self.project, program)) or (
+            told and self.keras.number == 2 and ends_early(self.project, program)
+        ):
             self._helper("CountedSteps", lambda name: setup.counted_steps(name, self.indent))
             plan = replace(plan, counted=self.names["CountedSteps"])
         if both is None:
@@ -725,7 +758,7 @@ class _Emitter:
                 plan = self._with_saves(plan, every)
             return plan
         max_steps = self._limits(both.train, both.place.call).get("max_steps")
-        eval_dataset = self.datasets.text(both.evaluate.get("input_fn"), both.place.call, "eval")
+        eval_dataset = self._dataset(both.evaluate.get("input_fn"), both.place.call, "eval")
         given_steps = both.evaluate.get("steps")
         eval_steps = None
         if not plan.evaluates_apart:
@@ -736,7 +769,7 @@ class _Emitter:
         plan = replace(
             plan,
             batches=self._free("batches") if self.loop.own else "",
-            train_dataset=self.datasets.text(both.train.get("input_fn"), both.place.call, "train"),
+            train_dataset=self._dataset(both.train.get("input_fn"), both.place.call, "train"),
             eval_dataset=eval_dataset,
             eval_steps=eval_steps,
             max_steps=None if is_none(max_steps) else self._batches(max_steps),  # type: ignore[arg-type]
@@ -758,11 +791,24 @@ class _Emitter:
             raise Blocked("TFM162", both.place.call, message)
         return plan
 
+    def _tell_loss(self) -> None:
+        """Says where the loss of an evaluation is that of examples, and a last batch may have fewer than the others."""
+        program = self.program
+        if self.mapped or self.loop.own or self.loss_of_batch:
+            return
+        both = program.train_and_evaluate
+        evaluations = [(both.place.call, both.evaluate)] if both is not None else []
+        evaluations += [(use.place.call, use.arguments) for use in program.all_uses if use.method == "evaluate"]
+        for place, arguments in evaluations:
+            if not whole_batches(self.project, program, arguments.get("input_fn"), "eval"):
+                self.remarks.append(Blocked("TFM303", place, LOSS_OF_EXAMPLES))
+                return
+
     def _tell_saves(self, model_dir: str | None) -> None:
         """Says where an Estimator would have saved a checkpoint every 600 seconds, if the training may be long."""
         program = self.program
         both = program.train_and_evaluate
-        told = "save_checkpoints_secs" in program.file.text  # TFM107 says where they come
+        told = "save_checkpoints_secs" in program.file.bare  # TFM107 says where they come
         if model_dir is None or told or "save_checkpoints_steps" in program.config or self._trains_again():
             return
         trainings = [(both.place.call, both.train)] if both is not None else []
@@ -884,11 +930,6 @@ class _Emitter:
             if changed is not None:
                 raise Blocked("TFM704", changed[1], message)
 
-    def _has_limits(self) -> bool:
-        """Whether a training is told its steps."""
-        given = self.program.trainings
-        return any(not is_none(arguments.get(name)) for arguments in given for name in ("steps", "max_steps"))
-
     def _is_counted(self) -> bool:
         """Whether every training is surely told its steps."""
         given = self.program.trainings
@@ -903,7 +944,7 @@ class _Emitter:
             return False
         flag = node.attr.value if isinstance(node, cst.Attribute) else None
         empty = rf"""DEFINE_\w+\(\s*(?:name=)?["']{flag}["'],\s*(?:default=)?None\b"""
-        return flag is None or re.search(empty, self.file.text) is None
+        return flag is None or re.search(empty, self.file.bare) is None
 
     def _is_endless(self, steps: cst.BaseExpression | None) -> bool:
         """Whether the steps of a training, which are given, may be None when the program runs; `fit` is told of."""
@@ -930,7 +971,7 @@ class _Emitter:
         model = self.program.model
         scoped = self.scoped
         region: Region = reach(self.project, model.file, model.function) if scoped is None else scoped.region
-        texts = [file.code(node) for node, file in region.items()]
+        texts = [bare(file.code(node)) for node, file in region.items()]
         return any(_AVERAGES.search(text) or (scoped is not None and _MODELS.search(text)) for text in texts)
 
     def _callbacks(self, arguments: Mapping[str, cst.BaseExpression]) -> tuple[str, ...]:
@@ -1009,6 +1050,9 @@ class _Emitter:
                 )
             )
             return plan
+        if self._effect(both.evaluate.get("input_fn")) is Effect.DRAWS:
+            message = "each evaluation called this input function, `fit` evaluates on one dataset: draw outside of it"
+            raise Blocked("TFM618", both.evaluate["input_fn"], message)
         text = self._text(every)
         if self._may_end():
             plan = replace(plan, may_end=self.loop.own)
@@ -1032,26 +1076,21 @@ class _Emitter:
         if program.model.ready:
             return "", None
         datasets = replace(self.datasets, only_shapes=True)
-        candidates: list[tuple[cst.BaseExpression | None, cst.Call, str]] = []
-        if program.train_and_evaluate is not None:
-            both = program.train_and_evaluate
-            candidates.append((both.train.get("input_fn"), both.place.call, "train"))
-        fed = [use for use in program.uses if use.method in _MODES]
-        order = sorted(fed, key=lambda use: ("train", "evaluate", "predict").index(use.method))
-        labelled = bool(candidates) or any(use.method != "predict" for use in order)
-        candidates += [
-            (use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
-            for use in order
-            if use.method != "predict" or not labelled
-        ]
+        candidates = self._candidates()
         top = self._first_use()
+        if self.kept:  # the first use is given the dataset that tells the shapes
+            assert top is not None
+            return next(iter(self.kept.values())), top if self._acts_before(top) else None
         late: tuple[str, cst.CSTNode] | None = None
         for node, place, mode in candidates:
             dataset = datasets.text(node, place, mode)
             assert node is not None
             bound = self._bound_later(node, place)
             if not bound:
-                return dataset, None
+                if top is None or self._effect(node) is Effect.NONE or not self._acts_before(top):
+                    return dataset, None
+                self._check_move(top)
+                return dataset, top
             late = late or bound[0]
             if top is not None and all(self._position(b) < self._position(top) for _, b in bound):
                 self._check_move(top)
@@ -1061,6 +1100,91 @@ class _Emitter:
             raise Blocked("TFM103", program.place.call, message)
         message = f"`{late[0]}` gets its value after the Estimator is made, but the new model needs it: move it up"
         raise Blocked("TFM103", late[1], message)
+
+    def _candidates(self) -> list[tuple[cst.BaseExpression | None, cst.Call, str]]:
+        """The input functions that can tell the shapes, best first, with the calls that they are given to.
+
+        Those that may be called once more come before those that may not.
+        """
+        program = self.program
+        found: list[tuple[cst.BaseExpression | None, cst.Call, str]] = []
+        both = program.train_and_evaluate
+        if both is not None:
+            found.append((both.train.get("input_fn"), both.place.call, "train"))
+        fed = [use for use in program.uses if use.method in _MODES]
+        order = sorted(fed, key=lambda use: ("train", "evaluate", "predict").index(use.method))
+        labelled = bool(found) or any(use.method != "predict" for use in order)
+        found += [
+            (use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
+            for use in order
+            if use.method != "predict" or not labelled
+        ]
+        if any(self._effect(node) is Effect.DRAWS for node, _, _ in found):
+            if both is not None:
+                found.insert(1, (both.evaluate.get("input_fn"), both.place.call, "eval"))
+            found.sort(key=lambda one: self._effect(one[0]) is Effect.DRAWS)
+        return found
+
+    def _effect(self, given: cst.BaseExpression | None) -> Effect:
+        """What one more call of an input function does."""
+        return effect_of(self.project, self.program, given)
+
+    def _acts_before(self, top: cst.CSTNode) -> bool:
+        """Whether the program does something between the Estimator and its first use that changes what is read."""
+        made = self._position(self.program.place.call)
+        block = path_to(self.program.scope, top)[-2]
+        assert isinstance(block, cst.Module | cst.IndentedBlock)
+        return any(
+            made < self._position(one) < self._position(top) and acts(self.file, one)
+            for one in block.body
+            if one not in self.program.removed
+        )
+
+    def _keep_first(self) -> list[str]:
+        """Lines that make the dataset of the first use early, where no other one may tell the shapes.
+
+        Raises Blocked (TFM618) where it is not known which use comes first.
+        """
+        candidates = self._candidates()
+        if not candidates or self._effect(candidates[0][0]) is not Effect.DRAWS:
+            return []
+        first = self.program.calls[0]
+        given, place, mode = next((one for one in candidates if one[1] is first), candidates[0])
+        top = self._first_use()
+        assert given is not None
+        if place is not first or not isinstance(top, cst.SimpleStatementLine):
+            message = "one more call of this input function, for the shapes, would change the data: draw outside of it"
+            raise Blocked("TFM618", given, message)
+        self._check_move(top)
+        return self._keep(given, mode)
+
+    def _keep(self, given: cst.BaseExpression | None, mode: str) -> list[str]:
+        """The line that makes a dataset for all that wants it before, or in, the use of its input function."""
+        assert given is not None
+        text = self.datasets.text(given, self.program.place.call, mode)
+        self.kept[given] = self._free({"train": "train_data", "eval": "eval_data"}.get(mode, "data"))
+        return [f"{self.kept[given]} = {text}"]
+
+    def _keep_counted(self, given: cst.BaseExpression | None, plan: TrainingPlan) -> list[str]:
+        """The line that makes a dataset whose batches are counted before a training on all of them."""
+        both = self.program.train_and_evaluate
+        if given is None or given in self.kept or not plan.target.creates or self._effect(given) is not Effect.DRAWS:
+            return []
+        if both is not None and given is both.train.get("input_fn"):
+            if plan.max_steps is None:
+                message = "counting the batches of this input function would change the data: give `max_steps`"
+                raise Blocked("TFM618", given, message)
+            return []
+        return self._keep(given, "train")
+
+    def _dataset(self, given: cst.BaseExpression | None, place: cst.Call, mode: str) -> str:
+        """The dataset of an input function, or its name where it is made already; tasks of a cluster make their own."""
+        if given is None or given not in self.kept:
+            return self.datasets.text(given, place, mode)
+        if not self.target.reads_cluster:
+            return self.kept[given]
+        jobs = f"{self.names['resolver']}.cluster_spec().jobs"
+        return f"{self.datasets.text(given, place, mode)} if {jobs} else {self.kept[given]}"
 
     def _position(self, node: cst.CSTNode) -> tuple[int, int]:
         return self.file.position(node)
@@ -1211,11 +1335,12 @@ class _Emitter:
         """Lines that make the variables of a late model and restore the newest checkpoint, as each use of an Estimator
         does.
         """
-        mode = _MODES[use.method]
-        dataset = self.datasets.text(use.arguments.get("input_fn"), use.place.call, mode)
-        lines = [f'{self.model}.make_variables({dataset}, "{mode}")']
+        mode, given = _MODES[use.method], use.arguments.get("input_fn")
+        kept = self._keep(given, mode) if self._effect(given) is Effect.DRAWS else []
+        dataset = self._dataset(given, use.place.call, mode)
+        lines = [*kept, f'{self.model}.make_variables({dataset}, "{mode}")']
         if not self.target.alone:
-            lines = [f"with {plan.strategy_name}.scope():", self.indent + lines[0]]
+            lines = [*kept, f"with {plan.strategy_name}.scope():", self.indent + lines[-1]]
         return lines + (restore(plan) if plan.model_dir is not None else [])
 
     def _statement_of(self, use: Use) -> cst.BaseStatement:
@@ -1234,12 +1359,18 @@ class _Emitter:
 
     @property
     def copies_params(self) -> bool:
-        """Whether the params must be copied, as an Estimator copies them: what they hold is given to other functions.
+        """Whether the params must be copied, as an Estimator copies them: they change, or are given to other functions.
 
         The model_fn of a mapped model runs again when the model evaluates, predicts or is exported.
         """
-        params = self.program.params
-        if not self.mapped or params is None:
+        params, model = self.program.params, self.program.model
+        if params is None:
+            return False
+        if changes_later(self.project, self.file, params, self.program.place.call):
+            return True
+        if changes_own(self.project, model.file, model.function, model.parameters.params):
+            return isinstance(params, cst.Name | cst.Attribute | cst.Subscript)
+        if not self.mapped:
             return False
         around = {call for call in calls_in(self.program.scope) if path_to(call, self.program.place.call)}
         last = self._position(self.program.place.call)
@@ -1307,14 +1438,16 @@ class _Emitter:
     def _train(self, use: Use, plan: TrainingPlan, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
         statement = use.place.statement
         assert statement is not None
-        dataset = self.datasets.text(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
+        begin = self._begin(use, plan) if self.late else []
         limits = self._limits(use.arguments, use.place.call)
         steps, max_steps = limits.get("steps"), limits.get("max_steps")
         told = self._never_end(use.arguments, "train")
         plan = replace(plan, callbacks=self._callbacks(use.arguments), told_steps=told)
         if any(hooks.reads_evaluations for _, hooks in self.program.hooks):
             raise Blocked("TFM164", use.place.call, "a hook reads evaluations, which `train` does not make")
-        begin = self._begin(use, plan) if self.late else []
+        if is_none(max_steps) and is_none(steps):
+            begin += self._keep_counted(use.arguments.get("input_fn"), plan)
+        dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         if not is_none(max_steps):
             assert max_steps is not None
             plan = replace(plan, endless=self._is_endless(max_steps))
@@ -1387,7 +1520,7 @@ class _Emitter:
         if lent is not None:
             dataset = self._lent_dataset(use, lent)
         else:
-            dataset = self.datasets.text(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
+            dataset = self._dataset(use.arguments.get("input_fn"), use.place.call, _MODES[use.method])
         model = self.model if lent is None else lent.parameter
         predictor = lent.parameter if lent is not None else self.names.get("predictor", "")
         if use.method == "evaluate":

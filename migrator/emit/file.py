@@ -9,9 +9,12 @@ from typing import Any
 
 import libcst as cst
 
+from migrator.names.bindings import read_bindings
 from migrator.names.imports import SWITCHES, ImportMap, canonical, dotted, imports_tensorflow
+from migrator.program.calls import is_docstring
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
+from migrator.program.scopes import values_of
 from migrator.program.summaries import summary_symbol
 from migrator.rules import mnist
 from migrator.rules.generation import Keras
@@ -171,8 +174,18 @@ class FileRewriter(Rewriter):
         if original_node in self._extra:
             new = _under(self._extra[original_node], new)
         if original_node is changes.helpers_before and original_node not in changes.within:
-            return self.with_helpers(new)
+            return new if self.puts_before(original_node) else self.with_helpers(new)
         return new
+
+    def values_of(self, name: str) -> list[cst.BaseExpression | None]:
+        """What assignments give a name in the file; None for what binds it otherwise."""
+        values: list[cst.BaseExpression | None] = [*values_of(self.module, name)]
+        others = sum(one.name == name for one in read_bindings(self.module)) - len(values)
+        return [*values, *[None] * others]
+
+    def puts_before(self, node: cst.CSTNode | None) -> bool:
+        """Whether further statements come before a statement, which helper functions have to stand above, too."""
+        return False
 
     def with_helpers(
         self, anchor: cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]
@@ -292,12 +305,32 @@ def insert_classes(module: cst.Module, classes: Mapping[str, str]) -> cst.Module
     return module.with_changes(body=[*body[:at], *new, *body[at:]])
 
 
+def _future_first(
+    body: Sequence[cst.SimpleStatementLine | cst.BaseCompoundStatement],
+) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
+    """Statements with imports from `__future__` before strings that are no docstring: Python 3.8 wants them so."""
+    strings = 0
+    while strings < len(body) and is_docstring(body[strings]):
+        strings += 1
+    until = strings
+    while until < len(body) and _is_of_future(body[until]):
+        until += 1
+    if strings < 2 or until == strings:
+        return list(body)
+    return [body[0], *body[strings:until], *body[1:strings], *body[until:]]
+
+
+def _is_of_future(node: cst.CSTNode) -> bool:
+    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.ImportFrom) and dotted(small.module) == "__future__"
+
+
 def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
     """Leaves one `import tensorflow as tf`, and adds `os` and the choice of Keras where they are needed."""
     body: list[cst.BaseStatement] = []
     placed = False
     pending: list[cst.EmptyLine] = []
-    for statement in module.body:
+    for statement in _future_first(module.body):
         kept, is_tensorflow = _without_tensorflow(statement)
         if is_tensorflow and not placed:
             placed = True

@@ -43,8 +43,6 @@ from migrator.walking import walk
 
 WIDTH = 100
 _STEP = ("tf.train.get_global_step", "tf.train.get_or_create_global_step", "tf.train.create_global_step")
-# Names of variables that layers of both worlds give: a condition on a variable's name means the same for these.
-_SAME_NAMES = ("kernel", "bias", "beta", "gamma", "batch_normalization")
 
 
 @dataclass
@@ -276,35 +274,10 @@ class _OfModel(cst.CSTVisitor):
 
     def _regularization(self) -> str:
         # The sum of an empty list is 0, as in TensorFlow 1; tf.add_n wants at least one term.
-        return "tf.add_n(self.losses)" if "regularizer" in self.function.file.text else "sum(self.losses)"
-
-    def _means_the_same(self, part: str) -> bool:
-        """Whether the same variables have this in their names: scopes and contrib's normalizers give others."""
-        text = self.function.file.text
-        scoped = re.search(r"variable_scope\(\s*[\"'][^\"']*" + re.escape(part), text)
-        renamed = part == "batch_normalization" and re.search(r"(contrib|slim)[\w.]*\.batch_norm\b", text)
-        return part in _SAME_NAMES and not scoped and not renamed
-
-    def visit_Comparison(self, node: cst.Comparison) -> None:
-        for attribute in _name_attributes(node):
-            target = node.comparisons[0]
-            fits = len(node.comparisons) == 1 and target.comparator is attribute
-            fits = fits and isinstance(target.operator, cst.In | cst.NotIn) and isinstance(node.left, cst.SimpleString)
-            if not fits or not self._means_the_same(str(node.left.evaluated_value)):  # type: ignore[attr-defined]
-                raise Blocked("TFM312", node, "this condition on the names of variables may mean others in Keras")
-
-
-def _name_attributes(node: cst.CSTNode) -> list[cst.Attribute]:
-    finder = _Names()
-    walk(node, finder)
-    return finder.found
-
-
-class _Names(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Attribute] = []
+        return "tf.add_n(self.losses)" if "regularizer" in self.function.file.bare else "sum(self.losses)"
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
-        if node.attr.value == "name":
-            self.found.append(node)
+        """`variable.op.name`: a variable of Keras has no operation, whose name was its own without `:0`."""
+        inner = node.value
+        if node.attr.value == "name" and isinstance(inner, cst.Attribute) and inner.attr.value == "op":
+            self.found[node] = cst.parse_expression(f'{self.function.file.code(inner.value)}.name.partition(":")[0]')

@@ -64,7 +64,7 @@ def emit_loss(
     `text` gives the new code of a node of the model_fn, where expressions may be `replaced`. `is_static` tells names
     that depend on neither labels nor features, `replicas` whether several devices may train at a time, and `further`
     are outputs of the model beside those that the loss reads. `of_examples`: the loss is not to be averaged. Raises
-    Blocked (TFM301, TFM304, TFM305).
+    Blocked (TFM301, TFM304).
     """
     if isinstance(function.loss, GeneralLoss):
         outputs = (*function.loss.carved.outputs, *further)

@@ -22,6 +22,7 @@ from migrator.emit.model_function import EmittedModel
 from migrator.emit.names import free
 from migrator.emit.steps import given_steps, with_steps
 from migrator.findings import Finding, Severity
+from migrator.names.bindings import names_bound
 from migrator.names.compat import in_compat, only_two
 from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program import tpu
@@ -40,10 +41,13 @@ from migrator.program.mapped import (
 from migrator.program.modes import SPEC, TRAIN, ModeNames
 from migrator.program.own_graphs import asks_imported_graph
 from migrator.program.own_training import is_kept_collection, is_of_training
+from migrator.program.params_changes import changed_anew, changes_own
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.region import Region
 from migrator.program.scopes import path_to, values_of
 from migrator.program.train_op import Parts, TrainOp
+from migrator.program.update_ops import added_later
+from migrator.program.variable_reads import handled, order_read
 from migrator.program.variables_in_code import is_variable
 from migrator.rules import catalogue, mapped
 from migrator.rules.arithmetic import WHERE_OF_EITHER
@@ -135,7 +139,7 @@ def _safe_calls() -> dict[str, CallRule]:
         name: rule
         for name, rule in catalogue.call_rules().items()
         if not name.startswith(("tf.layers.", "tf.losses.", "tf.train.", "tf.metrics.", "tf.nn.", "tf.feature_column."))
-        and not in_compat(name)
+        and (not in_compat(name) or name.startswith("tf.logging."))  # which is Python's own logging in both
     }
 
 
@@ -270,6 +274,8 @@ class MappedRewriter(FileRewriter):
                 self._consumed.add(node.func)
             return super().visit_Call(node)
         name = self.imports.tensorflow(node.func)
+        if name is None:
+            self._check_hub(node)
         if name is not None:
             self._consumed.add(node.func)
             if name == "tf.logging.set_verbosity":
@@ -514,6 +520,11 @@ class MappedRewriter(FileRewriter):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         if self._inside and original_node.attr.value == "value" and self._is_dimension(original_node.value):
             return updated_node.value  # a number, or None, in TensorFlow 2
+        inner = original_node.value
+        if self._inside and original_node.attr.value == "name" and isinstance(inner, cst.Attribute):
+            if inner.attr.value == "op" and isinstance(inner.value, cst.Name):
+                if is_variable(inner.value, self.file, self.whole):  # which has no operation any more
+                    return cst.parse_expression(f'{inner.value.value}.name.partition(":")[0]')
         return super().leave_Attribute(original_node, updated_node)
 
     def _is_dimension(self, node: cst.BaseExpression) -> bool:
@@ -755,8 +766,18 @@ class _Emitter:
         """In a Keras model batch normalization always updates its averages; a prediction reads none that it made."""
         if self.function.only_predicts:
             return
-        places = [*self.function.region.items(), (self.function.inlined, self.file)]
-        if any(runs_updates(node, file.imports) for node, file in places):
+        if self.function.trains_itself:
+            lines = self.function.train.statements
+            for index, statement in enumerate(lines):
+                reads = TRAIN in statement.modes and runs_updates(statement.node, self.file.imports)
+                later = added_later(self.function.project, self.file, lines, index)[1] if reads else None
+                if later is not None:
+                    message = "updates of layers below are not in UPDATE_OPS yet here, but would run in a Keras model"
+                    raise Blocked("TFM151", statement.node, message)
+            places = [*self.function.region.items(), (self.function.inlined, self.file)]
+            if any(runs_updates(node, file.imports) for node, file in places):
+                return
+        elif read_training(self.function).updates:
             return
         for node, file in self.function.region.items():
             finder = _Normalizations(file)
@@ -794,6 +815,8 @@ class _Emitter:
         function, roles = self.function, self.function.parameters
         if roles.config is not None and roles.config in names_in(function.node.body):
             raise Blocked("TFM105", function.node.params, "the model_fn reads its `config`")
+        self._check_order_of_variables()
+        self._check_changes()
         self.rewriter.dead |= function.dead
         self.rewriter.skipped |= set(function.hooks.nodes)
         self.rewriter.model = model
@@ -805,7 +828,7 @@ class _Emitter:
         assert isinstance(new, cst.FunctionDef)
         wanted = [roles.features, roles.labels or free("labels", self.taken), roles.mode or free("mode", self.taken)]
         params = [cst.Param(cst.Name(one)) for one in wanted]
-        given = names_given_in(function.node)
+        given = names_bound((function.node.body,))
         for param in (*function.node.params.params, *function.node.params.kwonly_params):
             if param.name.value in given - {*wanted}:
                 equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
@@ -819,6 +842,37 @@ class _Emitter:
             lines_after_decorators=[],
             asynchronous=None,
         )
+
+    def _check_order_of_variables(self) -> None:
+        """The model sorts its variables, where a graph lists them as they were made. Raises Blocked (TFM312)."""
+        function = self.function
+        if function.trains_itself or function.project is None:
+            return  # the collections of the graph are filled, in its order
+        for code in handled(function.project, self.file, function.node, [function.node.body], function.dead):
+            place = order_read(code, function.dead)
+            if place is not None:
+                message = "a Keras model has its variables in another order: choose them by names or shapes"
+                raise Blocked("TFM312", place if code.file is self.file else function.node.name, message)
+
+    def _check_changes(self) -> None:
+        """Every run of the model_fn begins with the same features, labels and params. Raises Blocked (TFM151)."""
+        function, roles = self.function, self.function.parameters
+        if function.project is None:
+            return
+        own = [name for name in (roles.features, roles.labels, roles.params) if name is not None]
+        copied = {name for name in own if values_of(function.node, name)}  # `features = dict(features)`
+        for name in own:
+            if name == roles.params or name in copied:
+                continue
+            if changes_own(function.project, self.file, function.node, name):
+                message = f"`{name}` is changed in place, which a traced function may not: copy the dict first"
+                raise Blocked("TFM151", function.node.name, message)
+        if function.only_predicts or roles.params is None or roles.params in copied:
+            return
+        again = changed_anew(function.project, self.file, function.node, roles.params)
+        if again is not None:
+            message = f"`{roles.params}` is changed here by every run of the model_fn: copy it first"
+            raise Blocked("TFM151", again, message)
 
     # -- training --
 
@@ -934,38 +988,6 @@ def _replaced(node: cst.BaseStatement) -> set[str]:
     if not isinstance(small, cst.Assign):
         return set()
     return {t.target.value for t in small.targets if isinstance(t.target, cst.Name)} - names_in(small.value)
-
-
-def names_given_in(function: cst.FunctionDef) -> set[str]:
-    """Names that a function's own body gives a value to."""
-    collector = _Given(function)
-    walk(function.body, collector)
-    return collector.found
-
-
-class _Given(cst.CSTVisitor):
-    def __init__(self, function: cst.FunctionDef) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self._add(node.target)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self._add(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self._add(node.target)
-
-    def _add(self, target: cst.BaseExpression) -> None:
-        if isinstance(target, cst.Name):
-            self.found.add(target.value)
-        elif isinstance(target, cst.Tuple | cst.List):
-            for element in target.elements:
-                self._add(element.value)
 
 
 def _set_off(lines: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:

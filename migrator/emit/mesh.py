@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from migrator.emit.model_function import EmittedModel, Matrix
+from migrator.names.bindings import Form, read_bindings
 from migrator.names.imports import dotted
 from migrator.program.calls import bind, number, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, names_in
@@ -146,9 +147,7 @@ def helper_on_mesh(
     `classes` are those that it has, `names` those of the file, `functions` others that make layers; `gathers`: kernels
     may be divided over the dimension of the batches. Raises Blocked at `place` (TFM791 to TFM793).
     """
-    bound = _Bound()
-    walk(node, bound)
-    given = _Given(_local(node, bound, classes), place, False, {}, bound.classes, functions, names, gathers)
+    given = _Given(_local(node, classes), place, False, {}, _classes(node), functions, names, gathers)
     new = node.visit(given)
     assert isinstance(new, cst.FunctionDef)
     what = "Embedding" in given.needs and "an embedding"
@@ -159,10 +158,22 @@ def helper_on_mesh(
     return new, {**classes, **given.needs}, given.draws
 
 
-def _local(node: cst.FunctionDef, bound: _Bound, classes: Mapping[str, str]) -> set[str]:
+def _bound(node: cst.FunctionDef) -> set[str]:
+    """The names that a function, or one in it, gives values to that are no classes."""
+    return {binding.name for binding in read_bindings(node) if binding.form is not Form.CLASS}
+
+
+def _classes(node: cst.FunctionDef) -> dict[str, str]:
+    """The classes in a function, each with the class that it is made of."""
+    found = [one.node for one in read_bindings(node) if one.form is Form.CLASS]
+    classes = [one for one in found if isinstance(one, cst.ClassDef)]
+    return {one.name.value: (dotted(one.bases[0].value) or "") if len(one.bases) == 1 else "" for one in classes}
+
+
+def _local(node: cst.FunctionDef, classes: Mapping[str, str]) -> set[str]:
     """The names that a function gives values to, and those of functions that are known to work on a mesh."""
     tried = {name for name, text in classes.items() if any(_named(one, name) == text for one in FUNCTIONS)}
-    return {parameter.name.value for parameter in parameters_of(node)} | bound.names | tried
+    return {parameter.name.value for parameter in parameters_of(node)} | _bound(node) | tried
 
 
 def on_mesh(
@@ -183,13 +194,11 @@ def on_mesh(
     names = {parameter.name.value for parameter in parameters_of(node)}
     if MESH in names:
         raise Blocked("TFM790", place, "the model_fn has a parameter `mesh` of its own: rename it")
-    bound = _Bound()
-    walk(node, bound)
-    layers = _Layers(file, names | bound.names)
+    layers = _Layers(file, names | _bound(node))
     walk(node, layers)
     embeds = any(matrix.table for matrix in layers.found)
-    local = _local(node, bound, emitted.classes)
-    given = _Given(local, place, embeds, helpers, bound.classes, functions, file.names, gathers)
+    local = _local(node, emitted.classes)
+    given = _Given(local, place, embeds, helpers, _classes(node), functions, file.names, gathers)
     new = node.visit(given)
     assert isinstance(new, cst.FunctionDef)
     if not given.optimizers:
@@ -334,40 +343,6 @@ def with_parameter(params: cst.Parameters, name: str) -> cst.Parameters:
     if any(p.default is not None for p in params.params):
         return params.with_changes(star_arg=cst.ParamStar(), kwonly_params=[more])
     return params.with_changes(params=[*params.params, more])
-
-
-class _Bound(cst.CSTVisitor):
-    """The names that a function gives values to; `classes` are those in it, each with the class that it is made of."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-        self.classes: dict[str, str] = {}
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.classes[node.name.value] = (dotted(node.bases[0].value) or "") if len(node.bases) == 1 else ""
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self._add(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self._add(node.target)
-
-    def visit_CompFor(self, node: cst.CompFor) -> None:
-        self._add(node.target)
-
-    def visit_Param(self, node: cst.Param) -> None:
-        self.names.add(node.name.value)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.names.add(node.name.value)
-
-    def _add(self, target: cst.BaseExpression) -> None:
-        if isinstance(target, cst.Name):
-            self.names.add(target.value)
-        elif isinstance(target, cst.Tuple | cst.List):
-            for element in target.elements:
-                self._add(element.value)
 
 
 class _Given(cst.CSTTransformer):

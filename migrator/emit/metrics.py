@@ -16,6 +16,7 @@ from migrator.emit.general import OfOwner, owner_of
 from migrator.emit.inlining import Inliner
 from migrator.emit.layout import call
 from migrator.emit.names import free
+from migrator.names.bindings import bound_by
 from migrator.names.imports import ImportMap
 from migrator.program.body import names_given
 from migrator.program.calls import calls_in, number
@@ -419,9 +420,8 @@ class _Emitter:
         node = self.function.output
         if not isinstance(node, cst.Name):
             return node
-        finder = _Values(node.value)
-        walk(self.function.node.body, finder)
-        return finder.found[0] if len(finder.found) == 1 else node
+        given = [one for one in bound_by(self.function.node.body) if one.name == node.value]
+        return given[0].value or node if len(given) == 1 else node
 
     def _has_two_axes(self) -> bool:
         """Whether the output is what a layer gives that keeps at least two axes."""
@@ -517,21 +517,6 @@ _WHOLE_TYPES = ("tf.int32", "tf.int64", "tf.uint8", "tf.int8", "tf.int16", "tf.b
 
 # What is neither a tensor of the network nor to be computed from its outputs.
 _OF_MODEL = ("tf.get_collection", "tf.trainable_variables", "tf.global_variables", "tf.losses.get_", "tf.train.")
-
-
-class _Values(cst.CSTVisitor):
-    """Finds what a name is assigned, in blocks too."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if self.name in names_in(target.target):
-                plain = isinstance(target.target, cst.Name)
-                self.found.append(node.value if plain else target.target)
 
 
 class _NetworkCalls(cst.CSTVisitor):

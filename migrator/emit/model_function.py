@@ -14,6 +14,8 @@ from migrator.emit.loss import emit_loss
 from migrator.emit.metrics import EmittedMetrics, emit_metrics
 from migrator.emit.names import free
 from migrator.emit.steps import given_steps, with_steps
+from migrator.names.bare import bare
+from migrator.names.bindings import names_bound
 from migrator.names.imports import ImportMap
 from migrator.program.body import Parameters
 from migrator.program.calls import is_docstring
@@ -26,7 +28,6 @@ from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.dropout import training_dropout
 from migrator.rules.embeddings import tables
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks
-from migrator.rules.layers import runs_updates
 from migrator.rules.partitioners import Made, matrices_made
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.scaffolds import lines_of_saved
@@ -46,7 +47,7 @@ class EmittedModel:
     in one go, whatever the driver says. `unsplit` are layers outside of the
     scopes of the partitioners. `made` are the matrices of the original, in its order (None: that is not known).
     `matrices` are the weights that devices may divide by rows, where they are known, `draws` says that on a mesh layers
-    draw random numbers.
+    draw random numbers. `outputs` are the names that what the model answers with is computed from.
     """
 
     node: cst.FunctionDef
@@ -69,6 +70,7 @@ class EmittedModel:
     made: tuple[Made, ...] | None = ()
     matrices: tuple[Matrix, ...] | None = ()
     draws: bool = False
+    outputs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class _Emitter:
             call = training_dropout(statement.node, function.file.imports)
             if call is not None and statement.modes == {TRAIN}:
                 self.rewriter.training_calls.add(call)
-        self.rewriter.updates = runs_updates(function.node, function.file.imports)
+        self.rewriter.updates = function.train.updates
         if function.train.parts is not None:
             message = (
                 "variables are trained by their names, which only the mapped form keeps: leave out `--style native`"
@@ -321,6 +323,7 @@ class _Emitter:
             measures_itself=bool(metrics.made),
             unsplit=tuple(self.rewriter.unsplit) if not self.rewriter.splits_all else (),
             of_execution=self.rewriter.training.of_execution,
+            outputs=frozenset(names_in(function.output) | set(self.further_outputs)),
             made=matrices_made(node, self.file, self.rewriter.tables.variables),
         )
 
@@ -407,7 +410,7 @@ class _Emitter:
         features = self.function.parameters.features
         changed = _Mutations(features)
         walk(self.function.node.body, changed)
-        if not changed.found and not any(d.name == features for d in self.function.definitions):
+        if not changed.found and features not in names_bound(body):
             return features
         name = free("inputs", self.taken)
         at = 1 if body and is_docstring(body[0]) else 0
@@ -489,7 +492,7 @@ class _Emitter:
     def _takes_dicts(self) -> bool:
         """Whether the features are read by their keys."""
         features = self.function.parameters.features
-        text = self.file.code(self.function.node.body)
+        text = bare(self.file.code(self.function.node.body))
         return f"{features}[" in text or "tf.feature_column." in text or "DenseFeatures" in text
 
     def _slice(self, roots: set[str]) -> set[int]:
@@ -648,8 +651,11 @@ class _Mutations(cst.CSTVisitor):
             self.found = True
 
     def visit_Del(self, node: cst.Del) -> None:
-        if self.features in names_in(node.target):
-            self.found = True
+        elements = node.target.elements if isinstance(node.target, cst.Tuple | cst.List) else (node.target,)
+        for element in elements:
+            target = element.value if isinstance(element, cst.Element) else element
+            if isinstance(target, cst.Subscript) and self._is_features(target.value):
+                self.found = True
 
     def visit_Call(self, node: cst.Call) -> None:
         if isinstance(node.func, cst.Attribute) and self._is_features(node.func.value):

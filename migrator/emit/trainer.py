@@ -49,12 +49,14 @@ def emit_trainer(
     mapped: bool,
     served: Signatures | None,
     late: bool = False,
+    rates: str = "",
 ) -> EmittedTrainer:
     """Puts the replacements into `changes`, by file; `rewriters` are those that the files are rewritten with.
 
-    A `mapped` model that is `late` is made without data, and gets its variables before each of its uses.
+    A `mapped` model that is `late` is made without data, and gets its variables before each of its uses. `rates` says
+    whose learning rates a checkpoint leaves as they are.
     """
-    return _Emitter(program, rewriters, changes, names, has_predictor, of_dicts, mapped, served, late).emit()
+    return _Emitter(program, rewriters, changes, names, has_predictor, of_dicts, mapped, served, late, rates).emit()
 
 
 class _Emitter:
@@ -69,6 +71,7 @@ class _Emitter:
         mapped: bool,
         served: Signatures | None,
         late: bool,
+        rates: str,
     ) -> None:
         assert program.handed is not None
         self.program = program
@@ -78,6 +81,7 @@ class _Emitter:
         self.file_names = names
         self.mapped = mapped
         self.late = late
+        self.rates = rates
         self.served = served or Signatures()
         self.indent = program.file.module.default_indent
         self.made = EmittedTrainer()
@@ -120,6 +124,7 @@ class _Emitter:
             | frozenset("evaluate" for use in handed.uses if "callbacks" in (use.evaluate or {})),
             ends=any(hooks.stops for phase, hooks in program.hooks if phase == "predict"),
             saves=program.model_dir is not None and program.config.get("save_checkpoints_steps") is not None,
+            rates=self.rates,
             of_batches=predicts_batches([one.arguments for one in handed.uses if one.use.method == "predict"]),
         )
 

@@ -33,7 +33,7 @@ class Case:
     the number of virtual CPUs that the programs see, one for each replica of a MirroredStrategy without arguments, or
     for each of its GPUs. `original_devices` is that of the original alone, where `both_migrated` says that it is a
     TensorFlow 2 program too, and run by the migrated program's interpreter. `tpu_cores` virtual CPUs stand in for a
-    TPU, where the migrated program asks for one.
+    TPU, where the migrated program asks for one. `allow_writes`: the programs may change files outside of their runs.
     """
 
     original: Path
@@ -57,6 +57,7 @@ class Case:
     ready_timeout: float = 120.0
     stall_timeout: float = 60.0
     total_timeout: float = 600.0
+    allow_writes: bool = False
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

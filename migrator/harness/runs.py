@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -163,6 +164,23 @@ def distinct(runs: Iterable[Run | None]) -> tuple[Run, ...]:
     return tuple(found)
 
 
+def began_anew(runs: Iterable[Run]) -> tuple[Path, ...]:
+    """The users' folders with checkpoints that programs would have gone on from, had they not got folders of the run.
+
+    A folder that the program had deleted before is none of them.
+    """
+    found: list[Path] = []
+    for run in runs:
+        place = run.outcome.run_dir.absolute() / "model"
+        gone = [Path(write.path) for write in run.outcome.writes if write.what == "deleted"]
+        for state in sorted(place.rglob("checkpoint")):
+            real = Path(os.sep, state.parent.relative_to(place))
+            deleted = any(path in (real, *real.parents) for path in gone)
+            if (real / "checkpoint").is_file() and not deleted and real not in found:
+                found.append(real)
+    return tuple(found)
+
+
 def recording_of(run: Run | None) -> Recording | None:
     """What a run recorded; None where there was no run."""
     return None if run is None else run.recording
@@ -184,6 +202,9 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
         ready_timeout=case.ready_timeout,
         stall_timeout=case.stall_timeout,
         total_timeout=case.total_timeout,
+        confine=not case.allow_writes,
+        # A TensorFlow 2 program that is an original was written when Keras 2 was the only one.
+        asks_for_keras=program == "migrated" and kind == "migrated" and case.keras == 2,
     )
     outcome = session.server(kind).run(launch)
     if outcome.failure is not None:

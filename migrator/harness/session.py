@@ -4,6 +4,7 @@ and data.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Sequence
@@ -317,7 +318,8 @@ def verify(
     if case.log_dir is not None:
         for run in findings.runs:
             if run.failed:
-                run.outcome.keep_logs(case.log_dir, run.role.replace(" ", "-").replace(",", ""))
+                with contextlib.suppress(OSError):  # on a full disk the verdict counts more than they do
+                    run.outcome.keep_logs(case.log_dir, run.role.replace(" ", "-").replace(",", ""))
     return report_of(findings, versions, started, time.monotonic() - clock)
 
 

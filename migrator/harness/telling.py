@@ -11,7 +11,7 @@ from migrator.harness.protocol import l7_evaluation, remedies, verdict
 from migrator.harness.protocol.results import LevelResult, Randomness, Remedy, Status
 from migrator.harness.report.document import Report, RunSummary, build, command_words
 from migrator.harness.report.evidence import EvaluationRow
-from migrator.harness.runs import migrated_shape, recording_of
+from migrator.harness.runs import began_anew, migrated_shape, recording_of
 
 if TYPE_CHECKING:
     from migrator.harness.session import Findings
@@ -85,6 +85,7 @@ def report_of(findings: Findings, versions: Sequence[Mapping[str, Any]], started
         names=migrated.names,
         limits=findings.limits,
         runs=tuple(RunSummary(run.role, run.program, run.outcome) for run in findings.runs),
+        began_anew=began_anew(findings.runs),
         replayed=migrated.replayed,
         random_order=original.random_order,
         free=tuple(

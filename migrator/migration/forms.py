@@ -10,6 +10,7 @@ from pathlib import Path
 from migrator.apart import Apart, Migrate
 from migrator.emit.mapped import Style, both_blocked
 from migrator.findings import Finding, Severity
+from migrator.migration.isolation import isolated
 from migrator.migration.mapped import MappedMigration
 from migrator.migration.native import NativeMigration
 from migrator.migration.reading import files_of
@@ -59,10 +60,15 @@ def migrate_group(group: Group, request: Request, style: Style) -> tuple[dict[Pa
         def migrate(
             programs: Sequence[TrainingProgram], stays: Collection[Path]
         ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-            made = migration(of(programs), replace(request, blocked_files={}, for_both=frozenset(stays)))
-            done = made.run()
-            exported.update(made.only_exported)
-            return done
+            group = of(programs)
+
+            def run() -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+                made = migration(group, replace(request, blocked_files={}, for_both=frozenset(stays)))
+                done = made.run()
+                exported.update(made.only_exported)
+                return done
+
+            return isolated(group, run)
 
         return migrate
 
@@ -107,9 +113,9 @@ def _in_styles(
     """
     native: dict[Path, list[Finding]] = {}
     if style is not Style.MAPPED:
-        texts, native = NativeMigration(group, request).run()
+        texts, native = isolated(group, lambda: NativeMigration(group, request).run())
         if texts or style is Style.NATIVE or not request.keras.runs_tensorflow1:
             return texts, native, native
     reasons = [finding for findings in native.values() for finding in findings]
-    texts, findings = MappedMigration(group, request, reasons).run()
+    texts, findings = isolated(group, lambda: MappedMigration(group, request, reasons).run())
     return texts, native, findings

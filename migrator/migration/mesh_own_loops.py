@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import product
 
 from migrator.targets import custom
+from migrator.targets.setup import RATE, RATES_OF_PARTS
 from migrator.targets.target import LoopShape
 
 #: What the class is asked for by its program, and the class of a mesh has as well.
@@ -39,6 +40,8 @@ def _shapes() -> dict[str, LoopShape]:
 def _replicated() -> Iterator[LoopShape]:
     """All shapes of loops on the replicas of one process."""
     for values in product((False, True), repeat=len(_MADE)):
-        shape = LoopShape(**dict(zip(_MADE, values, strict=True)))
-        if shape.divides != shape.draws and (shape.draws or not shape.sized):
-            yield shape
+        given = dict(zip(_MADE, values, strict=True))
+        for rates in ("", RATE, RATES_OF_PARTS) if given["saves"] else ("",):
+            shape = LoopShape(**given, rates=rates)
+            if shape.divides != shape.draws and (shape.draws or not shape.sized):
+                yield shape

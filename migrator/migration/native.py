@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,30 +20,44 @@ from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
 from migrator.migration import hooks, inputs, leftovers, partitioning, ready, servers, servings, workers
 from migrator.migration.state import GroupState
+from migrator.names.bare import bare, says
 from migrator.names.imports import dotted
-from migrator.program.calls import functions_in, is_none
+from migrator.program.calls import calls_in, functions_in, is_none
 from migrator.program.canned import remarks_of
 from migrator.program.config_reads import written
 from migrator.program.exports import Signatures, signature_names
+from migrator.program.flow import InFile
 from migrator.program.helpers import Scope
 from migrator.program.inlining import inline_helpers
 from migrator.program.keras_phase import plan_model
 from migrator.program.layer_names import name_layers
-from migrator.program.model_function import read_model_function
+from migrator.program.loss import GeneralLoss
+from migrator.program.model_function import ModelFunction, read_model_function
 from migrator.program.modes import EVAL, TRAIN
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.ready_scopes import check_optimizers
 from migrator.program.region import reach
 from migrator.program.shared import runs_in_both, spelled_for_both
 from migrator.program.training import TrainingProgram, path_to
+from migrator.program.unused_layers import unused_layers
+from migrator.program.variable_names import named_layers, names_to_give
 from migrator.program.variable_order import check_order
-from migrator.rules import flags, keras3
+from migrator.program.variable_reads import handled, measures, order_read
+from migrator.rules import flags, keras3, rebinding
+from migrator.rules.batches import LOSS_OF_EXAMPLES, all_whole
 from migrator.rules.early_stopping import STOP_AT_STEP
-from migrator.rules.executions import STEPS_OF_EXECUTION, epochs_are_executions, steps_of_execution, steps_on_servers
+from migrator.rules.executions import (
+    STEPS_OF_EXECUTION,
+    ends_early,
+    epochs_are_executions,
+    may_end,
+    steps_of_execution,
+    steps_on_servers,
+)
 from migrator.rules.generation import KERAS_2
 from migrator.rules.initializers import shared_initializers
-from migrator.rules.layers import runs_updates
 from migrator.rules.model_towers import find_towers
+from migrator.rules.optimizers import is_optimizer
 from migrator.rules.own_loops import over_examples
 from migrator.rules.replicas import check_replicas
 from migrator.rules.site import TrainingContext
@@ -52,6 +66,7 @@ from migrator.targets import dtensor
 from migrator.targets.choosing import choose, divides_batches, draws_batches, for_mesh, for_own_loop, own_strategy
 from migrator.targets.chosen import check_files
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
+from migrator.targets.setup import RATE, RATE_ON_KERAS3, RATES_OF_PARTS
 from migrator.targets.target import Target
 from migrator.walking import walk
 
@@ -176,13 +191,10 @@ class NativeMigration(GroupState):
     def _regularizers(self) -> None:
         """Regularizers outside the model_fns count or not as the model_fns say."""
         keep = bool(self.regularized) and all(self.regularized.values())
-        nodes = [
-            (self.read[p.model_fn].node if p.model_fn in self.read else p.model_fn, p) for p in self.group.programs
-        ]
-        updates = {runs_updates(node, p.model_file.imports) for node, p in nodes}
+        updates = set(self.updating.values())
         for rewriter in self.rewriters.values():
             rewriter.keep_regularizers = keep or not self.regularized
-            rewriter.updates = next(iter(updates)) if len(updates) == 1 else None
+            rewriter.updates = next(iter(updates), True) if len(updates) < 2 else None
 
     def _dropped_regularizers(self) -> None:
         agree = len(set(self.regularized.values())) < 2
@@ -231,6 +243,7 @@ class NativeMigration(GroupState):
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
         self.changes[file.path].statements[program.model_fn] = []  # not to be walked into, whatever happens below
         try:
+            self._check_names(program)
             self._check_towers(program)
             read = inline_helpers(self.project, program.model)
             self.read[program.model_fn] = read
@@ -239,13 +252,17 @@ class NativeMigration(GroupState):
                 # The variables of a Keras model are all of them, whenever they are asked for.
                 check_order(self.project, file, [s.node for s in function.statements if mode in s.modes])
             self.regularized[program.model_fn] = function.regularized
+            self.updating[program.model_fn] = function.train.updates
             scope = Scope.of(self.project, file, program.model_fn)
             calls = [*(s.node for s in function.statements), *(spec.call for spec in function.body.specs)]
             plan_model(self.plan, self.project, scope, function.body.names, calls, function.inlined)
             self.layer_names.update(name_layers(self.project, scope, calls, self.layer_names))
+            read_all = self._name_variables(program, function, scope, calls)
             replicas = any(self._strategy(p).in_step and not self.loop.own for p in sharing)
             self._check_replicas(sharing)
             emitted = emit_model_function(function, wants, self._training(program), replicas, self.plan)
+            if read_all or function.regularized:
+                self._check_unused(program, function, scope, emitted, read_all)
             if self.training[file.path].divided:
                 self._check_examples(program, emitted)
         except Blocked:
@@ -276,6 +293,56 @@ class NativeMigration(GroupState):
         self.changes[file.path].classes.update(emitted.classes)
         models[program.model_fn] = emitted, function.predicts_dicts
 
+    def _name_variables(
+        self, program: TrainingProgram, function: ModelFunction, scope: Scope, calls: Sequence[cst.CSTNode]
+    ) -> bool:
+        """Gives layers the names that a loss or a metric means by the names of variables, and tells whether one reads
+        variables at all. Raises Blocked (TFM312)."""
+        if not isinstance(function.loss, GeneralLoss):
+            return False
+        file = function.file
+        nodes: list[cst.CSTNode] = [function.statements[i].node for i in function.loss.carved.statements]
+        nodes += [*function.loss.nodes, *(node for node in calls if measures(node, file.imports))]
+        reads = handled(self.project, file, function.node, list(dict.fromkeys(nodes)))
+        for code in reads:
+            place = order_read(code)
+            if place is not None:
+                message = "a Keras model has its variables in another order: choose them by names or shapes"
+                raise Blocked("TFM312", place if code.file is file else program.model_fn.name, message)
+        layers = named_layers(self.project, scope, calls, self.layer_names)
+        given = names_to_give(layers, reads, slashes=self.keras.number == 2)
+        for call, name in given.items():
+            if self.layer_names.get(call, name) != name:
+                message = f"two model_fns want this layer to have different names (`{name}` is one): make two functions"
+                raise Blocked("TFM312", program.model_fn.name, message)
+        self.layer_names.update(given)
+        return bool(reads)
+
+    def _check_unused(
+        self, program: TrainingProgram, function: ModelFunction, scope: Scope, emitted: EmittedModel, read_all: bool
+    ) -> None:
+        """Refuses a loss over variables of layers that the Keras model does not have. Raises Blocked (TFM312)."""
+        kept = [s for i, s in enumerate(function.statements) if i not in function.train.consumed]
+        found = unused_layers(self.project, scope, kept, emitted.outputs)
+        if found is None or not (read_all or says(self._texts(program), "regularizer")):
+            return
+        message = "the loss adds up variables of a layer that it is not computed from: a Keras model has no such layer"
+        raise Blocked("TFM312", found, message)
+
+    def _texts(self, program: TrainingProgram) -> str:
+        """The code that a model_fn reaches."""
+        region = reach(self.project, program.model_file, program.model_fn)
+        return "\n".join(file.code(node) for node, file in region.items())
+
+    def _check_names(self, program: TrainingProgram) -> None:
+        """Refuses a network that binds a name in a way that is not followed. Raises Blocked (TFM128)."""
+        rebinding.check_mode(program.model_fn, program.model.parameters.mode)
+        for node, file in reach(self.project, program.model_file, program.model_fn).items():
+            try:
+                rebinding.check_names(node)
+            except Blocked as problem:
+                raise InFile(file, problem.code, problem.node, problem.message) from None
+
     def _check_towers(self, program: TrainingProgram) -> None:
         """Refuses a network for each device, and a strategy around what was some. Raises Blocked (TFM743)."""
         given = program.config.get("train_distribute")
@@ -304,7 +371,7 @@ class NativeMigration(GroupState):
             message = "each replica divided its loss by what is in its own batch: a mesh would by all of them"
             raise Blocked("TFM790", place, f"{message}: write a mean over examples, or choose another `--strategy`")
         for node, file in self._functions_of(program, emitted):
-            text = file.code(node)
+            text = bare(file.code(node))
             found = over_examples(node, file.imports)
             what = None
             if re.search(r"[Bb]atch_?[Nn]orm", text):
@@ -339,6 +406,7 @@ class NativeMigration(GroupState):
             and not strategy.parameter_servers
             and not self.keras.clips_per_replica
             and not (self.loop.own and divides_batches(program, strategy)),
+            resumes=any(p.model_dir is not None for p in sharing),
             of_examples=self.loop.own,
             on_mesh=strategy.mesh,
         )
@@ -369,7 +437,7 @@ class NativeMigration(GroupState):
             return 0
         if self.loop.own or self.keras is not KERAS_2 or self._counts_apart(program):
             return 0
-        if "repeat(" not in program.file.text:  # data that end early
+        if may_end(self.project, program):
             return 0
         return steps_on_servers(self.project, program)
 
@@ -388,6 +456,8 @@ class NativeMigration(GroupState):
             return 1 if apart else self._on_servers(program) or 1
         if (not strategy.alone and strategy.word not in _SAME_STEPS) or self._counts_apart(program):
             return 1
+        if strategy.creates and ends_early(self.project, program):
+            return 1  # an execution whose data end in it is lost: what it has done is not told of
         return steps_of_execution(self.project, program)
 
     def _check_replicas(self, programs: Iterable[TrainingProgram]) -> None:
@@ -424,7 +494,7 @@ class NativeMigration(GroupState):
             strategy = for_mesh(program, strategy, self.keras, self.mapped)
         elif self.loop.own:
             strategy = for_own_loop(program, strategy, self.keras, self.mapped)
-            if self.asked is AUTO and any("TF_CONFIG" in file.text for file in self.group.files.values()):
+            if self.asked is AUTO and any("TF_CONFIG" in file.bare for file in self.group.files.values()):
                 message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"
                 raise Blocked("TFM737", program.place.call, message)
             if self.training[program.file.path].divided and draws_batches(program, strategy):
@@ -435,7 +505,7 @@ class NativeMigration(GroupState):
         if strategy is not AUTO:
             message = f"this program was not tried on Keras 3 under the {strategy.word} strategy: leave `--keras 3` out"
             raise Blocked("TFM872", program.place.call, message)
-        if any("TF_CONFIG" in file.text for file in self.group.files.values()):
+        if any("TF_CONFIG" in file.bare for file in self.group.files.values()):
             message = "the program reads or writes TF_CONFIG, and Keras 3 fits on no cluster: leave `--keras 3` out"
             raise Blocked("TFM872", program.place.call, message)
         message = "the new program trains in its own process, whatever TF_CONFIG says"
@@ -449,7 +519,7 @@ class NativeMigration(GroupState):
         try:
             self.scoped[program.place.call] = scoped = ready.into_scope(self.project, program, strategy)
         except Blocked as problem:
-            if strategy is not AUTO or any("TF_CONFIG" in file.text for file in self.group.files.values()):
+            if strategy is not AUTO or any("TF_CONFIG" in file.bare for file in self.group.files.values()):
                 raise
             message = f"the new program trains in its own process, whatever TF_CONFIG says: {problem.message}"
             remark = Blocked("TFM728", program.place.call, message)
@@ -523,6 +593,10 @@ class NativeMigration(GroupState):
                 strategy = dtensor.drawing(strategy)
                 message = "layers that drop units draw from generators, each device for its part of a tensor"
                 self.remarks[file.path].append(Blocked("TFM797", program.place.call, message))
+        both = program.train_and_evaluate
+        calls = [program.place, *(use.place for use in program.uses), *([] if both is None else [both.place])]
+        read = [*(place.call for place in calls), *program.removed]
+        rebinding.check_names(program.scope, rebinding.names_behind(program.scope, read))
         partitioner = partitioning.partitioner_of(self, program, emitted, strategy)
         own = own_strategy(program) if program.config.get("train_distribute") is not None else None
         if own is not None and own.choice is not None:
@@ -552,6 +626,7 @@ class NativeMigration(GroupState):
             self.scoped.get(program.place.call),
             self._on_servers(program) if self._executes_apart(program) or strategy is not AUTO else 0,
             self._many_on_clusters(program),
+            self._rates(program, emitted),
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -584,6 +659,29 @@ class NativeMigration(GroupState):
                 message += "; TF_CONFIG has to name a chief (the new program raises an error where it does not)"
             self.remarks[file.path].append(Blocked("TFM706", program.place.call, message))
         self.strategies.append(strategy)
+
+    def _rates(self, program: TrainingProgram, emitted: EmittedModel) -> str:
+        """Whose learning rates a checkpoint leaves as they are, see setup.rates_kept; "" where it restores them.
+
+        Rates of tf.train optimizers are part of a program. Those of Keras optimizers were variables, which an Estimator
+        saved and restored (TensorFlow 1.15.5); a train_op of the mapped form has none that Keras knows.
+        """
+        nodes = reach(self.project, program.model_file, program.model_fn)
+        nodes |= {program.scope: program.file} if program.model.ready else {}
+        names = {file.imports.tensorflow(call.func) or "" for node, file in nodes.items() for call in calls_in(node)}
+        trains = any(name.startswith("tf.train.") and is_optimizer(name) for name in names)
+        if any(is_optimizer(name) and not name.startswith("tf.train.") for name in names) or (
+            program.model.ready and not trains
+        ):
+            return ""
+        file = program.model_file
+        texts = [file.code(emitted.node), *self.changes[file.path].classes.values()]
+        if any('Optimizer("train_op")' in text for text in texts):
+            return ""
+        if self.keras.number == 3:
+            return RATE_ON_KERAS3
+        parts = any(".parts = [" in text for text in self.training[file.path].helpers.values())
+        return RATES_OF_PARTS if parts else RATE
 
     def _stopper(self, program: TrainingProgram) -> str:
         """The callback that ends a training of which not every batch counts as a step."""
@@ -620,7 +718,11 @@ class NativeMigration(GroupState):
             self.mapped,
             served,
             self.mapped and emitted.late,
+            self._rates(program, emitted),
         )
+        if program.handed.does("evaluate", "train_and_evaluate") and not (self.mapped or emitted.loss_of_batch):
+            if not all_whole(self.project):
+                self.remarks[program.file.path].append(Blocked("TFM303", program.place.call, LOSS_OF_EXAMPLES))
         changes = self.changes[program.file.path]
         changes.helpers += [helper for helper in made.helpers if helper not in changes.helpers]
         changes.needs |= made.needs

@@ -116,7 +116,7 @@ def _param(state: GroupState, program: TrainingProgram, place: cst.CSTNode, key:
     if isinstance(params, cst.Name):
         changes = r"\[[^\]]*\]\s*[-+*/]?=(?!=)|\.(?:update|pop|setdefault|clear|popitem)\("
         changed = re.compile(rf"\b{params.value}\s*(?:{changes})")
-        known = not any(changed.search(file.text) for file in state.group.files.values())
+        known = not any(changed.search(file.bare) for file in state.group.files.values())
         params = program.file.constants.get(params.value) if known else params
     if program.params is None:
         return None

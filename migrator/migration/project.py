@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -11,10 +12,12 @@ from migrator.emit.mapped import Style
 from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything, references_to_models
 from migrator.migration.forms import migrate_group
+from migrator.migration.isolation import in_parts, isolated
 from migrator.migration.reading import groups_of, places_of, read_all
 from migrator.migration.state import Request
 from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
+from migrator.program.annotations import without_old_annotations
 from migrator.program.arg_scopes import with_arguments_written_out
 from migrator.program.canned import write_out
 from migrator.program.chosen_partitioners import with_chosen_partitioners
@@ -22,8 +25,9 @@ from migrator.program.local_names import with_symbols_in_place
 from migrator.program.named_estimators import with_named_estimators
 from migrator.program.one_tower import with_one_tower
 from migrator.program.parsed import Blocked, ParsedFile, Project
-from migrator.program.relevant import around_programs
+from migrator.program.relevant import around_programs, programs_in
 from migrator.program.tpu_branches import without_tpu_branches
+from migrator.program.walruses import with_plain_assignments
 from migrator.program.without_horovod import without_horovod
 from migrator.rules.accelerators import without_accelerators
 from migrator.rules.generation import GENERATIONS
@@ -40,7 +44,28 @@ def migrate_project(
     loop: str = "fit",
     layouts: Layouts | None = None,
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-    """Returns the new texts of the files that change, and all findings by file."""
+    """Returns the new texts of the files that change, and all findings by file.
+
+    An error of the tool's own costs the programs that it was met in, which a TFM905 finding says, and no others.
+    """
+
+    def migrate(texts: Mapping[Path, str]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+        return _migrate(texts, strategy, style, keras, loop, layouts)
+
+    try:
+        return migrate(texts)
+    except Exception as error:
+        return in_parts(texts, migrate, error, programs_in(texts))
+
+
+def _plain(file: ParsedFile) -> ParsedFile:
+    """A file in which assignments are written as such, and annotations name nothing that TensorFlow 2 lacks."""
+    return with_plain_assignments(without_old_annotations(file))
+
+
+def _migrate(
+    texts: Mapping[Path, str], strategy: str, style: str, keras: str, loop: str, layouts: Layouts | None
+) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     findings: dict[Path, list[Finding]] = {}
     files = []
     on_tpus: dict[Path, list[Blocked]] = {}
@@ -61,13 +86,14 @@ def migrate_project(
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files, texts))
     files = [
-        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(file)))) for file in files
+        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(_plain(file)))))
+        for file in files
     ]
     files = with_arguments_written_out(files, texts)
     for finding in refused:
         findings.setdefault(Path(finding.path), []).append(finding)
     project = Project.of(files)
-    places = {file.path: places_of(file) for file in files if "stimator" in file.text or file.spread}
+    places = {file.path: places_of(file) for file in files if "stimator" in file.bare or file.spread}
     new_texts: dict[Path, str] = {}
     target = TARGETS[strategy]
     if layouts is not None:
@@ -82,7 +108,7 @@ def migrate_project(
     for group in groups_of(project, programs):
         towers = any(program.of_towers for program in group.programs)
         migrate = migrate_towers if towers and strategy == "auto" and loop == "fit" else migrate_group
-        texts_of_group, group_findings = migrate(group, request, Style(style))
+        texts_of_group, group_findings = isolated(group, partial(migrate, group, request, Style(style)))
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)

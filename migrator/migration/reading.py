@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything
+from migrator.migration.isolation import blocked_by
 from migrator.migration.state import Group
 from migrator.program import npus
 from migrator.program.flow import InFile
@@ -90,6 +91,8 @@ def read_all(
                     )
             except Blocked as problem:
                 block(file, problem, place.call)
+            except Exception as error:
+                block(file, blocked_by(error, place.call), place.call)
         for node, name, call in estimator_subclasses(file):
             if call is None:
                 message = f"`{node.name.value}` is derived from `{name}`, but does not call `super().__init__` once"

@@ -6,6 +6,7 @@ import builtins
 
 import libcst as cst
 
+from migrator.names.bare import says
 from migrator.program.calls import calls_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.ready_scopes import OTHERS, Scoped, scoped_model
@@ -98,7 +99,7 @@ def _check_cluster(project: Project, program: TrainingProgram, first: cst.BaseSt
                 function = project.function(file, call.func)
                 if function is not None:
                     called += [where.code(one) for one, where in reach(project, *function).items()]
-            if any("TF_CONFIG" in text for text in called):
+            if any(says(text, "TF_CONFIG") for text in called):
                 raise Blocked("TFM727", statement, f"TF_CONFIG tells of the strategy, {_LATE}")
 
 

@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.migration.state import GroupState
 from migrator.migration.workers import feeding
+from migrator.names.bare import bare
 from migrator.program.calls import is_none, nodes_in, string
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import reach
@@ -35,7 +36,7 @@ def check_data(state: GroupState, program: TrainingProgram) -> None:
     node = both.train.get("input_fn")
     if node is None:
         return
-    texts = [file.code(one) for one, file in feeding(state, program, node).items()]
+    texts = [bare(file.code(one)) for one, file in feeding(state, program, node).items()]
     if not any(_WITHOUT_AN_END.search(text) for text in texts) or any(_ENDS.search(text) for text in texts):
         message = "it is not known that these data have no end, and a step that finds no batch fails: `.repeat()` them"
         raise Blocked("TFM742", node, message)
@@ -97,6 +98,6 @@ def _of_params(
         if key is None or reads.says(file, value) is not Says.TASK:
             continue
         asks = re.compile(rf"""\[\s*["']{key}["']\s*\]|\.get\(\s*["']{key}["']|\.{key}\b""")
-        if any(asks.search(where.code(node)) for node, where in region.items() if node is not value):
+        if any(asks.search(bare(where.code(node))) for node, where in region.items() if node is not value):
             found.append((file, value))
     return found

@@ -13,6 +13,7 @@ from migrator.emit.driver import FileNames
 from migrator.emit.file import FileChanges, FileRewriter, Within
 from migrator.migration.everything import Everything, References
 from migrator.program.exports import Form, Signatures
+from migrator.program.flow import InFile
 from migrator.program.helpers import HelperPlan
 from migrator.program.inlining import Inlined
 from migrator.program.parsed import Blocked, ParsedFile, Project
@@ -66,7 +67,13 @@ class Rewriter(FileRewriter):
         if within is not None and original_node is within.statements[-1]:
             if any(statement is self.changes.helpers_before for statement in within.statements):
                 new = self.with_helpers(new)
+        elif original_node is self.changes.helpers_before and within is None and self.puts_before(original_node):
+            new = self.with_helpers(new)
         return new
+
+    def puts_before(self, node: cst.CSTNode | None) -> bool:
+        """Whether there are statements of `before`."""
+        return node in self.before
 
     def _within(self, within: Within, node: cst.CSTNode, new):  # type: ignore[no-untyped-def]
         """Holds a statement back until the last of those that get a line around them, where all of them stand."""
@@ -139,6 +146,7 @@ class GroupState:
         self.outside: dict[Path, ParsedFile] = {}
         self.names = {path: FileNames(set(file.names)) for path, file in group.files.items()}
         self.regularized: dict[cst.FunctionDef, bool] = {}
+        self.updating: dict[cst.FunctionDef, bool] = {}  # whether a step runs UPDATE_OPS
         self.read: dict[cst.FunctionDef, Inlined] = {}
         self.makers: list[tuple[ParsedFile, cst.FunctionDef]] = []  # of hooks that model_fns leave out
         self.dead: list[cst.CSTNode] = []  # statements of model_fns that stay, but for these
@@ -197,6 +205,10 @@ class GroupState:
         """Takes a step; what stands in its way is a problem of the file."""
         try:
             step()
+        except InFile as problem:
+            self.problems.setdefault(problem.file.path, []).append(problem)
+            if problem.file.path not in self.group.files:
+                self.outside[problem.file.path] = problem.file
         except Blocked as problem:
             self.problems[file.path].append(problem)
 

@@ -1,19 +1,56 @@
-"""Every place where a module binds a name: assignments, parameters, imports, loop targets and the rest."""
+"""The binding table: every way in which Python 3.12 gives a name a value, where it does so, and in which scope.
+
+Whoever asks which names a piece of code assigns asks here, so that no reader knows fewer forms than another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import lru_cache
 
 import libcst as cst
 
+from migrator.names.annotated import AssignTarget
 from migrator.walking import walk
+
+
+class Form(Enum):
+    """How a name is bound."""
+
+    ASSIGNED = "an assignment"
+    ANNOTATED = "an annotated assignment"
+    DECLARED = "an annotation without a value"
+    AUGMENTED = "an augmented assignment"
+    WALRUS = "an assignment expression"
+    LOOP = "a for loop"
+    COMPREHENSION = "a comprehension"
+    CONTEXT = "a with statement"
+    EXCEPTION = "an except clause"
+    CAPTURED = "a match statement"
+    IMPORTED = "an import"
+    FUNCTION = "a def statement"
+    CLASS = "a class statement"
+    PARAMETER = "a parameter"
+    DELETED = "a del statement"
+    SCOPED = "a global or nonlocal statement"
+    TYPE = "a type statement"
+    TYPE_PARAMETER = "a type parameter"
+    PART = "an assignment to a part of it"
+
+
+_COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
 
 
 @dataclass(frozen=True)
 class Binding:
     """A name and the node that binds it.
+
+    `place` is the name itself, where it stands (None for the first part of a dotted import), and `form` the way.
+    `scope` is the function, lambda, class, comprehension or list of type parameters that the name belongs to; None
+    where it is the scope that the code which was looked at stands in: the module's, for a module. `value` is what the
+    name as a whole is given, where that is one expression.
 
     `origin` is the dotted name that an import gives it; `is_global` says that the name is one of the module, and
     `is_plain` that it is bound by `name = value` directly in the module's body.
@@ -25,6 +62,10 @@ class Binding:
     level: int
     is_global: bool
     is_plain: bool
+    form: Form
+    place: cst.Name | None = None
+    scope: cst.CSTNode | None = None
+    value: cst.BaseExpression | None = None
 
 
 def dotted(node: cst.BaseExpression | None) -> str | None:
@@ -41,91 +82,169 @@ def dotted(node: cst.BaseExpression | None) -> str | None:
 
 def read_bindings(module: cst.CSTNode) -> list[Binding]:
     """All bindings of a module (or another node) in the order of its text, those inside functions included."""
-    return list(_read(module))
+    return [binding for binding in _read(module) if binding.form is not Form.PART]
 
 
-@lru_cache(maxsize=1024)
+def bound_by(*nodes: cst.CSTNode) -> list[Binding]:
+    """What executing some code may bind in the scope that it stands in.
+
+    The names of functions and classes count and what is inside them does not, unless it is declared `nonlocal` or
+    `global`. Comprehensions have their own names, but what a walrus in them binds belongs to the scope around.
+    """
+    return [binding for node in nodes for binding in _read(node) if binding.scope is None and _binds(binding)]
+
+
+def bound_in(scope: cst.CSTNode) -> list[Binding]:
+    """The bindings of the names of a module, or those of a function, lambda, class or comprehension: its own ones."""
+    own = None if isinstance(scope, cst.Module) else scope
+    return [binding for binding in _read(scope) if binding.scope is own and _binds(binding)]
+
+
+def names_bound(nodes: Iterable[cst.CSTNode]) -> set[str]:
+    """The names of `bound_by`."""
+    return {binding.name for binding in bound_by(*nodes)}
+
+
+def names_changed(nodes: Iterable[cst.CSTNode]) -> set[str]:
+    """The names of `bound_by`, and those that `x[...] = ...` and `x.y = ...` change the values of."""
+    found = [binding for node in nodes for binding in _read(node) if binding.scope is None]
+    return {binding.name for binding in found if _binds(binding) or binding.form is Form.PART}
+
+
+def _binds(binding: Binding) -> bool:
+    return binding.form not in (Form.SCOPED, Form.DECLARED, Form.PART)
+
+
+@lru_cache(maxsize=4096)
 def _read(module: cst.CSTNode) -> tuple[Binding, ...]:
     lines = module.body if isinstance(module, cst.Module) else ()
     top = {small for line in lines if isinstance(line, cst.SimpleStatementLine) for small in line.body}
     binder = _Binder(top)
     walk(module, binder)
-    return tuple(binder.found)
+    return tuple(binder.resolved())
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """A name that is declared as that of another scope, and the scopes around, the innermost last."""
+
+    is_global: bool
+    scopes: tuple[cst.CSTNode, ...]
 
 
 class _Binder(cst.CSTVisitor):
     def __init__(self, top: set[cst.BaseSmallStatement]) -> None:
         super().__init__()
         self.top = top
-        self.depth = 0
-        self.found: list[Binding] = []
+        self.found: list[tuple[Binding, _Outside | None]] = []
+        self.scopes: list[cst.CSTNode] = []
+        self.declared: dict[tuple[cst.CSTNode | None, str], bool] = {}  # and whether global
 
-    def _add(self, name: str, node: cst.CSTNode, origin: str | None = None, level: int = 0) -> None:
-        self.found.append(Binding(name, node, origin, level, self.depth == 0, False))
+    def resolved(self) -> list[Binding]:
+        """The bindings, those of names that are declared `nonlocal` in the scope that has them."""
+        own = {(binding.scope, binding.name) for binding, outside in self.found if outside is None and _binds(binding)}
+        found = []
+        for binding, outside in self.found:
+            if outside is not None:
+                scope = None
+                for around in () if outside.is_global else reversed(outside.scopes):
+                    if isinstance(around, cst.FunctionDef | cst.Lambda) and (around, binding.name) in own:
+                        scope = around
+                        break
+                binding = replace(binding, scope=scope, is_global=scope is None)
+            found.append(binding)
+        return found
 
-    def _target(self, target: cst.BaseExpression, node: cst.CSTNode) -> None:
+    def _add(
+        self,
+        name: str,
+        node: cst.CSTNode,
+        form: Form,
+        place: cst.Name | None = None,
+        value: cst.BaseExpression | None = None,
+        origin: str | None = None,
+        level: int = 0,
+    ) -> None:
+        around = self.scopes
+        if form is Form.WALRUS:
+            while around and isinstance(around[-1], _COMPREHENSIONS):
+                around = around[:-1]
+        scope = around[-1] if around else None
+        outside = None
+        declared = self.declared.get((scope, name))
+        if declared is not None and form is not Form.SCOPED:
+            outside = _Outside(declared, tuple(around[:-1]))
+        plain = form in (Form.ASSIGNED, Form.ANNOTATED) and node in self.top and value is not None
+        binding = Binding(name, node, origin, level, scope is None, plain, form, place, scope, value)
+        self.found.append((binding, outside))
+
+    def _target(
+        self, target: cst.CSTNode, node: cst.CSTNode, form: Form, value: cst.BaseExpression | None = None
+    ) -> None:
         if isinstance(target, cst.Name):
-            self._add(target.value, node)
+            self._add(target.value, node, form, target, value)
         elif isinstance(target, cst.Tuple | cst.List):
             for element in target.elements:
-                self._target(element.value, node)
+                self._target(element.value, node, form)
         elif isinstance(target, cst.StarredElement):
-            self._target(target.value, node)
+            self._target(target.value, node, form)
+        else:
+            root = target
+            while isinstance(root, cst.Attribute | cst.Subscript):
+                root = root.value
+            if isinstance(root, cst.Name):
+                self._add(root.value, node, Form.PART, root)
 
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:
-            if isinstance(target.target, cst.Name) and node in self.top:
-                self.found.append(Binding(target.target.value, node, None, 0, True, True))
-            else:
-                self._target(target.target, node)
+            form = Form.ANNOTATED if isinstance(target, AssignTarget) else Form.ASSIGNED
+            self._target(target.target, node, form, node.value)
 
     def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        self._target(node.target, node)
+        self._target(node.target, node, Form.DECLARED if node.value is None else Form.ANNOTATED, node.value)
 
     def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self._target(node.target, node)
-
-    def visit_For(self, node: cst.For) -> None:
-        self._target(node.target, node)
-
-    def visit_CompFor(self, node: cst.CompFor) -> None:
-        self._target(node.target, node)
+        self._target(node.target, node, Form.AUGMENTED)
 
     def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self._target(node.target, node)
+        self._target(node.target, node, Form.WALRUS, node.value)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._target(node.target, node, Form.LOOP)
 
     def visit_Del(self, node: cst.Del) -> None:
-        self._target(node.target, node)
+        self._target(node.target, node, Form.DELETED)
 
-    def visit_AsName(self, node: cst.AsName) -> None:
-        self._target(node.name, node)
+    def visit_WithItem(self, node: cst.WithItem) -> None:
+        if node.asname is not None:
+            self._target(node.asname.name, node.asname, Form.CONTEXT)
 
-    def visit_Param(self, node: cst.Param) -> None:
-        self._add(node.name.value, node)
+    def _caught(self, node: cst.ExceptHandler | cst.ExceptStarHandler) -> None:
+        if node.name is not None:
+            self._target(node.name.name, node.name, Form.EXCEPTION)
 
-    def visit_NameItem(self, node: cst.NameItem) -> None:
-        self.found.append(Binding(node.name.value, node, None, 0, True, False))
+    visit_ExceptHandler = visit_ExceptStarHandler = _caught
 
     def visit_MatchAs(self, node: cst.MatchAs) -> None:
         if node.name is not None:
-            self._add(node.name.value, node)
+            self._add(node.name.value, node, Form.CAPTURED, node.name)
 
     def visit_MatchStar(self, node: cst.MatchStar) -> None:
         if node.name is not None:
-            self._add(node.name.value, node)
+            self._add(node.name.value, node, Form.CAPTURED, node.name)
 
     def visit_MatchMapping(self, node: cst.MatchMapping) -> None:
         if node.rest is not None:
-            self._add(node.rest.value, node)
+            self._add(node.rest.value, node, Form.CAPTURED, node.rest)
 
     def visit_Import(self, node: cst.Import) -> bool:
         for alias in node.names:
             origin = dotted(alias.name) or ""
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                self._add(alias.asname.name.value, node, origin)
+                self._add(alias.asname.name.value, node, Form.IMPORTED, alias.asname.name, origin=origin)
             else:
                 head = origin.partition(".")[0]
-                self._add(head, node, head)
+                self._add(head, node, Form.IMPORTED, None, origin=head)
         return False
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
@@ -133,24 +252,111 @@ class _Binder(cst.CSTVisitor):
         origin = dotted(node.module) or ""
         for alias in aliases:
             name = alias.name.value if isinstance(alias.name, cst.Name) else ""
-            local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
-            self._add(local, node, f"{origin}.{name}" if origin else name, len(node.relative))
+            as_name = alias.asname.name if alias.asname and isinstance(alias.asname.name, cst.Name) else None
+            place = as_name or (alias.name if isinstance(alias.name, cst.Name) else None)
+            whole = f"{origin}.{name}" if origin else name
+            local = as_name.value if as_name is not None else name
+            self._add(local, node, Form.IMPORTED, place, None, whole, len(node.relative))
         return False
 
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self._add(node.name.value, node)
-        self.depth += 1
+    def _declare(self, node: cst.Global | cst.Nonlocal) -> None:
+        for item in node.names:
+            self.declared[self.scopes[-1] if self.scopes else None, item.name.value] = isinstance(node, cst.Global)
+            binding = Binding(item.name.value, item, None, 0, True, False, Form.SCOPED, item.name)
+            self.found.append((replace(binding, scope=self.scopes[-1] if self.scopes else None), None))
 
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self._add(node.name.value, node)
-        self.depth += 1
+    visit_Global = visit_Nonlocal = _declare
 
-    def _enter(self, node: cst.CSTNode) -> None:
-        self.depth += 1
+    def visit_TypeAlias(self, node: cst.TypeAlias) -> bool:
+        self._add(node.name.value, node, Form.TYPE, node.name)
+        self._type_parameters(node.type_parameters)
+        walk(node.value, self)
+        self._leave_type_parameters(node.type_parameters)
+        return False
 
-    def _exit(self, original_node: cst.CSTNode) -> None:
-        self.depth -= 1
+    def _type_parameters(self, node: cst.TypeParameters | None) -> None:
+        if node is None:
+            return
+        self.scopes.append(node)
+        for one in node.params:
+            self._add(one.param.name.value, one, Form.TYPE_PARAMETER, one.param.name)
+            walk(one, self)
 
-    visit_Lambda = visit_GeneratorExp = visit_ListComp = visit_SetComp = visit_DictComp = _enter
-    leave_FunctionDef = leave_ClassDef = _exit
-    leave_Lambda = leave_GeneratorExp = leave_ListComp = leave_SetComp = leave_DictComp = _exit
+    def _leave_type_parameters(self, node: cst.TypeParameters | None) -> None:
+        if node is not None:
+            self.scopes.pop()
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        self._add(node.name.value, node, Form.FUNCTION, node.name)
+        for decorator in node.decorators:
+            walk(decorator, self)
+        for parameter in _parameters(node.params):
+            if parameter.default is not None:
+                walk(parameter.default, self)
+        self._type_parameters(node.type_parameters)
+        annotations = [parameter.annotation for parameter in _parameters(node.params)]
+        for annotation in (*annotations, node.returns):
+            if annotation is not None:
+                walk(annotation, self)
+        self._function(node, node.params, node.body)
+        self._leave_type_parameters(node.type_parameters)
+        return False
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        for parameter in _parameters(node.params):
+            if parameter.default is not None:
+                walk(parameter.default, self)
+        self._function(node, node.params, node.body)
+        return False
+
+    def _function(self, node: cst.FunctionDef | cst.Lambda, params: cst.Parameters, body: cst.CSTNode) -> None:
+        self.scopes.append(node)
+        for parameter in _parameters(params):
+            self._add(parameter.name.value, parameter, Form.PARAMETER, parameter.name)
+        walk(body, self)
+        self.scopes.pop()
+
+    def visit_Param(self, node: cst.Param) -> None:
+        self._add(node.name.value, node, Form.PARAMETER, node.name)  # one that is looked at without its function
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        self._add(node.name.value, node, Form.CLASS, node.name)
+        for decorator in node.decorators:
+            walk(decorator, self)
+        self._type_parameters(node.type_parameters)
+        for argument in (*node.bases, *node.keywords):
+            walk(argument, self)
+        self.scopes.append(node)
+        walk(node.body, self)
+        self.scopes.pop()
+        self._leave_type_parameters(node.type_parameters)
+        return False
+
+    def _comprehension(self, node: cst.GeneratorExp | cst.ListComp | cst.SetComp | cst.DictComp) -> bool:
+        walk(node.for_in.iter, self)  # the first one is evaluated outside
+        self.scopes.append(node)
+        for part in (node.key, node.value) if isinstance(node, cst.DictComp) else (node.elt,):
+            walk(part, self)
+        self._loops(node.for_in, first=True)
+        self.scopes.pop()
+        return False
+
+    def _loops(self, node: cst.CompFor, first: bool = False) -> None:
+        self._target(node.target, node, Form.COMPREHENSION)
+        if not first:
+            walk(node.iter, self)
+        for condition in node.ifs:
+            walk(condition, self)
+        if node.inner_for_in is not None:
+            self._loops(node.inner_for_in)
+
+    visit_GeneratorExp = visit_ListComp = visit_SetComp = visit_DictComp = _comprehension
+
+    def visit_CompFor(self, node: cst.CompFor) -> bool:
+        self._loops(node)  # one that is looked at without its comprehension
+        return False
+
+
+def _parameters(params: cst.Parameters) -> list[cst.Param]:
+    stars = [one for one in (params.star_arg, params.star_kwarg) if isinstance(one, cst.Param)]
+    return [*params.posonly_params, *params.params, *params.kwonly_params, *stars]

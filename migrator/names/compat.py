@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import io
-import json
 import tokenize
 from collections.abc import Collection, Iterator
-from functools import lru_cache
-from pathlib import Path
 
-from migrator.names.symbols import home
+from migrator.names.fate import Compat, New, Other, fate, is_module, symbol
+from migrator.names.symbols import home, is_new
 
 # What TensorFlow 2.15 has in both places, and 2.21 in one or none.
 _MOVED = ("tf.estimator.", "tf.keras.")
 
 
-@lru_cache(maxsize=1)
-def _table() -> dict[str, frozenset[str]]:
-    data = json.loads(Path(__file__).with_name("compat.json").read_text(encoding="utf-8"))
-    return {key: frozenset(data[key]) for key in ("compat", "two")}
+_RULES_OF_THEIR_OWN = ("tf.estimator.", "tf.raw_ops.", "tf.compat.")
 
 
 def in_compat(name: str) -> bool:
     """Whether TensorFlow 2.21 has `tf.X` of TensorFlow 1 as `tf.compat.v1.X`, and nowhere else."""
-    return name in _table()["compat"]
+    return isinstance(fate(name), Compat | Other) and _is_symbol(name)
 
 
 def only_two(name: str) -> bool:
     """Whether TensorFlow 2.21 has a `tf.X` that is not what TensorFlow 1 called so."""
-    return name in _table()["two"]
+    known = isinstance(fate(name), Other | New) and _is_symbol(name)
+    return known and not is_new(name) and not name.startswith(_RULES_OF_THEIR_OWN)
+
+
+def _is_symbol(name: str) -> bool:
+    """Whether the table has just this name, not what it belongs to, and it is no module."""
+    return symbol(name) == name and not is_module(name)
 
 
 def written_for_two(text: str, heads: Collection[str], compat_heads: Collection[str] = ()) -> bool:

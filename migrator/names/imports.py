@@ -12,25 +12,15 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from migrator.names.bare import says
 from migrator.names.bindings import Binding, dotted, read_bindings
 from migrator.names.compat import written_for_two
-from migrator.names.private import PUBLIC
+from migrator.names.spelling import canonical
 from migrator.names.symbols import MODE_KEYS, home
 from migrator.walking import walk
 
 __all__ = ["SWITCHES", "ImportMap", "canonical", "dotted", "imports_tensorflow", "missing_file", "read_imports"]
 
-_ROOTS = (
-    *((f"tensorflow.python.estimator.{module}", "tf.estimator") for module in ("estimator", "model_fn", "run_config")),
-    ("tensorflow.python.estimator.training", "tf.estimator"),
-    ("tensorflow.contrib.tpu.python.tpu.tpu_estimator", "tf.contrib.tpu"),
-    ("tensorflow.contrib.tpu.python.tpu.tpu_config", "tf.contrib.tpu"),
-    ("tensorflow.contrib.tpu.python.tpu.tpu_optimizer", "tf.contrib.tpu"),
-    ("tensorflow.compat.v1", "tf"),
-    ("tensorflow_core.compat.v1", "tf"),
-    ("tensorflow", "tf"),
-    ("tf.compat.v1", "tf"),
-)
 SWITCHES = (
     "tf.disable_v2_behavior",
     "tf.disable_eager_execution",
@@ -42,18 +32,6 @@ SWITCHES = (
 _FLAGS = ("tf.flags", "tf.app.flags")
 # What `from tensorflow import *` certainly gives a program; enough to see that it is one, and to refuse it.
 _STAR_NAMES = ("estimator", "contrib", "layers", "losses", "train")
-
-
-def canonical(name: str) -> str:
-    """`tf.X` for whatever way `name` spells the TensorFlow module, or a symbol of it; other names as they are."""
-    changed = True
-    while changed:
-        changed = False
-        for prefix, short in _ROOTS:
-            if name == prefix or name.startswith(prefix + "."):
-                name, changed = short + name[len(prefix) :], True
-                break
-    return PUBLIC.get(name, name)
 
 
 def missing_file(imports: ImportMap, node: cst.BaseExpression) -> str:
@@ -100,6 +78,11 @@ class ImportMap:
             return None
         return canonical(f"{origin}.{rest}" if rest else origin)
 
+    def is_compat(self, node: cst.BaseExpression | None) -> bool:
+        """Whether a name is spelled as one of `tf.compat.v1`."""
+        head, _, rest = (dotted(node) or "").partition(".")
+        return ".compat.v1" in f"{self.names.get(head, '')}.{rest}"
+
     def may_be_two(self, node: cst.BaseExpression) -> bool:
         """Whether a name may already mean TensorFlow 2: it is spelled plainly in a file that also says compat.v1."""
         head, _, rest = (dotted(node) or "").partition(".")
@@ -141,7 +124,7 @@ def read_imports(module: cst.Module, text: str = "") -> ImportMap:
     `text` is that of the file.
     """
     found = _Reader(module).read()
-    if "compat.v1" not in text:
+    if not says(text, "compat.v1"):
         return found
     heads = {name for name, origin in found.names.items() if origin == "tensorflow"}
     compat_heads = {name for name, origin in found.names.items() if origin == "tensorflow.compat.v1"}

@@ -43,7 +43,17 @@ _CHECKED = {
     # Of TensorFlow before 1.15, which has them in tf.linalg only: the class moved, and TriL was its first name.
     "tf.contrib.linalg.LinearOperatorLowerTriangular": Home("tf.linalg.LinearOperatorLowerTriangular"),
     "tf.contrib.linalg.LinearOperatorTriL": Home("tf.linalg.LinearOperatorLowerTriangular"),
-    **{f"tf.compat.{name}": Home(f"tf.compat.{name}") for name in ("as_bytes", "as_str", "as_str_any", "as_text")},
+    **{
+        f"tf.compat.{name}": Home(f"tf.compat.{name}")
+        for name in (
+            *("as_bytes", "as_str", "as_str_any", "as_text", "path_to_str", "bytes_or_text_types", "complex_types"),
+            *("integral_types", "real_types", "forward_compatible", "forward_compatibility_horizon"),
+            *("dimension_value", "dimension_at_index"),
+        )
+    },
+    "tf.dimension_value": Home("tf.compat.dimension_value"),
+    "tf.dimension_at_index": Home("tf.compat.dimension_at_index"),
+    **{f"tf.keras.models.{name}": Home(f"tf.keras.models.{name}") for name in ("LinearModel", "WideDeepModel")},
     **{
         f"tf.saved_model.{module}.{name}": Home(f"tf.saved_model.{name}")
         for module, names in {

@@ -10,6 +10,7 @@ import libcst as cst
 
 from migrator.emit.names import free
 from migrator.findings import Finding, Severity
+from migrator.names.bare import says
 from migrator.program.calls import bind, calls_in, functions_in, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, returns_in
@@ -25,7 +26,7 @@ _MESSAGE = "the metrics of `add_metrics` are those of the model now: evaluations
 
 def adds_metrics(text: str) -> bool:
     """Whether a text may hold such a call."""
-    return "add_metrics" in text
+    return says(text, "add_metrics")
 
 
 def with_added_metrics(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:

@@ -61,7 +61,7 @@ Frame = cst.FunctionDef | cst.Module
 
 def with_arguments_written_out(files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
     """The files without their arg_scopes, as far as all calls inside them can be seen."""
-    if not any("arg_scope" in file.text for file in files):
+    if not any("arg_scope" in file.bare for file in files):
         return list(files)
     plan = _Plan(files, texts)
     return [plan.rewritten(file) for file in files]

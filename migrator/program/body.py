@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrator.names.bindings import names_changed
 from migrator.program.calls import is_none
 from migrator.program.modes import ModalStatement, Modes, Spec
-from migrator.program.parsed import Blocked, ParsedFile, names_in
-from migrator.walking import walk
+from migrator.program.parsed import Blocked, ParsedFile
 
 
 @dataclass(frozen=True)
@@ -94,33 +94,16 @@ def definitions_in(statements: Sequence[ModalStatement]) -> Iterator[Definition]
 
 def assigned_in_blocks(statements: Sequence[ModalStatement]) -> set[str]:
     """Names that a loop, a condition or an unpacking gives a value: no single expression stands for them."""
-    collector = _Targets()
-    for statement in statements:
-        node = statement.node
-        simple = isinstance(node, cst.SimpleStatementLine)
-        if not simple or not list(definitions_in((statement,))):
-            walk(node, collector)
-    return collector.found
+    return names_given([one for one in statements if not _defines(one)])
+
+
+def _defines(statement: ModalStatement) -> bool:
+    """Whether a statement only gives names one expression each, or defines a function."""
+    if isinstance(statement.node, cst.FunctionDef):
+        return names_given((statement,)) == {statement.node.name.value}
+    return isinstance(statement.node, cst.SimpleStatementLine) and bool(list(definitions_in((statement,))))
 
 
 def names_given(statements: Sequence[ModalStatement]) -> set[str]:
-    """Every name that statements give a value to, wherever in them."""
-    collector = _Targets()
-    for statement in statements:
-        walk(statement.node, collector)
-    return collector.found
-
-
-class _Targets(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self.found |= names_in(node.target)
+    """Every name that statements give a value to, or to a part of whose value, wherever in them."""
+    return names_changed(statement.node for statement in statements)

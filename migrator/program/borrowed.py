@@ -29,7 +29,7 @@ def names_read(project: Project, path: Path, others: Collection[Path]) -> Collec
     """The names of a file that others read; None where one of them does what is not followed."""
     found: set[str] = set()
     readers = [file for file in project.files if file.path != path and file.path in others]
-    starts_horovod = any(file.path == path and _HOROVOD in file.text for file in project.files)
+    starts_horovod = any(file.path == path and _HOROVOD in file.bare for file in project.files)
     if starts_horovod and any(_HOROVOD in origin for file in readers for origin in file.imports.names.values()):
         return None
     for file in readers:

@@ -15,6 +15,8 @@ from pathlib import Path
 import libcst as cst
 
 from migrator.findings import Finding, Severity
+from migrator.names.annotated import parse_module
+from migrator.names.bare import bare
 from migrator.names.imports import dotted
 from migrator.names.symbols import is_new
 from migrator.program.added_metrics import adds_metrics, with_added_metrics
@@ -45,11 +47,11 @@ def write_out(files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> list[Pa
     something was left out already: it would stand in the old text.
     """
     exported = any(
-        word in file.text for file in files for word in ("export_savedmodel", "export_saved_model", "Exporter")
+        word in file.bare for file in files for word in ("export_savedmodel", "export_saved_model", "Exporter")
     )
     made = []
     for file in files:
-        others = [text for path, text in texts.items() if path != file.path]
+        others = [bare(text) for path, text in texts.items() if path != file.path] if _may_hold(file) else []
         made.append(_Writer(file, exported, others).write() if _may_hold(file) else file)
     return made
 
@@ -64,7 +66,7 @@ def _may_hold(file: ParsedFile) -> bool:
         "DNNEst",
         "CombinedEst",
     )
-    concerned = any(word in file.text for word in words) or says_nothing(file.text) or may_hold_tapes(file.text)
+    concerned = any(word in file.bare for word in words) or says_nothing(file.text) or may_hold_tapes(file.text)
     concerned = concerned or adds_metrics(file.text) or may_make_servings(file.text)
     return concerned and file.module.code == file.text
 
@@ -81,10 +83,10 @@ def _version_of(file: ParsedFile) -> _Version:
     """As `verify` runs the file: as TensorFlow 1, unless it was plainly written for TensorFlow 2."""
     finder = _Plain(file)
     walk(file.module, finder)
-    old = finder.old or ".make_one_shot_iterator(" in file.text
+    old = finder.old or ".make_one_shot_iterator(" in file.bare
     if any((origin + ".").startswith("tensorflow.compat.v1.") for origin in file.imports.names.values()):
         return _Version(1 if old and not finder.new else 2, True)
-    new = finder.new or (".numpy()" in file.text and not old)
+    new = finder.new or (".numpy()" in file.bare and not old)
     return _Version(1 if old or not new else 2, old or new)
 
 
@@ -162,7 +164,7 @@ class _Writer:
         if not self.edits:
             return replace(self.file, refused=self.refused)
         made = spread(self.file.text, self.edits)
-        module = cst.parse_module(made.text)
+        module = parse_module(made.text)
         return replace(
             self.file, module=module, spread=made, said=tuple(dict.fromkeys(self.said)), refused=self.refused
         )
@@ -237,9 +239,9 @@ class _Writer:
             self.edits.append(Edit(start, start, (Written(f"{before}{whole}{behind}", anchor),)))
         self._estimator(call, tf, function, given, bound, reads_config)
         message = "the predictions `all_class_ids` and `all_classes`, which never change, are left out"
-        if head.kind != "numbers" and ".predict(" in self.file.text and not self.exported:
+        if head.kind != "numbers" and ".predict(" in self.file.bare and not self.exported:
             self._say("TFM193", call, message)
-        if head.weights is not None and ".predict(" in self.file.text:
+        if head.weights is not None and ".predict(" in self.file.bare:
             self._say("TFM195", call, f"the features that are predicted from need {head.weights} too, with any values")
 
     def _indented(self, text: str) -> str:
@@ -307,7 +309,7 @@ class _Writer:
                 return name
         for name in (here, *names):
             if names.get(name) == "tensorflow":
-                return f"{name}.compat.v1" if "compat.v1" in self.file.text else name
+                return f"{name}.compat.v1" if "compat.v1" in self.file.bare else name
         raise Blocked("TFM190", call, "TensorFlow is not imported as a module here: import it as `tf`")
 
     def _top(self, around: Sequence[cst.CSTNode]) -> tuple[int, str, str]:
@@ -629,7 +631,7 @@ class _Writer:
         names = heads.Names(
             tf, text["features"], text["labels"], text["mode"], text["logits"], lambda name: _free(name, taken)
         )
-        code = self.file.code(function)
+        code = bare(self.file.code(function))
         # A model_fn that says what it serves has returned it where the head would.
         exported = self.exported and "export_outputs" not in code
         lines = heads.spec_lines(head, names, training, "batch_norm" in code, exported)

@@ -22,7 +22,7 @@ _Value = tuple[str, cst.BaseExpression]
 
 def with_chosen_partitioners(file: ParsedFile) -> ParsedFile:
     """The file with such statements written as expressions, which the reader of partitioners knows."""
-    if "partitioner(" not in file.text or ("if " not in file.text and " as " not in file.text):
+    if "partitioner(" not in file.bare or ("if " not in file.bare and " as " not in file.bare):
         return file
     writer = _Writer(file)
     module = file.module.visit(writer)

@@ -706,7 +706,7 @@ class _SelfAttributes(cst.CSTVisitor):
 
 def estimator_subclasses(file: ParsedFile) -> list[tuple[cst.ClassDef, str, cst.Call | None]]:
     """Classes derived from an Estimator: the class, the symbol, and the call of its `__init__`."""
-    if "stimator" not in file.text:
+    if "stimator" not in file.bare:
         return []
     finder = _Subclasses(file)
     walk(file.module, finder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.emit.names import free
+from migrator.names.bare import says
 from migrator.program.calls import calls_in
 from migrator.program.parsed import ParsedFile
 from migrator.program.spread import Edit, Kept, Written
@@ -23,7 +24,7 @@ _NAME = "serving_input_receiver_fn"
 
 def may_make_servings(text: str) -> bool:
     """Whether a text may hold such an export."""
-    return "serving_input_receiver_fn(" in text
+    return says(text, "serving_input_receiver_fn(")
 
 
 def with_named_servings(file: ParsedFile, taken: set[str]) -> list[Edit]:

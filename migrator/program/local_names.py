@@ -23,7 +23,7 @@ def with_symbols_in_place(file: ParsedFile) -> ParsedFile:
 
     Only names that a function gives once, by a line of its own body, and that are nothing but called.
     """
-    if not any(f"= {alias}" in file.text for alias in _spelled(file)):
+    if not any(f"= {alias}" in file.bare for alias in _spelled(file)):
         return file
     finder = _Finder(file)
     walk(file.module, finder)

@@ -17,7 +17,7 @@ from migrator.rules.losses import DataLoss, read_cross_entropy, read_loss
 from migrator.walking import walk
 
 #: The refusals of a stock loss that the general form has an answer to.
-GENERAL_FORM = ("TFM301", "TFM302", "TFM304", "TFM305")
+GENERAL_FORM = ("TFM301", "TFM302", "TFM304")
 _REGULARIZATION = ("tf.losses.get_regularization_loss",)
 
 
@@ -228,10 +228,10 @@ def taken_by_key(node: cst.CSTNode, name: str | None) -> cst.CSTNode | None:
 
 
 def check_labels_are_a_tensor(body: Body) -> None:
-    """Refuses labels that are taken apart by key. Raises Blocked (TFM305)."""
+    """Refuses labels that are taken apart by key. Raises Blocked (TFM301)."""
     found = taken_by_key(body.node.body, body.parameters.labels)
     if found is not None:
-        raise Blocked("TFM305", found, "the labels are a dict: give the model one tensor of labels")
+        raise Blocked("TFM301", found, "the labels are a dict: give the model one tensor of labels")
 
 
 def _values(body: Body, loss: cst.BaseExpression, mode: str) -> list[str]:

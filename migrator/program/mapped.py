@@ -34,7 +34,7 @@ from migrator.program.region import References, Region, reach
 from migrator.program.scopes import path_to, returns_in, values_of
 from migrator.program.summaries import called_for_effect, summary_symbol
 from migrator.program.train_op import TrainBody, TrainOp, read_train_op
-from migrator.program.variable_order import check_order
+from migrator.program.variable_order import asks_for_variables, check_order, makes_variables_somewhere
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.metrics import is_metric
 from migrator.walking import walk
@@ -185,6 +185,14 @@ def _read(
     dropped = [value for arguments in bound.values() for key, value in arguments.items() if key not in kept]
     own = _summaries(file, node)
     dead = frozenset(_dead(node, file, dropped, own))
+    if asks_for_variables(project, file, [s.node for s in own_statements.statements if s.node not in dead]):
+        # A layer that only a summary read has variables, too, which the loss may add up.
+        making = {s for s in dead if isinstance(s, cst.BaseStatement) and makes_variables_somewhere(project, file, s)}
+        inside = next((s for s in own if s in making), None)
+        if inside is not None:
+            message = "this summary is left out, but the loss adds up the variables that it makes: make them before it"
+            raise Blocked("TFM312", inside, message)
+        dead = frozenset(_dead(node, file, dropped, own, making))
     region = reach(project, file, node, dead | set(dropped))
     summaries = [(f, s) for function, f in region.items() for s in _summaries(f, function)]
     for mode in () if by_itself else (TRAIN, EVAL):  # whose collections are filled as a graph's are
@@ -613,11 +621,16 @@ class _Unit:
 
 
 def _dead(
-    node: cst.FunctionDef, file: ParsedFile, dropped: Sequence[cst.BaseExpression], gone: Sequence[cst.CSTNode]
+    node: cst.FunctionDef,
+    file: ParsedFile,
+    dropped: Sequence[cst.BaseExpression],
+    gone: Sequence[cst.CSTNode],
+    needed: Collection[cst.CSTNode] = (),
 ) -> set[cst.CSTNode]:
     """The statements that only serve the expressions `dropped` and the statements `gone`, which are included.
 
-    A statement goes when it only gives names, nothing that stays reads these, and something that goes did.
+    A statement goes when it only gives names, nothing that stays reads these, and something that goes did. Those that
+    are `needed` stay.
     """
     units = _units(node.body, set(map(id, dropped)))
     by_node = {unit.node: unit for unit in units}
@@ -629,7 +642,11 @@ def _dead(
         changed = False
         for unit in units:
             serves = unit.gives is not None and bool(unit.gives & wanted)
-            if unit.node not in found and (all(i in found for i in unit.inside) if unit.inside else serves):
+            if (
+                unit.node not in needed
+                and unit.node not in found
+                and (all(i in found for i in unit.inside) if unit.inside else serves)
+            ):
                 found.add(unit.node)
                 wanted |= unit.reads
                 changed = True

@@ -35,7 +35,7 @@ def makes_variables(file: ParsedFile, node: cst.CSTNode) -> bool:
 def _makes(file: ParsedFile, node: cst.CSTNode, seen: set[str]) -> bool:
     for call in calls_in(node):
         symbol = file.imports.resolve(call.func) or ""
-        if _is_making(symbol) and not any(_is_trainable_false(arg) for arg in call.args):
+        if is_making(symbol) and not any(_is_trainable_false(arg) for arg in call.args):
             return True
         name = call.func.value if isinstance(call.func, cst.Name) else ""
         if name in file.functions and name not in seen:
@@ -45,7 +45,8 @@ def _makes(file: ParsedFile, node: cst.CSTNode, seen: set[str]) -> bool:
     return False
 
 
-def _is_making(symbol: str) -> bool:
+def is_making(symbol: str) -> bool:
+    """Whether a symbol of TensorFlow makes variables that are trained, or is a layer."""
     if symbol in ("tf.get_variable", "tf.Variable", "tf.feature_column.input_layer", "tf.feature_column.linear_model"):
         return True
     last = symbol.rpartition(".")[2]

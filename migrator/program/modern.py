@@ -73,8 +73,11 @@ class ModernFile:
         self._assigned = finder.assigned
 
     def name(self, node: cst.BaseExpression | None) -> str | None:
-        """`tf.X` for an expression that is a TensorFlow symbol, however it is spelled."""
-        return self.parsed.imports.tensorflow(node)
+        """`tf.X` for an expression that is a symbol of TensorFlow 2, however it is spelled.
+
+        What is taken of `tf.compat.v1` keeps the meaning of TensorFlow 1, and is none.
+        """
+        return None if self.parsed.imports.is_compat(node) else self.parsed.imports.tensorflow(node)
 
     def made_by(self, node: cst.BaseExpression) -> str | None:
         """The TensorFlow symbol whose call made the value of a name, of an attribute, or of the call itself.

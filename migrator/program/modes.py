@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from migrator.names.bindings import names_changed
 from migrator.names.imports import ImportMap
 from migrator.program.calls import is_none, string
 from migrator.program.comments import comment_lines
@@ -249,9 +250,8 @@ def _with_flag(names: ModeNames, statement: cst.BaseStatement) -> ModeNames:
         name, when = small.targets[0].target.value, names.when(small.value)
         if when is not None and not isinstance(small.value, cst.Name):
             return ModeNames(names.imports, names.mode, {**names.flags, name: when})
-    given = _Given()
-    walk(statement, given)
-    left = {name: when for name, when in names.flags.items() if name not in given.found}
+    given = names_changed((statement,))
+    left = {name: when for name, when in names.flags.items() if name not in given}
     return names if len(left) == len(names.flags) else ModeNames(names.imports, names.mode, left)
 
 
@@ -296,6 +296,7 @@ class _Walker:
             return out
         elif isinstance(statement, cst.With) and self.lenient:
             self._carry(statement.leading_lines)
+            self._rebind(statement, modes)
             return self.block(_body(statement.body), modes)
         elif isinstance(statement, cst.SimpleStatementLine):
             if len(statement.body) == 1:
@@ -310,6 +311,15 @@ class _Walker:
         self.carried = []
         return modes
 
+    def _rebind(self, statement: cst.With, modes: Modes) -> None:
+        """Keeps what a `with` line, which is not kept, gives to names that have another value: as assignments."""
+        known = names_changed(one.node for one in self.statements)
+        for item in statement.items:
+            if item.asname is not None and known & names_changed((item,)):
+                assert isinstance(item.asname.name, cst.Name | cst.Tuple | cst.List | cst.Attribute | cst.Subscript)
+                given = cst.Assign([cst.AssignTarget(item.asname.name)], item.item)
+                self.statements.append(ModalStatement(cst.SimpleStatementLine([given]), modes, (), self._after))
+
     def _remember(self, statement: cst.BaseStatement, modes: Modes) -> None:
         """Keeps account of the names that are None, by mode."""
         small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
@@ -317,9 +327,7 @@ class _Walker:
             name = small.targets[0].target.value
             self._nones[name] = self._nones.get(name, frozenset()) | modes
             return
-        given = _Given()
-        walk(statement, given)
-        for name in given.found & self._nones.keys():
+        for name in names_changed((statement,)) & self._nones.keys():
             self._nones[name] -= modes
 
     def _only_names(self, statement: cst.With) -> bool:
@@ -522,35 +530,6 @@ def _spread(body: Sequence[cst.BaseStatement], imports: ImportMap) -> frozenset[
     for statement in body:
         walk(statement, finder)
     return frozenset(finder.found)
-
-
-class _Given(cst.CSTVisitor):
-    """Names that a statement gives a value to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_AsName(self, node: cst.AsName) -> None:
-        self.found |= names_in(node.name)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.add(node.name.value)
 
 
 class _Returns(cst.CSTVisitor):

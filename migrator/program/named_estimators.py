@@ -19,7 +19,7 @@ _FIRST = {
 
 def with_named_estimators(file: ParsedFile) -> ParsedFile:
     """The file with such Estimators and models on a line of their own before that call, under a name."""
-    if not any(name.rpartition(".")[2] in file.text for name in _FIRST):
+    if not any(name.rpartition(".")[2] in file.bare for name in _FIRST):
         return file
     writer = _Writer(file)
     module = file.module.visit(writer)

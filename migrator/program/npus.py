@@ -33,7 +33,7 @@ def adapted(files: Sequence[ParsedFile]) -> ParsedFile | None:
 
 def estimators(file: ParsedFile) -> list[cst.Call]:
     """The calls that make an Estimator of the adapter's."""
-    if _NPU_ESTIMATOR not in file.text:
+    if _NPU_ESTIMATOR not in file.bare:
         return []
     called = [(get_full_name_for_node(call.func) or "", call) for call in calls_in(file.module)]
     return [call for name, call in called if name.rpartition(".")[2] == _NPU_ESTIMATOR]
@@ -41,7 +41,7 @@ def estimators(file: ParsedFile) -> list[cst.Call]:
 
 def imported(file: ParsedFile, reads: Collection[str] | None = None) -> cst.CSTNode | None:
     """The import of the adapter in a file, wherever it stands; one that is tried only where names of it are read."""
-    if _ADAPTER not in file.text:
+    if _ADAPTER not in file.bare:
         return None
     finder = _Adapter(reads)
     walk(file.module, finder)

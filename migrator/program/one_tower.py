@@ -23,8 +23,8 @@ from migrator.rules.model_towers import CODE, find_towers
 
 def with_one_tower(file: ParsedFile) -> ParsedFile:
     """The file with one tower in each of its model_fns that builds some; why one stays as it is is noted in it."""
-    gradients = "compute_gradients" in file.text or "tf.gradients" in file.text
-    if not gradients or "EstimatorSpec" not in file.text or ".device(" not in file.text:
+    gradients = "compute_gradients" in file.bare or "tf.gradients" in file.bare
+    if not gradients or "EstimatorSpec" not in file.bare or ".device(" not in file.bare:
         return file
     bodies: dict[cst.FunctionDef, _Body] = {}
     refused = dict(file.refused)

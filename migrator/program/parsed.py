@@ -12,6 +12,8 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from migrator.findings import Finding, Severity
+from migrator.names.annotated import parse_module
+from migrator.names.bare import bare
 from migrator.names.bindings import Binding, read_bindings
 from migrator.names.imports import ImportMap, canonical, read_imports
 from migrator.program.spread import Spread, line_starts
@@ -69,7 +71,12 @@ class ParsedFile:
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:
         """Parses `text`; raises libcst.ParserSyntaxError."""
-        return ParsedFile(path, text, cst.parse_module(text))
+        return ParsedFile(path, text, parse_module(text))
+
+    @property
+    def bare(self) -> str:
+        """The file's text with nothing in it but code: what decisions on words are taken on."""
+        return bare(self.text)
 
     @cached_property
     def imports(self) -> ImportMap:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from migrator.findings import Finding, Severity
+from migrator.names.bare import bare
 from migrator.program.calls import calls_in, functions_in
 from migrator.program.parsed import ParsedFile, name_nodes
 from migrator.program.scopes import bindings
@@ -28,6 +29,7 @@ _MADE = ("Estimator", "Classifier", "Regressor")
 
 def says_nothing(text: str) -> bool:
     """Whether a text may hold such a line."""
+    text = bare(text)
     return "RunConfig" in text or any(one.search(text) is not None for one in (_CHAINED, _DELETED))
 
 

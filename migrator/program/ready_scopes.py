@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import libcst as cst
 
+from migrator.names.bare import bare
 from migrator.program.calls import calls_in, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.ready import VARIABLES, WORDS
@@ -224,7 +225,7 @@ def check_optimizers(program: TrainingProgram, scoped: Scoped) -> None:
         "`compile` one of `tf.keras.optimizers` without clipping, or migrate for `--strategy one-device`"
     )
     for node, file in scoped.region.items():
-        if _CHANGED.search(file.code(node)):
+        if _CHANGED.search(bare(file.code(node))):
             raise Blocked("TFM731", node if file is program.file else program.place.call, message)
     for file, node, call in compile_calls(scoped):
         given = _argument(call, "optimizer", 0)
@@ -244,7 +245,7 @@ def is_mean(program: TrainingProgram, scoped: Scoped) -> bool:
             given = _argument(call, name, at)
             if given is not None and not _all_are(file, (scope, file.module), given, _is_of_examples):
                 return False
-    text = "".join(file.code(node) for node, file in scoped.region.items())
+    text = "".join(bare(file.code(node)) for node, file in scoped.region.items())
     return bool(calls) and "add_loss(" not in text and "add_metric(" not in text
 
 

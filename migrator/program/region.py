@@ -39,7 +39,7 @@ def reach(
             if function is not None:
                 queue.append(function)
                 continue
-            defined = _class(project, where, reference)
+            defined = class_of(project, where, reference)
             if defined is not None:
                 queue.append(defined)
     return found
@@ -102,7 +102,7 @@ class _Attributes(cst.CSTVisitor):
                 self.found.append((target.target, node.value))
 
 
-def _class(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.ClassDef] | None:
+def class_of(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.ClassDef] | None:
     """The top-level class that a name or `module.name` refers to, here or in a sibling module."""
     if isinstance(node, cst.Name):
         for statement in file.module.body:

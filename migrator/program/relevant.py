@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from migrator.names.bare import says
+from migrator.names.standing import has_estimators, is_for_one, only_keras_2, standing
+from migrator.names.uses import uses
 from migrator.rules.sessions import may_train
 
+_SESSIONS = ("Session", ".Supervisor")
 # What some check has something to say about: a file without any of these is not even parsed.
 _MODERN = re.compile(
     r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
@@ -17,34 +21,15 @@ _MODERN = re.compile(
     r"LossScale|wrappers|CuDNN|[gs]et_session|keras\.distribution|import distribution|"
     r"\bworkers=|use_multiprocessing|max_queue_size|\bperiod=|schedule_decay|Reduction\.AUTO|reduction=[\"']auto"
 )
-# Names that only TensorFlow 1 has: a file with one of them is not TensorFlow 2 code.
-_TENSORFLOW_1 = re.compile(
-    r"compat\.v1|\btf\.(Session|InteractiveSession|placeholder|get_variable|contrib|app|flags|layers|variable_scope|"
-    r"global_variables_initializer|ConfigProto|gfile|logging|estimator|train\.\w+Optimizer)\b"
-)
 
 
 def may_be_modern(text: str) -> bool:
     """Whether a file may be TensorFlow 2 code that a check has something to say about."""
-    return (
-        ("tensorflow" in text or "keras" in text)
-        and _MODERN.search(text) is not None
-        and not _TENSORFLOW_1.search(text)
-    )
-
-
-def only_mentions_estimators(text: str) -> bool:
-    """Whether a file speaks of Estimators in comments and texts alone, as the loops of `--loop custom` do."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError):
+    if "tensorflow" not in text and "keras" not in text:
         return False
-    named = (
-        getattr(node, field, None) for node in nodes for field in ("id", "attr", "name", "module", "asname", "arg")
-    )
-    return not any("stimator" in name for name in named if isinstance(name, str))
+    if is_for_one(text):
+        return False
+    return _MODERN.search(text) is not None or bool(standing(text)) or bool(only_keras_2(text))
 
 
 def is_concerned(text: str) -> bool:
@@ -52,8 +37,28 @@ def is_concerned(text: str) -> bool:
     return "tensorflow" in text or "stimator" in text or "import *" in text
 
 
+def programs_in(texts: Mapping[Path, str]) -> list[Path]:
+    """The files that speak of an Estimator or train by hand."""
+    return [p for p, text in texts.items() if is_concerned(text) and (says(text, "stimator") or may_train(text))]
+
+
 def around_programs(texts: Mapping[Path, str]) -> list[Path]:
-    """The files that speak of an Estimator or train by hand, and all that they import, in the order of `texts`.
+    """The files that speak of an Estimator or train by hand, and all that they import, in the order of `texts`."""
+    return around(texts, programs_in(texts))
+
+
+def around_estimators(texts: Mapping[Path, str]) -> list[Path]:
+    """The files whose code has an Estimator or trains by hand, and all that they import, in the order of `texts`."""
+    return around(texts, (path for path, text in texts.items() if has_estimators(text) or trains_by_hand(text)))
+
+
+def trains_by_hand(text: str) -> bool:
+    """Whether a file's code trains in a session of its own."""
+    return may_train(text) and any(use.name.endswith(_SESSIONS) for use in uses(text))
+
+
+def around(texts: Mapping[Path, str], roots: Iterable[Path]) -> list[Path]:
+    """Some files, and all that they import, in the order of `texts`.
 
     An import is taken to mean every file whose path ends like it, so more files may be found than are imported.
     """
@@ -62,7 +67,7 @@ def around_programs(texts: Mapping[Path, str]) -> list[Path]:
     for path in concerned:
         by_name.setdefault(_module(path)[-1], []).append(path)
     found: set[Path] = set()
-    queue = [path for path in concerned if "stimator" in texts[path] or may_train(texts[path])]
+    queue = [path for path in roots if path in concerned]
     while queue:
         path = queue.pop()
         if path in found:
@@ -98,6 +103,20 @@ def importing(imported: Mapping[Path, set[Path]], wanted: Iterable[Path]) -> set
     while True:
         files = {path.with_suffix("") for path in found}
         more = {path for path, modules in imported.items() if path not in found and modules & files}
+        if not more:
+            return found
+        found |= more
+
+
+def connected(texts: Mapping[Path, str], some: Collection[Path]) -> set[Path]:
+    """Some files, and all that are connected to them by imports, in either direction."""
+    found, imported = set(some), imports_of(texts) if some else {}
+    while True:
+        files = {path.with_suffix("") for path in found}
+        named = set().union(*(imported[path] for path in found if path in imported))
+        more = {
+            p for p, modules in imported.items() if p not in found and (p.with_suffix("") in named or modules & files)
+        }
         if not more:
             return found
         found |= more

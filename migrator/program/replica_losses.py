@@ -103,7 +103,7 @@ class _Reader:
         self.running: list[cst.FunctionDef] = []
         self.open: set[str] = set()  # names whose values are being looked at
         # A program that takes the mean of the replicas' gradients itself scales its losses in another way.
-        self.own_mean = bool(_MEAN_OF_REPLICAS.search(file.parsed.text))
+        self.own_mean = bool(_MEAN_OF_REPLICAS.search(file.parsed.bare))
 
     # -- statements --
 
@@ -407,7 +407,7 @@ class _Reader:
     @cached_property
     def _batches(self) -> set[str]:
         """The sizes of batches of data sets that a strategy divides among the replicas itself."""
-        text = self.file.parsed.text
+        text = self.file.parsed.bare
         if "experimental_distribute_dataset" not in text or "from_function" in text:
             return set()
         sizes = [

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import libcst as cst
 
+from migrator.names.bare import says
 from migrator.program.calls import bind, functions_in
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.scopes import path_to
@@ -19,7 +20,7 @@ from migrator.walking import walk
 
 def may_hold_tapes(text: str) -> bool:
     """Whether a text may hold a model_fn with a tape."""
-    return "GradientTape" in text and "EstimatorSpec" in text
+    return says(text, "GradientTape") and says(text, "EstimatorSpec")
 
 
 def without_tapes(file: ParsedFile, tensorflow: Callable[[cst.Call], str]) -> list[Edit]:

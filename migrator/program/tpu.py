@@ -304,9 +304,9 @@ _HOST = re.compile(r"""(\[|\bget\()\s*["']context["']""")
 def _in_the_way(files: Iterable[ParsedFile], place: cst.CSTNode) -> Blocked | None:
     """What keeps a program from a TPU that only the whole of its files shows."""
     for file in files:
-        if _SUM.search(file.text):
+        if _SUM.search(file.bare):
             return Blocked("TFM448", place, "a loss is summed, which every core of a TPU divides by the cores")
-        if _HOST.search(file.text):
+        if _HOST.search(file.bare):
             return Blocked(
                 "TFM442", place, '`params["context"]` tells the host or core, of which the new program has none'
             )

@@ -27,7 +27,7 @@ _CODE = "TFM420"
 
 def without_tpu_branches(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     """The file without its branches for TPUs, whose nodes keep their positions, and a remark for each of them."""
-    if "tpu" not in file.text:
+    if "tpu" not in file.bare:
         return file, []
     remover = _Remover(file)
     module = file.module.visit(remover)

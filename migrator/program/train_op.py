@@ -13,6 +13,7 @@ from enum import Enum
 
 import libcst as cst
 
+from migrator.names.bare import bare
 from migrator.names.free import free
 from migrator.names.imports import ImportMap, dotted, missing_file
 from migrator.program.accumulation import Accumulation, StepNamed, divided, element_of, is_zeros, makes_zeros, names_of
@@ -23,6 +24,7 @@ from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.program.scopes import bindings, path_to
+from migrator.program.update_ops import added_later
 from migrator.program.variable_sets import VariableSet, of_condition, of_scope
 from migrator.rules.optimizers import is_optimizer
 from migrator.rules.schedules import GLOBAL_STEPS
@@ -291,6 +293,8 @@ class _Reader:
     read_at: dict[cst.CSTNode, int] = field(default_factory=dict)  # the statements that read what is written elsewhere
     early: list[cst.CSTNode] = field(default_factory=list)  # where the step is counted before sums are applied
     after: tuple[cst.BaseExpression, ...] = ()
+    waiting: dict[int, cst.CSTNode] = field(default_factory=dict)  # statements that wait for updates, and for which
+    around: dict[cst.BaseExpression, _Value | None] = field(default_factory=dict)  # what control dependencies name
 
     def read(self, node: cst.BaseExpression, loss: cst.BaseExpression) -> TrainOp:
         for index, statement in enumerate(self.body.statements):
@@ -330,7 +334,7 @@ class _Reader:
             index=optimizer.index if parts is None else None,
             made=tuple(dict.fromkeys(call for one in optimizers for call in one.made)),
             clipping=clippings[0],
-            updates=value.updates or any(gradients.updates for _, gradients in value.applied),
+            updates=self._updates(value, loss),
             rate=rate,
             consumed=frozenset(self.consumed),
             names=frozenset(only),
@@ -353,6 +357,28 @@ class _Reader:
             parts=parts,
             accumulation=value.accumulation,
         )
+
+    def _updates(self, value: _Operation, loss: cst.BaseExpression) -> bool:
+        """Whether a step runs the updates of moving averages: the train_op waits for them, or the loss does.
+
+        Raises Blocked (TFM403) where only something else waits for them: a summary runs them now and then.
+        """
+        if value.updates or any(gradients.updates for _, gradients in value.applied):
+            return True
+        waiting = {index: place for index, place in self.waiting.items() if index not in self.consumed}
+        needed = names_in(loss)
+        for index in range(len(self.body.statements) - 1, -1, -1):
+            statement = self.body.statements[index]
+            given = {name for name, _ in assignments(statement.node)} & needed
+            if TRAIN not in statement.modes or not given:
+                continue
+            needed |= names_in(statement.node)
+            if index in waiting:
+                return True
+        if waiting:
+            place = waiting[min(waiting)]
+            raise Blocked("TFM403", place, "neither loss nor train_op waits for these updates: let `minimize` do")
+        return False
 
     def _clipping_of(self, optimizer: _Optimizer, gradients: _Gradients) -> Clipping | None:
         """How the gradients are clipped that an optimizer applies."""
@@ -522,6 +548,12 @@ class _Reader:
         node = statement.node
         self.after = statement.after
         self.harmless |= {first for first in statement.after if self._only_updates(first)}
+        for first in statement.after:
+            operation = self._awaited_by(first)
+            made = [value for _, value in assignments(node)]
+            waits = not made or not all(_makes_nothing(value) for value in made)
+            if operation is not None and operation.updates and waits:
+                self.waiting[self.at] = first
         if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1:
             self._small(node.body[0], statement)
             return
@@ -556,7 +588,7 @@ class _Reader:
         self._lose(changes_in_place(small))
         if isinstance(small, cst.Assign) and len(small.targets) == 1:
             target = small.targets[0].target
-            value = self._ordered(self._value(small.value), statement)
+            value = self._ordered(self._value(small.value), statement, small.value)
             if isinstance(target, cst.Name):
                 self._give(target.value, value, small.value)
                 return
@@ -587,7 +619,7 @@ class _Reader:
         into, known = func.value.value, self._value(func.value)
         if func.attr.value not in ("append", "extend") or not (isinstance(known, _Several) or into in self._lists):
             return False
-        value = self._ordered(self._value(call.args[0].value), statement)
+        value = self._ordered(self._value(call.args[0].value), statement, call.args[0].value)
         new = value.items if isinstance(value, _Several) and func.attr.value == "extend" else (value,)
         if not all(isinstance(one, _Operation) for one in new):
             if isinstance(known, _Several):
@@ -634,12 +666,13 @@ class _Reader:
                 raise Blocked("TFM401", node, "the optimizer has two names")
         self.consumed.setdefault(self.at, set()).add(name)
 
-    def _ordered(self, value: _Value | None, statement: ModalStatement) -> _Value | None:
+    def _ordered(self, value: _Value | None, statement: ModalStatement, node: cst.BaseExpression) -> _Value | None:
         """A value that is made under control dependencies: what they run, runs with it."""
+        if _makes_nothing(node):
+            return value  # no operation is made here that would wait
         for node in statement.after:
-            first = self._outside(node)
-            operation = self._joined(first.items, node) if isinstance(first, _Several) else first
-            if not isinstance(operation, _Operation):
+            operation = self._awaited_by(node)
+            if operation is None:
                 changed = self.problems.get(node.value) if isinstance(node, cst.Name) else None
                 raise changed or Blocked("TFM403", node, "these control dependencies are not carried over")
             if operation.applied and self._differentiates_here(value):
@@ -659,10 +692,14 @@ class _Reader:
             return any(gradients.at == self.at for _, gradients in value.applied)
         return isinstance(value, _Gradients) and value.at == self.at
 
-    def _only_updates(self, node: cst.BaseExpression) -> bool:
+    def _awaited_by(self, node: cst.BaseExpression) -> _Operation | None:
         value = self._outside(node)
         operation = self._joined(value.items, node) if isinstance(value, _Several) else value
-        if not isinstance(operation, _Operation) or operation.averages is not None:
+        return operation if isinstance(operation, _Operation) else None
+
+    def _only_updates(self, node: cst.BaseExpression) -> bool:
+        operation = self._awaited_by(node)
+        if operation is None or operation.averages is not None:
             return False
         return not operation.applied and not operation.counting
 
@@ -673,10 +710,11 @@ class _Reader:
 
     def _outside(self, node: cst.BaseExpression) -> _Value | None:
         """The value of what control dependencies name, which does not wait for them itself."""
-        inside, self.after = self.after, ()
-        value = self._value(node)
-        self.after = inside
-        return value
+        if node not in self.around:  # they are looked at where the block begins
+            inside, self.after = self.after, ()
+            self.around[node] = self._value(node)
+            self.after = inside
+        return self.around[node]
 
     def _choice(self, node: cst.If) -> bool:
         """`if ...: optimizer = A(...) else: optimizer = B(...)`, and wrappers for TPUs."""
@@ -1091,13 +1129,26 @@ class _Reader:
         if what in ("tf.GraphKeys.UPDATE_OPS", "update_ops"):
             if len(node.args) > 1:
                 raise Blocked("TFM403", node, "only some of the update operations are run")
-            return _Operation(updates=True)
+            return _Operation(updates=self._updates_so_far(node, live=name.endswith("_ref")))
         scope = next((arg.value for arg in node.args[1:]), None)
         if what in ("tf.GraphKeys.TRAINABLE_VARIABLES", "trainable_variables"):
             return _Variables(node, self._so_far(self._of_scope(scope)))
         if what in ("tf.GraphKeys.GLOBAL_VARIABLES", "tf.GraphKeys.VARIABLES", "variables"):
             return self._global(node, scope)
         return None
+
+    def _updates_so_far(self, node: cst.Call, live: bool = False) -> bool:
+        """Whether there are updates in the collection where it is read; a `live` one is the collection itself.
+
+        Raises Blocked (TFM403) where layers add more of them later, which do not run with those.
+        """
+        before, later = added_later(self.body.project, self.body.file, self.body.statements, self.at)
+        if later is None or live:
+            return True
+        if not before:
+            return False
+        message = "the moving averages of layers below this line are not updated: read UPDATE_OPS behind all layers"
+        raise Blocked("TFM403", node, message)
 
     def _trainable(self, node: cst.Call, name: str) -> _Value | None:
         return _Variables(node, self._so_far(self._of_scope(self._scope_of(node))))
@@ -1120,7 +1171,7 @@ class _Reader:
     def _global(self, node: cst.Call, scope: cst.BaseExpression | None) -> _Value | None:
         """Variables of a scope, trained or not: those that are not have no gradients, unless the program says so."""
         which = self._of_scope(scope)
-        told = "trainable" in _OTHER_TRAINABLE.sub("", self.body.file.code(self.body.file.module))
+        told = "trainable" in _OTHER_TRAINABLE.sub("", bare(self.body.file.code(self.body.file.module)))
         return _Variables(node, self._so_far(which)) if which != ALL and not told else None
 
     def _of_scope(self, scope: cst.BaseExpression | None) -> VariableSet:
@@ -1254,12 +1305,13 @@ class _Reader:
         if "global_step" in bound:
             self._is_step(bound["global_step"], node)
         over = self._trained(bound.get("variables_to_train"))
-        gradients = _Gradients(bound["total_loss"], self.at, updates=True, over=over)
+        updates = self._updates_so_far(node)
+        gradients = _Gradients(bound["total_loss"], self.at, updates=updates, over=over)
         norm = bound.get("clip_gradient_norm")
         if norm is not None and number(norm) != 0.0 and not is_none(norm):
             gradients = self._clipped(gradients, "clipnorm", norm)
         counting = _counting(node, not is_none(bound.get("global_step", node)))
-        return self._applied(optimizer, gradients, counting, updates=True)
+        return self._applied(optimizer, gradients, counting, updates)
 
     def _optimize_loss(self, node: cst.Call, name: str) -> _Value | None:
         parameters = (
@@ -1286,12 +1338,13 @@ class _Reader:
             raise Blocked("TFM403", node, "the global step is not counted: the Estimator would never stop")
         if not is_none(bound.get("global_step")):
             self._is_step(bound["global_step"], node)
-        gradients = _Gradients(bound["loss"], self.at, updates=True, over=self._trained(bound.get("variables")))
+        updates = self._updates_so_far(node)
+        gradients = _Gradients(bound["loss"], self.at, updates=updates, over=self._trained(bound.get("variables")))
         norm = bound.get("clip_gradients")
         if norm is not None and not is_none(norm):
             gradients = self._clipped(gradients, "global_clipnorm", norm)
         optimizer = self._optimizer_of_loss(node, bound)
-        return self._applied(optimizer, gradients, frozenset((node,)), updates=True)
+        return self._applied(optimizer, gradients, frozenset((node,)), updates)
 
     def _optimizer_of_loss(self, node: cst.Call, bound: dict[str, cst.BaseExpression]) -> _Optimizer:
         """The optimizer that optimize_loss makes, or is given."""
@@ -1738,6 +1791,13 @@ def _read_loop(node: cst.For) -> _Loop | None:
         if isinstance(func, cst.Attribute) and func.attr.value == "append" and isinstance(func.value, cst.Name):
             return _Loop(target, over, args[0].value, func.value.value, None) if len(args) == 1 else None
     return None
+
+
+def _makes_nothing(node: cst.BaseExpression) -> bool:
+    """Whether an expression only names what there is: no operation of a graph is made."""
+    if isinstance(node, cst.Tuple | cst.List):
+        return all(_makes_nothing(element.value) for element in node.elements)
+    return isinstance(node, cst.Name | cst.Attribute | cst.BaseString | cst.BaseNumber)
 
 
 def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:

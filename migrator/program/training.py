@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from migrator.names.bare import bare, says
 from migrator.program import ready, tpu
 from migrator.program.calls import bind, is_false, is_none, is_true, string
 from migrator.program.config_reads import ConfigReads
@@ -16,6 +18,7 @@ from migrator.program.flow import Mentioning
 from migrator.program.leftovers import emptied_by, leftovers
 from migrator.program.model_reference import ModelReference, find_models
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
+from migrator.program.region import reach
 from migrator.program.run_config import ReadConfig, read_run_config
 from migrator.program.scopes import (
     assigned_lambdas,
@@ -46,6 +49,7 @@ _EVALUATE = ("input_fn", "steps", "hooks", "checkpoint_path", "name")
 _PREDICT = ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples")
 _METHODS = {"train": _TRAIN, "evaluate": _EVALUATE, "predict": _PREDICT, **EXPORTS, **VARIABLES}
 
+_ENTRY_OF_SIZE = re.compile(r"""["']batch_size["']|\.batch_size\b""")
 _PHASE_OF_SIZE = {"train": "train", "evaluate": "eval", "predict": "infer"}
 _PHASES = {"train": "train", "evaluate": "test", "predict": "predict"}
 
@@ -325,7 +329,7 @@ class ProgramReader:
             config_reads=self.config_reads,
         )
         programs = [replace(program, model=one) for one in models]
-        if any(sizes and "batch_size" in one.model_file.code(one.model_fn.body) for one in programs):
+        if sizes and any(self._reads_size(one) for one in programs):
             phases = (
                 {"train", "eval"} if both is not None else {_PHASE_OF_SIZE.get(use.method) for use in program.all_uses}
             )
@@ -346,6 +350,14 @@ class ProgramReader:
             self._check_steady(one)
             self._check_surroundings(one)
         return programs
+
+    def _reads_size(self, program: TrainingProgram) -> bool:
+        """Whether a model_fn, or a function that it reaches, may read the batch size that a TPUEstimator puts into its
+        params."""
+        if says(program.model_file.code(program.model_fn.body), "batch_size"):
+            return True
+        reached = reach(self.project, program.model_file, program.model_fn)
+        return any(_ENTRY_OF_SIZE.search(bare(file.code(node))) for node, file in reached.items())
 
     def _tpu(self, asked: tpu.TpuArguments) -> tpu.TpuUse:
         """The TPU that a TPUEstimator asks for."""
@@ -411,7 +423,7 @@ class ProgramReader:
         for one in self.lent:
             walk(one.function, finder)
         # Results may be given to a function elsewhere, a logger say, that looks the step up.
-        return bool(finder.found) or any("GraphKeys.GLOBAL_STEP" in file.text for file in self.project.files)
+        return bool(finder.found) or any("GraphKeys.GLOBAL_STEP" in file.bare for file in self.project.files)
 
     def _check_steady(self, program: TrainingProgram) -> None:
         """The arguments of specs are evaluated later than they were: their names must not change in between."""

@@ -22,6 +22,7 @@ from typing import Any
 
 import libcst as cst
 
+from migrator.names.bare import bare
 from migrator.names.bindings import Binding, dotted, read_bindings
 from migrator.program.calls import calls_in, functions_in, parameters_of
 from migrator.program.folding import Folding, catches_the_import, lines_instead
@@ -78,7 +79,7 @@ def without_horovod(
 
     A file in which Horovod is needed, or may be, stays as it is.
     """
-    asking = [found for file in files if _HOROVOD in file.text for found in [_optional(file)] if found is not None]
+    asking = [found for file in files if _HOROVOD in file.bare for found in [_optional(file)] if found is not None]
     while asking:
         project = Project.of(files)
         values = _Values(project, {found.file.path: found.values for found in asking})
@@ -294,7 +295,7 @@ def _follow(values: _Values, files: Sequence[ParsedFile], texts: Mapping[Path, s
         here = [file for file in files if file.path in values.names or _among(values, file)]
         wanted = {(c.function, c.home) for file in here for c in _calls_of(values, file) if c.touched}
         for function, home in sorted(wanted, key=lambda one: (one[1].path, one[0].name.value)):
-            named = [file for file in files if function.name.value in file.text]
+            named = [file for file in files if function.name.value in file.bare]
             mine = [call for file in named for call in _calls_of(values, file) if call.function is function]
             known = values.parameters.setdefault(function, {})
             for parameter in parameters_of(function):
@@ -415,7 +416,7 @@ def _is_all(
     known = {id(call.node.func) for call in calls}
     name = function.name.value
     for file in files:
-        if name not in file.text:
+        if name not in file.bare:
             continue
         harmless = known | (_without(file.module, function, parameter) if by_default else set())
         for node in _mentions(name, file.module):
@@ -501,7 +502,7 @@ def _without_unread(file: ParsedFile, own: _Optional, texts: Mapping[Path, str])
     """The file without the values that only decided its branches."""
     module = file.path.parent.name if file.path.stem == "__init__" else file.path.stem
     elsewhere = re.compile(rf"from\s+\S*\b{module}\s+import|\b{module}\.({'|'.join(own.values)})\b")
-    if any(path != file.path and elsewhere.search(text) for path, text in texts.items()):
+    if any(path != file.path and elsewhere.search(bare(text)) for path, text in texts.items()):
         return file
     lines = [line for line in file.module.body if isinstance(line, cst.SimpleStatementLine)]
     declared = [small for line in lines for small in line.body if isinstance(small, cst.Global)]
@@ -537,7 +538,7 @@ def _without_parameters(values: _Values, old: Sequence[ParsedFile], files: Seque
     while keys:
         stay: set[_Key] = set()
         for file in files:
-            if not any(name in file.text for _, name, _ in keys):
+            if not any(name in file.bare for _, name, _ in keys):
                 continue
             reads = _ReadsOf(project, file, keys)
             walk(file.module, reads)
@@ -548,7 +549,7 @@ def _without_parameters(values: _Values, old: Sequence[ParsedFile], files: Seque
     found: list[ParsedFile] = []
     for file in files:
         remover = _Parameters(project, file, keys)
-        named = any(name in file.text for _, name, _ in keys)
+        named = any(name in file.bare for _, name, _ in keys)
         module = file.module.visit(remover) if named else file.module
         assert isinstance(module, cst.Module)
         found.append(file if module is file.module else _changed(file, module, remover.made))

@@ -17,7 +17,8 @@ def to_diff(path: Path, old: bytes, new: bytes) -> bytes:
     ``b/``, so that ``patch -p1`` and ``git apply`` take it in the folder where it was made.
     """
     name = _name(path)
-    lines = diff_bytes(unified_diff, _lines(old), _lines(new), b"a/" + name, b"b/" + name)
+    before = b"a/" + name if old or path.exists() else b"/dev/null"
+    lines = diff_bytes(unified_diff, _lines(old), _lines(new), before, b"b/" + name)
     return b"".join(_terminated(lines))
 
 

@@ -34,7 +34,7 @@ _MESSAGE = "`{}` is left out: the new program is what runs where it is not insta
 
 def without_accelerators(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     """The file as it runs without such packages, where they are only tried, and a remark for each of these places."""
-    if not any(package in file.text for package in _PACKAGES):
+    if not any(package in file.bare for package in _PACKAGES):
         return file, []
     remover = _Remover()
     module = file.module.visit(remover)

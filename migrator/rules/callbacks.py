@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.emit.names import free
 from migrator.findings import Severity
+from migrator.names.bare import bare
 from migrator.program.calls import is_docstring, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import returns_in
@@ -113,7 +114,7 @@ def counts_steps(file: ParsedFile, node: cst.ClassDef) -> bool:
     if len(added) != 1 or len(assigned.found) != len(steps) + 1:
         return False
     returned = _statements(before)
-    code = file.code(before.body)
+    code = bare(file.code(before.body))
     return len(returned) == 1 and "SessionRunArgs(" in code and f"self.{next(iter(added))})" in code
 
 

@@ -140,6 +140,20 @@ def epochs_are_executions(program: TrainingProgram) -> bool:
     return every % STEPS_OF_EXECUTION == 0 and steps % every == 0
 
 
+def may_end(project: Project, program: TrainingProgram) -> bool:
+    """Whether the data of a training may have an end."""
+    return any(not never_end(project, program, one.get("input_fn"), "train") for one in program.trainings)
+
+
+def ends_early(project: Project, program: TrainingProgram) -> bool:
+    """Whether the data of a training may end before the steps that it is told."""
+    return any(
+        not never_end(project, program, one.get("input_fn"), "train")
+        for one in program.trainings
+        if not all(is_none(one.get(name)) for name in ("steps", "max_steps"))
+    )
+
+
 def trains_to_an_unknown_end(project: Project, program: TrainingProgram) -> bool:
     """Whether a training may look for a batch behind the last: its dataset does not know how many there are."""
     calls = [one for one in program.trainings if not never_end(project, program, one.get("input_fn"), "train")]
@@ -185,7 +199,7 @@ class _Sizes:
             maker = self.project.function(self.file, node.func)
             return is_array_input(name) or (maker is not None and self._of_maker(*maker))
         if isinstance(node, cst.Name):
-            given = _given(self.scope, node.value)
+            given = given_in(self.scope, node.value)
             given = given or [self.file.constants.get(node.value)]
             if given != [None]:
                 return len(given) == 1 and self._is_input(given[0])
@@ -200,7 +214,7 @@ class _Sizes:
     def _of_maker(self, file: ParsedFile, function: cst.FunctionDef) -> bool:
         """Whether a function returns nothing but input functions of its own whose dataset knows it."""
         returns = returns_in(function.body)
-        made = [_given(function, r.value.value) if isinstance(r.value, cst.Name) else [] for r in returns]
+        made = [given_in(function, r.value.value) if isinstance(r.value, cst.Name) else [] for r in returns]
         inner = [one[0] if len(one) == 1 else None for one in made]
         return bool(inner) and all(isinstance(one, cst.FunctionDef) and self._of_function(file, one) for one in inner)
 
@@ -224,7 +238,7 @@ class _Sizes:
         if isinstance(node, cst.Name):
             if node.value in names:
                 return True
-            given = _given(scope, node.value)
+            given = given_in(scope, node.value)
             names |= {node.value}
             return bool(given) and all(
                 isinstance(one, cst.BaseExpression) and self._known(file, scope, one, names) for one in given
@@ -242,7 +256,7 @@ class _Sizes:
             applied = _applied(file, node) in _APPLIED
             return (applied or node.func.attr.value in _KEEP_SIZE) and self._known(file, scope, node.func.value, names)
         if isinstance(node.func, cst.Name):
-            inner = _given(scope, node.func.value)
+            inner = given_in(scope, node.func.value)
             if inner:
                 return isinstance(inner[0], cst.FunctionDef) and len(inner) == 1 and self._of_function(file, inner[0])
         found = self.project.function(file, node.func)
@@ -261,7 +275,7 @@ def _is_endless(call: cst.Call) -> bool:
     return not call.args or (len(call.args) == 1 and is_none(call.args[0].value)) or number(call.args[0].value) == -1
 
 
-def _given(scope: cst.CSTNode, name: str) -> list[cst.CSTNode | None]:
+def given_in(scope: cst.CSTNode, name: str) -> list[cst.CSTNode | None]:
     """All that a name is given in a scope: values, functions, or None where it is something else."""
     values = _Values()
     walk(scope, values)

@@ -178,7 +178,7 @@ class Uses:
 
 def uses(files: Sequence[ParsedFile]) -> Uses:
     """What the files of a program do with HParams, if one makes them."""
-    if not any("HParams" in file.text for file in files):
+    if not any("HParams" in file.bare for file in files):
         return Uses(frozenset(), ())
     finders = [_Uses(file) for file in files]
     for finder in finders:

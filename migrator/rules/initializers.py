@@ -130,7 +130,7 @@ _RANDOM = ("random_uniform", "random_normal", "truncated_normal", "variance_scal
 def shared_initializers(file: ParsedFile) -> list[Blocked]:
     """Remarks (TFM258) on random initializers without a seed that have a name which is used several times."""
     finder = _Named(file)
-    if "nitializer" in file.text:
+    if "nitializer" in file.bare:
         walk(file.module, finder)
     return finder.found
 

@@ -19,16 +19,6 @@ from migrator.walking import walk
 
 RULES = (
     Rule(
-        "TFM305",
-        "the labels are reshaped in a way that Keras would not see",
-        Severity.MANUAL,
-        """
-Keras hands labels of one number per example over as a column. `tf.expand_dims(labels, 1)`,
-`tf.reshape(labels, [-1, 1])`, `tf.squeeze`, casts and `tf.one_hot` are understood; other changes of the labels' shape
-would see another shape than in TensorFlow 1. Do them in the input function, with `dataset.map`.
-""",
-    ),
-    Rule(
         "TFM306",
         "a loss written by hand sees the labels as a column",
         Severity.REVIEW,
@@ -120,13 +110,13 @@ def changes_rank(node: cst.BaseExpression, imports: ImportMap) -> bool:
 def needs_flat_labels(node: cst.BaseExpression, label: str, imports: ImportMap) -> bool:
     """Whether a loss takes one-hot rows of the labels, which must not be a column then.
 
-    Raises Blocked (TFM305) for any other change of the number of axes.
+    Raises Blocked (TFM301) for any other change of the number of axes.
     """
     finder = _Calls(imports)
     walk(node, finder)
     changing = [name for name in finder.found if name in _RANK]
     if any(name != "tf.one_hot" for name in changing):
-        raise Blocked("TFM305", node, "the loss changes the shape of the labels in a way that Keras would not see")
+        raise Blocked("TFM301", node, "the loss changes the shape of the labels in a way that Keras would not see")
     return bool(changing)
 
 

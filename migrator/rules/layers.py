@@ -358,6 +358,9 @@ def own_arguments(site: Site, layer: Layer, args: Sequence[cst.Arg]) -> list[cst
     for missing, (name, text) in layer.added.items():
         if missing not in given:
             kept = add_argument(kept, keyword(name, cst.parse_expression(text)))
+    if site.original in site.training.layer_names and not given & {"name", "scope"}:
+        named = cst.SimpleString(f'"{site.training.layer_names[site.original]}"')
+        kept = add_argument(kept, keyword("name", named))
     if layer.keras == "BatchNormalization" and site.training.divided:
         message = "the examples of all replicas are normalized together (`synchronized=True`), as on one device"
         site.remarks.append(Blocked("TFM738", site.original, message))

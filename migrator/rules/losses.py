@@ -71,15 +71,20 @@ result, or bring the function into the file of the model_fn.
     ),
     Rule(
         "TFM312",
-        "the loss reads variables by their names, or before all are made",
+        "the loss chooses variables in a way that means others in Keras",
         Severity.MANUAL,
         """
 `tf.trainable_variables()` and the collections of regularization hold what was made so far; a Keras model has all of its
 variables whenever it is asked. Where more are made further down, move the line below the network.
 
-Names of variables in TensorFlow 1 have the scopes in them, in Keras they do not. Conditions such as
-`"bias" not in v.name` are carried over for the names that layers of both give (kernel, bias, beta, gamma,
-batch_normalization); for others, and for collections of the user's own, choose the variables in another way.
+Names of variables in TensorFlow 1 have the scopes in them; Keras numbers its layers over all models of a process. A
+condition such as `"bias" not in v.name` stays where it says the same of both names for every layer; where it does not,
+the layers get the names of TensorFlow 1 (`name="enc/dense"`). Layers that are made in a loop, or by a helper that is
+called twice, have no name that is known: choose their variables in another way, by `v.shape` for one.
+
+The order of `tf.trainable_variables()` is that in which they were made, in Keras it is another: `variables[0]` and
+`zip(rates, variables)` are refused. So is a loss over all variables where a layer made some that the model's output is
+not computed from: a Keras model does not have that layer.
 """,
     ),
     Rule(

@@ -30,7 +30,7 @@ _MODULE = "mlperf_compliance.tf_mlperf_log"
 
 def without_deferred_logs(file: ParsedFile) -> tuple[ParsedFile, list[Blocked]]:
     """The file with logged values in the places of their logs, and a remark for each of these."""
-    if "log_deferred" not in file.text:
+    if "log_deferred" not in file.bare:
         return file, []
     remover = _Remover(file)
     module = file.module.visit(remover)

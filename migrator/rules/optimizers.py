@@ -7,12 +7,13 @@ All figures: 100 steps against TensorFlow 1.15.5, largest relative difference of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.bare import bare
 from migrator.program.calls import is_false, number, string
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
@@ -574,6 +575,7 @@ _GETTERS = (
     "tf.python.estimator.canned.optimizers.get_optimizer_instance",
     "tensorflow_estimator.python.estimator.canned.optimizers.get_optimizer_instance",
 )
+_SUM_OF_ROWS = "the sum of the gradients of a row"
 _OF_KERAS = frozenset(("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "RMSprop", "SGD"))
 
 
@@ -628,11 +630,11 @@ def _class(site: Site, known: _Optimizer, bound: Mapping[str, cst.BaseExpression
     name = f"tf.keras.optimizers.{known.keras}"
     if context.keras.number == 3:
         stock, text = text is None, _on_keras3(site, known.keras, text)
-        why = "the sum of the gradients of a row" if stock else why
+        why = _SUM_OF_ROWS if stock else why
     if text is not None:
         name = context.helper(site.name.rpartition(".")[2], text)
         message = f"`{name}` keeps {why}, which `tf.keras.optimizers.{known.keras}` has otherwise"
-        context.remark("TFM410", site.original, message)
+        context.remark("TFM876" if why == _SUM_OF_ROWS else "TFM410", site.original, message)
     if context.per_replica and context.arguments.get(site.original):
         name = context.helper(f"Clipped{name.rpartition('.')[2]}", _CLIPPED % name)
         context.remark("TFM410", site.original, f"`{name}` clips the gradients of each replica, Keras would their sum")
@@ -666,8 +668,8 @@ def _float_rate(site: Site, rate: cst.BaseExpression | None, text: str) -> str:
 
 
 def _changes(site: Site, rate: cst.BaseExpression | None) -> bool:
-    """Whether the rate of an optimizer may be a schedule."""
-    if site.original in site.training.rates:
+    """Whether the rate of an optimizer may be a schedule, or another one when the training goes on."""
+    if site.original in site.training.rates or (site.training.resumes and number(rate) is None):
         return True
     if site.training.scheduled is not None:
         return site.original in site.training.scheduled
@@ -728,24 +730,87 @@ def _is_computed_otherwise(name: str, call: cst.Call) -> bool:
     return not number(momentum) or "centered" in given or len(by_place) > 4
 
 
-def compiled(call: cst.Call) -> cst.Call:
-    """`model.compile("rmsprop")` with the optimizer of that name as Estimators took it; other calls as they are.
+def compiled(call: cst.Call, values: Callable[[str], list[cst.BaseExpression | None]]) -> cst.Call:
+    """`model.compile("rmsprop", metrics=["accuracy"])` as Estimators took it; other calls as they are.
 
-    Keras takes RMSprop where none is named. Estimators made legacy optimizers of all (tensorflow_estimator 2.15,
-    python/estimator/keras_lib.py).
+    `values` are those that a name is given in the file (None: something else). Keras takes RMSprop where none is named.
+    Estimators made legacy optimizers of all (tensorflow_estimator 2.15, python/estimator/keras_lib.py), and TensorFlow
+    1.15 called the metrics "accuracy" and "crossentropy" `acc` and `ce`, and "mse" by its whole name (measured).
     """
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "compile":
         return call
     args, keys = list(call.args), [arg.keyword.value if arg.keyword is not None else "" for arg in call.args]
+    for place, arg in enumerate(call.args):
+        if keys[place] in ("metrics", "weighted_metrics") or (not keys[place] and place == 2):
+            args[place] = arg.with_changes(value=_named_metrics(arg.value, values))
     index = keys.index("optimizer") if "optimizer" in keys else 0 if keys and not keys[0] else None
     if index is None:
         return call.with_changes(args=[keyword("optimizer", _LEGACY_RMSPROP), *args]) if "loss" in keys else call
-    kind = {"nadam": "Nadam", "rmsprop": "RMSprop"}.get((string(args[index].value) or "").lower())
+    given = args[index].value
+    kind = {"nadam": "Nadam", "rmsprop": "RMSprop"}.get((string(given) or "").lower())
     if kind is not None:
         args[index] = args[index].with_changes(value=expression(f"tf.keras.optimizers.legacy.{kind}()"))
+    elif isinstance(given, cst.Name | cst.Attribute | cst.Subscript | cst.IfExp):
+        known = values(given.value) if isinstance(given, cst.Name) else [None]
+        if not known or not all(isinstance(one, cst.Call) for one in known):  # it may be the name of one
+            args[index] = args[index].with_changes(value=_legacy_of([cst.Arg(given)]))
     return call.with_changes(args=args)
 
 
+_METRICS = {
+    "accuracy": "acc",
+    "crossentropy": "ce",
+    "mse": "mean_squared_error",
+    "MSE": "mean_squared_error",
+    "mae": "mean_absolute_error",
+    "MAE": "mean_absolute_error",
+    "mape": "mean_absolute_percentage_error",
+    "MAPE": "mean_absolute_percentage_error",
+    "msle": "mean_squared_logarithmic_error",
+    "MSLE": "mean_squared_logarithmic_error",
+}
+
+
+class _Renamed(cst.CSTTransformer):
+    """Gives metrics the names that TensorFlow 1.15 gave them, but what a call names itself."""
+
+    def visit_Call(self, node: cst.Call) -> bool:
+        return False
+
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
+        name = _METRICS.get(str(string(original_node)))
+        quote = updated_node.quote
+        return updated_node if name is None else updated_node.with_changes(value=f"{quote}{name}{quote}")
+
+
+def _named_metrics(
+    metrics: cst.BaseExpression, values: Callable[[str], list[cst.BaseExpression | None]]
+) -> cst.BaseExpression:
+    known = values(metrics.value) if isinstance(metrics, cst.Name) else [metrics]
+    given = known[0] if len(known) == 1 else None
+    if not isinstance(given, cst.List | cst.Tuple | cst.Dict):
+        return metrics
+    elements = [given] if not isinstance(given, cst.Dict) else [e.value for e in given.elements]
+    new: cst.BaseExpression = given
+    for one in elements:
+        renamed = one.visit(_Renamed())
+        assert isinstance(renamed, cst.BaseExpression)
+        replaced = new.deep_replace(one, renamed) if one is not new else renamed
+        assert isinstance(replaced, cst.BaseExpression)
+        new = replaced
+    return metrics if new.deep_equals(given) else new
+
+
+def _get(site: Site) -> cst.BaseExpression:
+    """`tf.keras.optimizers.get("rmsprop")`: TensorFlow 1's own Keras gave what is called legacy now."""
+    return _legacy_of(site.call.args)
+
+
+def _legacy_of(args: Sequence[cst.Arg]) -> cst.Call:
+    """`tf.keras.optimizers.get(..., use_legacy_optimizer=True)`: what is an optimizer already stays as it is."""
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    given = [arg.with_changes(comma=comma) for arg in args]
+    return cst.Call(expression("tf.keras.optimizers.get"), [*given, keyword("use_legacy_optimizer", cst.Name("True"))])
 _LEGACY_RMSPROP = expression("tf.keras.optimizers.legacy.RMSprop()")
 
 
@@ -757,6 +822,7 @@ CALLS: dict[str, CallRule] = {
     **dict.fromkeys(_TABLE, _optimizer),
     **dict.fromkeys(_GETTERS, _by_name),
     **dict.fromkeys(_REFUSED, _refused),
+    "tf.keras.optimizers.get": _get,
     **{f"tf.keras.optimizers.{part}{name}": _of_keras for name in _OF_KERAS for part in ("", "legacy.")},
 }
 
@@ -772,5 +838,6 @@ def parameters_of(name: str) -> tuple[str, ...]:
 
 def may_be_sparse(text: str) -> bool:
     """Whether the variables of a program may get sparse gradients: those that rows are taken from."""
+    text = bare(text)
     words = ("mbedding", "gather", "categorical_column", "linear_model(", "embed_sequence")
     return any(word in text for word in words) or re.search(r"\bimport\b.*\blinear_model\b", text) is not None

@@ -111,7 +111,7 @@ too: then each replica evaluates whole batches in both programs. Or migrate for 
         Severity.REVIEW,
         """
 An Estimator whose data end before its `max_steps` stops there, and so does `fit`. Under several replicas the optimizer
-of Keras has then counted one step more than it made (measured on TensorFlow 2.21: 5 for 4; the weights are those of 4
+of Keras 3 has then counted one step more than it made (measured on TensorFlow 2.21: 5 for 4; the weights are those of 4
 steps), which a later training goes on from. Repeat the data (`dataset.repeat()`), or ask for the steps that there are.
 """,
     ),

@@ -12,6 +12,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.compat import only_two
+from migrator.names.fate import without_native_form
 from migrator.names.imports import ImportMap, dotted, imports_tensorflow
 from migrator.names.symbols import TEXTS, Home, home, is_namespace
 from migrator.program.calls import is_none
@@ -43,7 +44,7 @@ _OF_KERAS_MODELS = frozenset(("tf.keras.layers.BatchNormalization",))
 RULES = (
     Rule(
         "TFM203",
-        "a TensorFlow 1 symbol that has no home in TensorFlow 2",
+        "a TensorFlow 1 symbol that has no native code",
         Severity.MANUAL,
         """
 The program uses a symbol that tf-migrate cannot carry over: it is gone from TensorFlow 2, lives on only in
@@ -131,6 +132,8 @@ same for the arguments given.
             Example('tf.name_scope("loss", [logits, labels])', 'tf.name_scope("loss")'),
             Example('tf.name_scope(None, "loss", values=[x])', 'tf.name_scope("loss")'),
             Example("tf.app.run()", "absl.app.run(main)"),
+            Example("tf.app.run(argv=sys.argv)", "absl.app.run(main, argv=sys.argv)"),
+            Example("tf.app.run(None, sys.argv)", "absl.app.run(main, sys.argv)"),
             Example("tf.VERSION", "tf.version.VERSION"),
             Example("tf.estimator.ModeKeys.EVAL", '"eval"'),
             Example('tf.flags.DEFINE_string("data", "", "Folder.")', 'absl.flags.DEFINE_string("data", "", "Folder.")'),
@@ -147,7 +150,13 @@ def _cast(site: Site) -> cst.BaseExpression:
 
 
 def _app_run(site: Site) -> cst.BaseExpression:
-    args = list(site.call.args) or [cst.Arg(cst.Name("main"))]
+    args = list(site.call.args)
+    given = next((i for i, arg in enumerate(args) if arg.keyword is None or arg.keyword.value == "main"), None)
+    if given is None:  # the `main` of the script
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")) if args else cst.MaybeSentinel.DEFAULT
+        args.insert(0, cst.Arg(cst.Name("main"), comma=comma))
+    elif is_none(args[given].value):
+        args[given] = args[given].with_changes(value=cst.Name("main"))
     if site.imports is not None and "argparse" in site.imports.names.values():
         # tf.app.run leaves arguments that are no flags to main; absl.app.run ends the program at the first of them.
         parser = cst.parse_expression("lambda argv: absl.flags.FLAGS(argv, known_only=True)")
@@ -270,6 +279,10 @@ class Rewriter(cst.CSTTransformer):
         self._consumed: set[cst.CSTNode] = set()
         self._known_objects: set[cst.CSTNode] = set()
         self._object_classes: dict[str, str | None] = {}
+
+    def values_of(self, name: str) -> list[cst.BaseExpression | None]:
+        """What a name is given anywhere in the file; None for what is not known."""
+        return []
 
     def of_network(self, new: cst.CSTNode, place: cst.CSTNode) -> cst.CSTNode:
         """New code that builds a network, as the generation of Keras wants it; its problems are reported at `place`."""
@@ -493,7 +506,7 @@ class Rewriter(cst.CSTTransformer):
             if object_class is not None:
                 return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
             if name is None and self.of_keras_models:
-                updated_node = compiled(updated_node)
+                updated_node = compiled(updated_node, self.values_of)
             if name is None:
                 return datasets.applied(original_node, updated_node, self.imports)
             if name in _CALLS:
@@ -682,9 +695,7 @@ class Rewriter(cst.CSTTransformer):
         if found is None and name in _OF_TWO and self.imports.may_be_two(original):
             return updated
         if found is None:
-            self.problems.append(
-                Blocked("TFM203", original, f"`{name}` has no home in TensorFlow 2 that tf-migrate knows")
-            )
+            self.problems.append(Blocked("TFM203", original, without_native_form(name)))
             return updated
         text = found.name + rest
         return updated if dotted(updated) == text else cst.parse_expression(text)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.fate import without_native_form
 from migrator.program.calls import is_none
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
@@ -208,7 +209,7 @@ def _cond(site: Site) -> cst.BaseExpression:
     bound = site.arguments(("pred", "true_fn", "false_fn", "strict", "name", "fn1", "fn2"), "TFM203")
     yes, no = bound.get("true_fn", bound.get("fn1")), bound.get("false_fn", bound.get("fn2"))
     if site.training.step is None or "pred" not in bound or yes is None or no is None:
-        raise Blocked("TFM203", site.original, "`tf.cond` has no home in TensorFlow 2 that tf-migrate knows")
+        raise Blocked("TFM203", site.original, without_native_form("tf.cond"))
     return expression(call_text("tf.cond", [site.code(node) for node in (bound["pred"], yes, no)]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from migrator.findings import Severity
+from migrator.names.bare import says
 from migrator.rules.rule import Rule
 
 SESSION = "tf.train.MonitoredTrainingSession"
@@ -77,7 +78,7 @@ _VARIABLES = (
 def may_train(text: str) -> bool:
     """Whether a file may train in a session of its own."""
     made = ("MonitoredTrainingSession(", ".Session(", ".Supervisor(")
-    return any(word in text for word in made) and ("minimize(" in text or "apply_gradients(" in text)
+    return says(text, *made) and says(text, "minimize(", "apply_gradients(")
 
 
 def is_graph(name: str) -> bool:

@@ -28,8 +28,9 @@ class TrainingContext:
     needs: text by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells
     how many steps `fit` makes in one go, `of_execution` is how many it always makes, `shows_once` says that the tasks
     of a cluster compute what `fit` shows once for those, `divided` that replicas divide the batches of one device,
-    `on_mesh` that the devices of a mesh compute each step as one. `layer_names` are those of layers that share theirs
-    with others of the model, by call, and `hparams` the methods that the program calls of its HParams.
+    `resumes` that a training may go on from a checkpoint, `on_mesh` that the devices of a mesh compute each step as
+    one. `layer_names` are those of layers that share theirs with others of the model, by call, and `hparams` the
+    methods that the program calls of its HParams.
     """
 
     step: str | None = None
@@ -53,6 +54,7 @@ class TrainingContext:
     of_execution: int = 1
     shows_once: bool = False
     divided: bool = False
+    resumes: bool = False
     layer_names: Mapping[cst.CSTNode, str] = field(default_factory=dict)
     on_mesh: bool = False
     hparams: frozenset[str] = frozenset()

@@ -32,4 +32,12 @@ RULES = (
         "This is a mistake of tf-migrate, not of yours: what it wrote is not Python. The file is left as it was. Please"
         " report it with the file.",
     ),
+    Rule(
+        "TFM905",
+        "an internal error of tf-migrate",
+        Severity.MANUAL,
+        "This is a mistake of tf-migrate, not of yours. The program that it was met in is left as it was; all others"
+        " are carried over as if it were not there. Please report it, with the file and what the same command prints"
+        " under `TF_MIGRATE_TRACEBACK=1`. Another `--style` or `--strategy` may do until it is mended.",
+    ),
 )

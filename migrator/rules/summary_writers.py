@@ -99,7 +99,7 @@ def written_summaries(file: ParsedFile, rewrite: Callable[[cst.BaseExpression], 
     Classes of hooks are left alone: what becomes of them is another rule's to say.
     """
     found = WrittenSummaries()
-    if "add_" not in file.text:
+    if "add_" not in file.bare:
         return found
     finder = _Methods(file)
     walk(file.module, finder)

@@ -235,7 +235,7 @@ def is_dtensor(file: ModernFile) -> bool:
 
 def check_dtensor(file: ModernFile) -> Iterable[Change]:
     """All about DTensor in a file."""
-    if "dtensor" not in file.parsed.text or not is_dtensor(file):
+    if "dtensor" not in file.parsed.bare or not is_dtensor(file):
         return
     yield from _names(file)
     yield from _keras(file)
@@ -250,7 +250,7 @@ def check_dtensor(file: ModernFile) -> Iterable[Change]:
 
 def check_distribution(file: ModernFile) -> Iterable[Change]:
     """`keras.distribution`, which is named once for a file."""
-    text = file.parsed.text
+    text = file.parsed.bare
     if "distribution" not in text or _OTHER_BACKEND.search(text):
         return
     imports = file.parsed.imports
@@ -452,7 +452,7 @@ def _counters(file: ModernFile) -> Iterable[Change]:
     """Python numbers that are counted up in a function that updates variables or is traced: attributes, entries of a
     dict, and names of the function or module around it.
     """
-    if "function" not in file.parsed.text:
+    if "function" not in file.parsed.bare:
         return
     told: set[cst.CSTNode] = set()
     for function in file.functions:

@@ -177,7 +177,7 @@ class _Resets:
 
     @property
     def _text(self) -> str:
-        return self.file.parsed.text
+        return self.file.parsed.bare
 
     def _bases(self, node: cst.ClassDef) -> list[cst.ClassDef]:
         return [self.classes[base] for arg in node.bases if (base := dotted(arg.value)) in self.classes]

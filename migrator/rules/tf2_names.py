@@ -11,7 +11,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import canonical, dotted
 from migrator.program.comments import comment_lines
-from migrator.program.modern import Change, ModernFile, is_edit_of, keyword
+from migrator.program.modern import STRATEGIES, Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
 
 RULES = (
@@ -425,6 +425,7 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
     uses_keras = any((file.name(node) or "").startswith("tf.keras") for node in file.attributes) or any(
         canonical(dotted(s.module) or "").startswith(("tf.keras", "tf")) for s in file.imports_from
     )
+    in_replicas = any((file.name(call.func) or "").rpartition(".")[2] in STRATEGIES for call in file.calls)
     for call in file.calls:
         name = file.name(call.func) or ""
         last = name.rpartition(".")[2]
@@ -442,6 +443,9 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
                     new = _FUNCTION_OPTIONS[arg.keyword.value]
                     message = f"`{arg.keyword.value}` is `{new}` now"
                     yield Change("TFM710", arg.keyword, message, lambda _, new=new: cst.Name(new))  # type: ignore[misc]
+        steps = keyword(call, "steps_per_execution")
+        if steps is not None and uses_keras and in_replicas and not _is_one(steps.value):
+            yield Change("TFM712", call, "Keras 3 fails on several steps in one execution on replicas", keras_2=True)
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS:
             old, new = call.func.attr.value, _METHODS[call.func.attr.value]
             yield Change("TFM710", call.func.attr, f"`{old}` is `{new}` now", lambda _, new=new: cst.Name(new))  # type: ignore[misc]
@@ -456,6 +460,10 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
         first = file.on_replicas[0]
         message = "losses in a replica's step are scaled another way on Keras 3"
         yield Change("TFM712", first.name, message, keras_2=True)
+
+
+def _is_one(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Integer) and node.evaluated_value == 1
 
 
 def _applies_as_keras_3(file: ModernFile) -> bool:

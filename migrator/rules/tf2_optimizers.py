@@ -65,7 +65,7 @@ def check_optimizers(file: ModernFile) -> Iterable[Change]:
             if _has_schedule(file, call):
                 message = "`decay` is gone, and this rate is a schedule already: write one that is both"
                 yield Change("TFM713", decay, message, severity=Severity.MANUAL)
-            elif number(decay.value) != 0 and any(word in file.parsed.text for word in _SETTERS):
+            elif number(decay.value) != 0 and any(word in file.parsed.bare for word in _SETTERS):
                 message = "`decay` is gone, and a schedule in its place cannot be set by a callback: choose one of both"
                 yield Change("TFM713", decay, message, severity=Severity.MANUAL)
             else:
@@ -94,7 +94,7 @@ def _unpacked(file: ModernFile, call: cst.Call) -> Iterable[Change]:
             elif text in ("lr", "decay"):
                 message = f"an optimizer is given `{text}` by `**`, which Keras 3 does not take: {_INSTEAD[text]}"
                 yield Change("TFM713", arg, message, severity=Severity.MANUAL)
-        if not keys and _OLDER_KEY.search(file.parsed.text):
+        if not keys and _OLDER_KEY.search(file.parsed.bare):
             message = "an optimizer of Keras 3 takes neither `lr` nor `decay`: see what `**` gives it"
             yield Change("TFM713", arg, message, severity=Severity.REVIEW)
 

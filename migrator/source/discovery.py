@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from migrator.source.git import listed_files
 
 SKIPPED_FOLDERS = frozenset({"venv", "site-packages", "node_modules", "__pycache__", "__pypackages__"})
 
@@ -108,15 +109,11 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _git_files(folder: Path) -> list[Path] | None:
     """Returns what git sees below ``folder``, relative to it, or None when git has no say there."""
-    # `check-ignore` answers 0 for an ignored folder, 1 for one that git looks after, 128 outside a git tree.
-    if _git(folder, "check-ignore", "--quiet", ".") != (1, b""):
-        return None
-    status, output = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    if status != 0:
+    listed = listed_files(folder)
+    if listed is None:
         return None
     files: list[Path] = []
-    for raw in filter(None, output.split(b"\0")):
-        file = Path(os.fsdecode(raw))
+    for file in listed:
         if (folder / file).is_dir() and not (folder / file).is_symlink():
             # A git tree in a git tree (a submodule, say) is one entry of the outer one.
             inner = _git_files(folder / file)
@@ -124,15 +121,3 @@ def _git_files(folder: Path) -> list[Path] | None:
         else:
             files.append(file)
     return files
-
-
-def _git(folder: Path, *arguments: str) -> tuple[int, bytes]:
-    # Inside a git hook, GIT_DIR and its like would point every call at the repository of the hook.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            ["git", "-C", os.fspath(folder), *arguments], capture_output=True, env=environment, check=False
-        )
-    except OSError:
-        return 128, b""
-    return done.returncode, done.stdout

@@ -6,9 +6,12 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from migrator.findings import Finding, Severity
+from migrator.full_disk import full_disk
 from migrator.source.reading import Source, declared_encoding, encode, syntax_error
 
 CANNOT_WRITE = "TFM903"
@@ -42,41 +45,109 @@ def write(source: Source, text: str) -> Finding | None:
 
     Readers see the old content or the new one, never a part of it. Mode bits and ownership stay; a symbolic
     link stays one, and the file it leads to is replaced. A file that changed since it was read, or that the
-    user may not write, is left alone (TFM903).
+    user may not write, is left alone (TFM903). A source without bytes whose file is not there is a new file.
     """
+    return write_all([(source, text)])[0]
+
+
+def write_all(texts: Sequence[tuple[Source, str]]) -> list[Finding | None]:
+    """Replaces files as `write` does, and gives the same answers in their order.
+
+    All that is new is on the disk before the first file is replaced. Where there is no room for all of them none is
+    replaced: a program may consist of several.
+    """
+    staged: list[_Staged | Finding | None] = []
+    try:
+        for source, text in texts:
+            staged.append(_stage(source, text))
+    except BaseException as error:
+        for one in staged:
+            if isinstance(one, _Staged):
+                one.discard()
+        full = full_disk(error)
+        if full is None:
+            raise
+        place = texts[len(staged)][0].path
+        message = f"{full}: there is no room for the new {place.name} in {place.parent}; no file was changed"
+        return [_error(source, CANNOT_WRITE, message) for source, _ in texts]
+    return [one.put_in_place() if isinstance(one, _Staged) else one for one in staged]
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """The new content of a file, beside it."""
+
+    source: Source
+    target: Path
+    temporary: Path
+    is_new: bool = False
+
+    def put_in_place(self) -> Finding | None:
+        """Replaces the file, in one step; the finding if that cannot be."""
+        try:
+            if self.is_new:
+                os.link(self.temporary, self.target)  # which, unlike a renaming, never replaces a file
+                self.temporary.unlink()
+            else:
+                self.temporary.replace(self.target)
+        except OSError as error:
+            self.discard()
+            return _cannot_write(self.source, error)
+        _sync_folder(self.target.parent)
+        return None
+
+    def discard(self) -> None:
+        """Leaves the file as it is."""
+        with contextlib.suppress(OSError):
+            self.temporary.unlink()
+
+
+def _stage(source: Source, text: str) -> _Staged | Finding | None:
+    """Writes the new content of a file beside it; None if it is that already. Raises OSError where the disk is full."""
     new = check(source, text)
     if isinstance(new, Finding):
         return new
     try:
+        if not source.raw and not source.path.exists():
+            return _Staged(source, source.path, _beside(source.path, new), is_new=True)
         target = source.path.resolve(strict=True)
         if target.read_bytes() != source.raw:
             return _error(source, CANNOT_WRITE, "the file changed in the meantime; run tf-migrate again")
         if not os.access(target, os.W_OK):
             return _error(source, CANNOT_WRITE, "cannot write the file: it is read-only")
-        if new != source.raw:
-            _replace(target, new)
+        return None if new == source.raw else _Staged(source, target, _beside(target, new))
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return _error(source, CANNOT_WRITE, f"cannot write the file: {reason}; it was left as it was")
-    return None
+        if full_disk(error):
+            raise
+        return _cannot_write(source, error)
 
 
-def _replace(target: Path, new: bytes) -> None:
+def _beside(target: Path, new: bytes) -> Path:
+    """A new file with this content in the folder of `target`, with its mode and owner where it is there."""
     handle, name = tempfile.mkstemp(prefix=".tf-migrate-", suffix=".tmp", dir=target.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(new)
-            _keep_owner(target, temporary)
-            shutil.copymode(target, temporary)
+            if target.exists():
+                _keep_owner(target, temporary)
+                shutil.copymode(target, temporary)
+            else:
+                mask = os.umask(0)
+                os.umask(mask)
+                temporary.chmod(0o666 & ~mask)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(target.parent)
+    return temporary
+
+
+def _cannot_write(source: Source, error: OSError | RuntimeError) -> Finding:
+    reason = full_disk(error) or getattr(error, "strerror", None) or str(error)
+    return _error(source, CANNOT_WRITE, f"cannot write the file: {reason}; it was left as it was")
 
 
 def _keep_owner(target: Path, new_file: Path) -> None:

@@ -50,7 +50,7 @@ def read_choice(program: TrainingProgram, distribute: cst.BaseExpression) -> Cho
         call = next(c for c, t in reader.calls if t.word not in ("one-device", "mirrored", "central-storage"))
         message = "a choice may be one of strategies of one machine, and this is one of a cluster: make two programs"
         raise Blocked("TFM704", call, message)
-    if reader.nones and any("TF_CONFIG" in file.text for file in (program.file, program.model_file)):
+    if reader.nones and any("TF_CONFIG" in file.bare for file in (program.file, program.model_file)):
         message = "no strategy means parameter servers where TF_CONFIG has some, and one device elsewhere: choose one"
         raise Blocked("TFM704", reader.nones[0], message)
     several = [target for _, target in reader.calls if target.word in ("central-storage", "mirrored")]
@@ -73,7 +73,7 @@ def read_choice(program: TrainingProgram, distribute: cst.BaseExpression) -> Cho
 
 def _check_reads(program: TrainingProgram, reader: _Reader) -> None:
     """Raises Blocked (TFM704) where the program may see that there was None, and is a strategy now."""
-    by_name = re.search(r"\b(?:locals|globals|vars|eval|exec)\(", program.file.text)
+    by_name = re.search(r"\b(?:locals|globals|vars|eval|exec)\(", program.file.bare)
     if by_name is not None:
         message = f"`{by_name[0]})` may read names, and a strategy that may be None is another one now: choose one"
         raise Blocked("TFM704", reader.nones[0], message)
@@ -97,10 +97,10 @@ def check_files(choice: Choice, program: TrainingProgram, files: Iterable[Parsed
         return
     module = program.file.path.stem
     for file in files:
-        if file is program.file or re.search(rf"\bimport\b.*\b{module}\b|\bfrom\b.*\b{module}\b", file.text) is None:
+        if file is program.file or re.search(rf"\bimport\b.*\b{module}\b|\bfrom\b.*\b{module}\b", file.bare) is None:
             continue
         for name in choice.names:
-            if re.search(rf"\b{name}\b", file.text) is not None:
+            if re.search(rf"\b{name}\b", file.bare) is not None:
                 message = f"`{name}` may be None, and {file.path.name} reads it: a strategy is there now"
                 raise Blocked("TFM704", choice.nones[0], message)
 
@@ -180,7 +180,7 @@ class _Reader:
         if (node.value, scope) in self.names:
             self.explained.add(id(node))
             return True
-        if re.search(rf"\b(?:global|nonlocal)\b[^\n]*\b{node.value}\b", self.file.text):
+        if re.search(rf"\b(?:global|nonlocal)\b[^\n]*\b{node.value}\b", self.file.bare):
             return False
         found = [bound for name, bound in bindings(scope) if name == node.value]
         if not found and scope is not self.file.module:

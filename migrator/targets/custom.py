@@ -35,13 +35,13 @@ RESTORE = """
         checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         self.checkpoints = tf.train.CheckpointManager(checkpoint, model_dir, max_to_keep=5)
         latest = os.path.basename(self.checkpoints.latest_checkpoint or "")
-        if not latest.startswith("model.ckpt"):  # an Estimator's
-            self.checkpoints.restore_or_initialize()"""
+        if not latest.startswith("model.ckpt"):  # an Estimator's{rate}
+            self.checkpoints.restore_or_initialize(){keep_rate}"""
 _RESTORE_ON_WORKERS = """
         checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         latest = tf.train.latest_checkpoint(model_dir)
-        if latest and not os.path.basename(latest).startswith("model.ckpt"):  # an Estimator's
-            checkpoint.restore(latest)
+        if latest and not os.path.basename(latest).startswith("model.ckpt"):  # an Estimator's{rate}
+            checkpoint.restore(latest){keep_rate}
         # All workers save, since some variables are read from all of them; what the chief writes stays.
         folder = model_dir if self.strategy.extended.should_checkpoint else tempfile.mkdtemp()
         self.checkpoints = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=5)"""
@@ -285,7 +285,7 @@ def filled(
         keep_many="\n        self.steps_per_call = steps_per_call" if many else "",
         coordinator=scheduled.COORDINATOR if shape.on_servers else "",
         made=_SCOPE + made if made else "",
-        restore=restore if shape.saves else "",
+        restore=_at_rate(restore, shape) if shape.saves else "",
         average=average,
         save=save,
         end=average + save + (trained if shape.may_end else ""),
@@ -298,6 +298,15 @@ def filled(
         **further,
     )
     return text if indent == "    " else text.replace("    ", indent)
+
+
+def _at_rate(restore: str, shape: LoopShape) -> str:
+    """The lines that restore a checkpoint, and keep the learning rate of the program; see setup.load_checkpoint."""
+    if not shape.rates:
+        return restore.format(rate="", keep_rate="")
+    before, after = setup.rates_kept("model", shape.rates)
+    rate, keep = ("".join(f"\n            {line}" for line in lines) for lines in (before, after))
+    return restore.format(rate=rate, keep_rate=keep)
 
 
 def labels_of(shape: LoopShape) -> str:

@@ -35,7 +35,8 @@ class TrainingPlan:
     is needed), `stopper` that of the one that ends a training after a step, where not every batch counts as one.
     `endless`: steps counted from the start may be None when the program runs, which a loop of the program's own takes
     for all batches. `told_steps`: the training data have no end, so that `fit` is told the steps; `may_end`: those of a
-    loop of periods may, before its last one. `replicas` is how many batches a step of a mesh takes.
+    loop of periods may, before its last one. `replicas` is how many batches a step of a mesh takes. `load` is the
+    name of the function that goes on from a checkpoint at the program's learning rate ("": it takes the checkpoint's).
     """
 
     target: Target
@@ -81,6 +82,7 @@ class TrainingPlan:
     uneven: bool = False
     may_end: bool = False
     replicas: str = ""
+    load: str = ""
 
     @property
     def resumes(self) -> bool:
@@ -110,7 +112,7 @@ def callbacks_argument(plan: TrainingPlan, name: str, depth: int, more: Sequence
     if plan.averages and plan.keras.number == 3:
         found = [f"{plan.averages}({plan.model})", *found]  # before what saves them
     if plan.counted:
-        found = [f"{plan.counted}()", *found]  # before what saves the number
+        found = [*without_servers(plan, [f"{plan.counted}()"]), *found]  # before what saves the number
     return as_argument(found, plan.indent, depth)
 
 
@@ -215,6 +217,7 @@ def steps_of_data(plan: TrainingPlan) -> list[str]:
 
 def restore(plan: TrainingPlan) -> list[str]:
     """Lines that go on from the newest checkpoint, as an Estimator with a model_dir does."""
+    given = f"{plan.model}, {plan.checkpoint}"
     if plan.keras.checkpoints_by_manager:
         tracked = f"tf.train.Checkpoint(model={plan.model}, optimizer={plan.model}.optimizer)"
         arguments = [tracked, f"{plan.model_dir}", "max_to_keep=None"]
@@ -226,10 +229,10 @@ def restore(plan: TrainingPlan) -> list[str]:
             call(f"{plan.checkpoint} = tf.train.CheckpointManager", arguments, plan.indent, 0),
             *build,
             f"if not {estimators}:  # an Estimator's",
-            f"{plan.indent}{plan.checkpoint}.restore_or_initialize()",
+            plan.indent + (f"{plan.load}({given})" if plan.load else f"{plan.checkpoint}.restore_or_initialize()"),
         ]
     return [
         f"{plan.checkpoint} = tf.train.latest_checkpoint({plan.model_dir})",
         f"if {plan.checkpoint} and not {of_tensorflow1(plan)}:  # an Estimator's",
-        f"{plan.indent}{plan.model}.load_weights({plan.checkpoint})",
+        plan.indent + (f"{plan.load}({given})" if plan.load else f"{plan.model}.load_weights({plan.checkpoint})"),
     ]

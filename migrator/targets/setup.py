@@ -9,15 +9,17 @@ from collections.abc import Collection, Sequence
 from migrator.emit.layout import call
 
 
-def make_inputs(name: str, indent: str, labelled: bool = True, named: bool = False) -> str:
+def make_inputs(name: str, indent: str, labelled: bool = True, named: bool = False, static: bool = False) -> str:
     """The function that makes Keras inputs from a dataset's element_spec, as source text.
 
     A program that only predicts, or whose model_fn does not ask for them, may have datasets without labels (`labelled`
-    is False). With `named`, the inputs of a dict of features bear the names of its keys.
+    is False). With `named`, the inputs of a dict of features bear the names of its keys; `static` ones have the size of
+    the batches, which the network asks for while it is built.
     """
+    size = ", batch_size=spec.shape[0]" if static else ""
     body = call(
         "return tf.nest.map_structure",
-        ["lambda spec: tf.keras.Input(spec.shape[1:], dtype=spec.dtype)", "features"],
+        [f"lambda spec: tf.keras.Input(spec.shape[1:]{size}, dtype=spec.dtype)", "features"],
         indent,
         1,
     )
@@ -25,7 +27,7 @@ def make_inputs(name: str, indent: str, labelled: bool = True, named: bool = Fal
         lines = [
             "if isinstance(features, dict):",
             f"{indent}return {{",
-            f"{indent * 2}name: tf.keras.Input(spec.shape[1:], dtype=spec.dtype, name=name)",
+            f"{indent * 2}name: tf.keras.Input(spec.shape[1:]{size}, dtype=spec.dtype, name=name)",
             f"{indent * 2}for name, spec in features.items()",
             f"{indent}}}",
             body,
@@ -185,6 +187,43 @@ class {name}(tf.keras.callbacks.Callback):
         self.model.optimizer.iterations.assign(self.steps)
 '''
     return text.replace("    ", indent)
+
+
+#: Whose learning rates there are: those of the parts of an optimizer, or that of an optimizer of Keras 2 or 3.
+RATES_OF_PARTS, RATE, RATE_ON_KERAS3 = "parts", "optimizer", "optimizer of Keras 3"
+
+
+def rates_kept(model: str, rates: str) -> tuple[list[str], list[str]]:
+    """Lines around those that restore a checkpoint, which leave the learning rates as the program gives them.
+
+    Keras saves the rate of an optimizer beside its slots, and restores it (a training that was resumed at a tenth of
+    the rate went on at the old one). An Estimator restores weights, slots and the step.
+    """
+    if rates == RATES_OF_PARTS:
+        before = [f"rates = [part.learning_rate for part in {model}.optimizer.parts]"]
+        before.append("given = [rate.numpy() for rate in rates]")
+        return before, ["for rate, value in zip(rates, given):", "    rate.assign(value)"]
+    before = [f"rate = {model}.optimizer.learning_rate", "given = rate.numpy()"]
+    if rates == RATE_ON_KERAS3:  # that of a schedule is a tensor
+        return before, ['if hasattr(rate, "assign"):', "    rate.assign(given)"]
+    return before, ["rate.assign(given)"]
+
+
+def load_checkpoint(name: str, indent: str, rates: str) -> str:
+    """The function that goes on from a checkpoint at the learning rate that the program gives, as source text.
+
+    On Keras 3 it is given the manager of the checkpoints.
+    """
+    before, after = rates_kept("model", rates)
+    given, load = ("checkpoint", "model.load_weights(checkpoint)")
+    if rates == RATE_ON_KERAS3:
+        given, load = ("checkpoints", "checkpoints.restore_or_initialize()")
+    lines = [
+        f"def {name}(model, {given}):",
+        '    """Loads weights, slots and step, as an Estimator does; the learning rate stays this program\'s own."""',
+        *(f"    {line}" for line in (*before, load, *after)),
+    ]
+    return "\n".join(lines).replace("    ", indent) + "\n"
 
 
 def predict(

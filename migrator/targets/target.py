@@ -99,6 +99,7 @@ class LoopShape:
     - `of_batch`: the model computes its loss from whole batches, and keeps the mean of them
     - `measures_itself`: the model updates its metrics itself
     - `may_end`: the data of train_and_evaluate may end before its last period
+    - `rates`: whose learning rates a checkpoint leaves as they are, see setup.rates_kept ("": nobody's)
     """
 
     of_class: bool
@@ -116,6 +117,7 @@ class LoopShape:
     of_batch: bool = False
     measures_itself: bool = False
     may_end: bool = False
+    rates: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from migrator.emit.layout import call
-from migrator.targets.setup import saving
+from migrator.targets.setup import rates_kept, saving
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class TrainerShape:
     predicts itself. `checkpoint_paths` says that evaluations or predictions name a checkpoint, `watched` are the
     methods that are given callbacks, `ends` says that one of these may end a prediction, `serves` are the names of the
     signatures of exports (None: no exports; empty: they differ). `asks_step` says that the step of the newest
-    checkpoint is asked for, `saves` that the program says after how many steps a training writes checkpoints.
+    checkpoint is asked for, `saves` that the program says after how many steps a training writes checkpoints, `rates`
+    whose learning rates a checkpoint leaves as they are (setup.rates_kept).
     """
 
     trains: bool
@@ -42,6 +43,7 @@ class TrainerShape:
     serves: tuple[str, ...] | None
     saves: bool = False
     of_batches: bool = False
+    rates: str = ""
 
 
 def trainer(name: str, make_inputs: str, counted: str, shape: TrainerShape, indent: str) -> str:
@@ -136,11 +138,9 @@ def _prepare(shape: TrainerShape, make_inputs: str) -> str:
     if shape.has_model_dir or shape.checkpoint_paths:
         latest = "self.latest_checkpoint()" if shape.has_model_dir else None
         known = " or ".join(p for p in ("checkpoint_path" if shape.checkpoint_paths else None, latest) if p)
-        lines += [
-            f"        checkpoint = {known}",
-            "        if checkpoint:",
-            "            self.model.load_weights(checkpoint)",
-        ]
+        before, after = rates_kept("self.model", shape.rates) if shape.rates and shape.trains else ([], [])
+        loads = [*before, "self.model.load_weights(checkpoint)", *after]
+        lines += [f"        checkpoint = {known}", "        if checkpoint:", *(f"            {line}" for line in loads)]
     lines.append("        return dataset")
     return "\n".join(lines) + "\n"
 

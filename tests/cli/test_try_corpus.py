@@ -12,10 +12,10 @@ from tests.rules.programs import program
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "try_corpus.py"
 
 
-def tried(tmp_path: Path, folders: list[Path]) -> tuple[int, list[dict[str, Any]], str]:
+def tried(tmp_path: Path, folders: list[Path], style: str = "native") -> tuple[int, list[dict[str, Any]], str]:
     main = runpy.run_path(str(TOOL))["main"]
     table, data = tmp_path / "rates.md", tmp_path / "rates.json"
-    code = main([*map(str, folders), "--table", str(table), "--data", str(data), "--timeout", "120"])
+    code = main([*map(str, folders), "--table", str(table), "--data", str(data), "--timeout", "120", "--style", style])
     return code, json.loads(data.read_text()), table.read_text()
 
 
@@ -38,10 +38,18 @@ def test_programs_are_counted(tmp_path: Path) -> None:
         ("good.py", "custom", "native"),
         ("notes.py", "canned", "blocked"),
     ]
-    assert "| custom | 2 | 1 | 0 | 1 | 0 | 50 % | - |" in table
-    assert "**1** (1) TFM203 `tf.placeholder` has no home" in table
-    assert "Native or mapped: 1 of 3 (33 %); of those that need nothing but TensorFlow: 1 of 3 (33 %)." in table
+    assert "| custom | 2 | 1 | 0 | 0 | 1 | 0 | 50 % | - |" in table
+    assert "**1** (1) TFM203 `tf.placeholder` is `tf.compat.vN.placeholder` alone in TensorFlow N.N" in table
+    assert "Out: 1 of 3 (33 %); of those that need nothing but TensorFlow: 1 of 3 (33 %)." in table
     assert sorted(path.name for path in first.iterdir()) == ["bad.py", "good.py"]
+    code, data, table = tried(tmp_path, [first, second], "bridge")
+    assert code == 0
+    assert [(Path(p["file"]).name, p["status"], p["reached"]) for t in data for p in t["programs"]] == [
+        ("bad.py", "bridge", 1),
+        ("good.py", "bridge", 1),
+        ("notes.py", "bridge", 1),
+    ]
+    assert "- 1 file: 3 of 3 (100 %); native 0, mapped 0, bridge 3" in table
 
 
 def test_programs_of_other_libraries_are_counted_apart(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ def build():
     model.add(tf.keras.layers.BatchNormalization(momentum=0.8))
     model.add(tf.keras.layers.Dropout(0.3))
     model.add(tf.keras.layers.Dense(1))
-    model.compile(optimizer=tf1.train.AdamOptimizer(0.01), loss="mse", metrics=["mae"])
+    model.compile(optimizer=tf1.train.AdamOptimizer(0.01), loss="mse",
+                  metrics=[tf.keras.metrics.MeanAbsoluteError(name="mae")])
     return model
 
 

@@ -124,8 +124,11 @@ def test_both_programs_go_on_alike(
             assert (copy / file.name).read_bytes() == file.read_bytes()
 
     program = tmp_path / "migrated.py"
-    program.write_text(new.replace("MODEL_DIR", str(keras)), encoding="utf-8")
+    # What a program deletes on its way to its model stays: the checkpoint that is to be carried over, say.
+    deletes = f"import shutil\nshutil.rmtree({str(tf1)!r}, ignore_errors=True)\n"
+    program.write_text(deletes + new.replace("MODEL_DIR", str(keras)), encoding="utf-8")
     assert carried(program, tf1).prefix == keras / "ckpt"
+    assert sorted(path.name for path in keras.iterdir()) == ["checkpoint", "ckpt.data-00000-of-00001", "ckpt.index"]
     original = train(servers[0], "original", text, tf1, tmp_path / "b")
     goes_on = train(servers[1], "migrated", new, keras, tmp_path / "c")
     second = losses(original)

@@ -95,6 +95,11 @@ CASES = {
         more=", hooks=[hook]",
         model="tf.identity(loss, name='mse')",
     ),
+    "params that change after the Estimator was made": case(
+        model="loss = params['share'] * loss",
+        driver="params = {{'share': 0.5}}\nestimator = tf.estimator.Estimator(model_fn, params=params)\n"
+        "also = params\nalso['share'] = 3.0\n" + TRAIN,
+    ),
     "a hook that stops": case(
         driver="estimator.train(input_fn, hooks=[tf.compat.v1.train.StopAtStepHook(last_step=5)])"
     ),

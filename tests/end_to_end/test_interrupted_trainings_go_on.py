@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from migrator.harness.session import Session
 from tests.end_to_end.proving import Servers, record_both
 from tests.rules.programs import run
 
@@ -138,4 +140,51 @@ def test_trainings_on_data_without_an_end(driver: str, steps: int, servers: Serv
     original, migrated, _ = record_both(servers, tmp_path / "original.py", tmp_path / "migrated.py", tmp_path)
     before = [step.loss for step in original.steps]
     assert len(before) == len(migrated.steps) == steps
+    np.testing.assert_allclose([step.loss for step in migrated.steps], before, rtol=1e-5)
+
+
+RATED = PROGRAM.replace("labels, mode)", "labels, mode, params)").replace("Optimizer(0.1", 'Optimizer(params["rate"]')
+AT_RATES = """
+for rate in (0.1, 0.001):
+    estimator = tf.estimator.Estimator(model_fn, model_dir=MODEL_DIR, params={"rate": rate})
+    estimator.train(input_fn, steps=3)
+"""
+HANDED_AT_RATES = """
+
+def go_on(rate):
+    estimator = tf.estimator.Estimator(model_fn, model_dir=MODEL_DIR, params={"rate": rate})
+    return train(estimator)
+
+
+def train(estimator):
+    return estimator.train(input_fn, steps=3)
+
+
+go_on(0.1)
+go_on(0.001)
+"""
+
+CASES = {
+    "fit": (RATED + AT_RATES, "fit", 2),
+    "loop": (RATED + AT_RATES, "custom", 2),
+    "handed": (RATED + HANDED_AT_RATES, "fit", 2),
+    "keras 3": (RATED + AT_RATES, "fit", 3),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_goes_on_at_the_rate_that_the_program_gives_now(
+    case: str, session_for: Callable[[int], Session], tmp_path: Path
+) -> None:
+    """A checkpoint of Keras has the rate, too: it is not taken. The losses of later steps tell the rate."""
+    text, loop, keras = CASES[case]
+    opened = session_for(keras)
+    new, findings = run(text, loop=loop, keras=str(keras))
+    assert new != text, findings
+    for name, program in (("original.py", text), ("migrated.py", new)):
+        (tmp_path / name).write_text(program, encoding="utf-8")
+    servers = (opened.original, opened.migrated)
+    original, migrated, _ = record_both(servers, tmp_path / "original.py", tmp_path / "migrated.py", tmp_path)
+    before = [step.loss for step in original.steps]
+    assert len(before) == 6
     np.testing.assert_allclose([step.loss for step in migrated.steps], before, rtol=1e-5)

@@ -88,6 +88,27 @@ CASES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         MINIMIZE,
         ("BatchNormalization(momentum=1.0)(net)",),
     ),
+    "batch normalization whose updates are read before there are any": (
+        """
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        net = tf.layers.dense(tf.layers.flatten(features), 4)
+        net = tf.nn.relu(tf.layers.batch_normalization(net, momentum=0.8, training=is_training))
+        """,
+        MSE,
+        f"with tf.control_dependencies(updates):\n        {MINIMIZE}",
+        ("BatchNormalization(momentum=1.0)(net)",),
+    ),
+    "batch normalization whose updates the loss waits for": (
+        """
+        net = tf.layers.dense(tf.layers.flatten(features), 4)
+        net = tf.nn.relu(tf.layers.batch_normalization(net, momentum=0.8, training=is_training))
+        """,
+        f"""{MSE}
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        loss = tf.identity(loss)""",
+        MINIMIZE,
+        ("BatchNormalization(momentum=0.8)(net)",),
+    ),
     "batch normalization that does not know of the training": (
         """
         net = tf.layers.dense(tf.layers.flatten(features), 4)

@@ -36,7 +36,7 @@ def build():
 
 def main():
     model = build()
-    model.compile(optimizer={optimizer}, loss={loss}, metrics=["mae"])
+    model.compile(optimizer={optimizer}, loss={loss}, metrics=[tf.keras.metrics.MeanAbsoluteError(name="mae")])
     strategy = {strategy}
     session = tf1.ConfigProto(device_count={{"CPU": 2}})
     config = tf.estimator.RunConfig(train_distribute=strategy, {evaluation}session_config=session)

@@ -64,7 +64,15 @@ assert estimator.evaluate(input_fn)["global_step"] == 6
 """
 
 
-@pytest.mark.parametrize("driver", [LOOP, HANDED, KEPT], ids=["loop", "handed", "kept"])
+# The data end before the steps do.
+ENDS = """estimator = tf.estimator.Estimator(model_fn, model_dir="ends")
+training = tf.estimator.TrainSpec(lambda: input_fn().repeat(2), max_steps=50)
+tf.estimator.train_and_evaluate(estimator, training, tf.estimator.EvalSpec(input_fn, steps=2))
+assert estimator.evaluate(input_fn)["global_step"] == 6
+"""
+
+
+@pytest.mark.parametrize("driver", [LOOP, HANDED, KEPT, ENDS], ids=["loop", "handed", "kept", "ends"])
 def test_a_batch_that_is_looked_for_is_no_step(driver: str, servers: Servers, tmp_path: Path) -> None:
     new = prove(PROGRAM.format(driver=driver), servers, tmp_path, steps=6)
     assert "CountedSteps()" in new

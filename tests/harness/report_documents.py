@@ -209,10 +209,9 @@ def make(kind: str, *, steps: int = ORIGINAL.steps, rich: bool = False, **change
         replicates=replicates,
         names=names,
         limits=None if failure else limits,
-        runs=_runs(shape, failure),
         replayed=False,
         random_order=False,
-        **{**evidence, **changes},
+        **{"runs": _runs(shape, failure), **evidence, **changes},
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import re
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,12 +18,13 @@ from report_documents import HERE, KINDS, MUTANTS, ORIGINAL, REMEDY, make
 from rich.console import Console
 
 from migrator.harness import report
+from migrator.harness.cluster import RunOutcome, Write, logs
 from migrator.harness.cluster.launch import FAILURE_KINDS
 from migrator.harness.protocol import verdict
 from migrator.harness.protocol.results import Reason, Status
 from migrator.harness.recording import SourceLine, StandIn
 from migrator.harness.report import json_report, junit, terminal
-from migrator.harness.report.document import Report, plain, stand_ins
+from migrator.harness.report.document import Report, RunSummary, plain, stand_ins
 from migrator.harness.report.evidence import LONGEST_LINE, source
 
 REPORTS = {kind: make(kind) for kind in KINDS}
@@ -259,6 +262,8 @@ def test_a_stand_in_for_a_tpu_is_named_everywhere(tmp_path: Path) -> None:
         ("original", "TPUEstimator", 1),
         ("migrated", "TPUStrategy", 2),
     ]
+    (old,) = stand_ins(replace(original, stand_in=StandIn("TPUStrategy", 1)), None)
+    assert old["said"].startswith("the original's TPUStrategy was a stand-in, a MirroredStrategy over one virtual CPU")
     assert stand_ins(run(ORIGINAL), None) == REPORTS["EQUIVALENT"].document["stand_in"] == []
     made = Report({**REPORTS["EQUIVALENT"].document, "stand_in": found})
     report.write(made, tmp_path)
@@ -268,3 +273,52 @@ def test_a_stand_in_for_a_tpu_is_named_everywhere(tmp_path: Path) -> None:
     for text in (console.file.getvalue(), (tmp_path / "report.html").read_text()):  # type: ignore[attr-defined]
         assert "a MirroredStrategy over 2 virtual CPUs; no TPU was there" in text
         assert "use_tpu=False: on one CPU, with the global batch" in text
+
+
+def test_what_was_kept_out_of_the_users_folders_is_said_everywhere(tmp_path: Path) -> None:
+    def kept(*writes: Write) -> RunOutcome:
+        return RunOutcome(tmp_path, (), None, 1.0, writes)
+
+    made = make(
+        "EQUIVALENT",
+        runs=(
+            RunSummary("original", "original", kept(Write("/real/export/1", "made", "t.py:9"))),
+            RunSummary(
+                "original replicate 1",
+                "original",
+                kept(Write("/real/export/2", "made", "t.py:9"), Write("/real/model", "deleted", "t.py:3")),
+            ),
+            RunSummary("migrated", "migrated", kept(Write("/real/x", "refused"))),
+        ),
+    )
+    assert [(one["code"], one["path"], one["where"], one["count"]) for one in made.document["writes"]] == [
+        ("write_kept", "/real/model", "t.py:3", 1),
+        ("write_kept", "/real/export/1", "t.py:9", 2),
+        ("write_refused", "/real/x", None, 1),
+    ]
+    report.write(made, tmp_path)
+    assert report.load(tmp_path).document == made.document
+    console = Console(file=io.StringIO(), width=200)
+    terminal.show(made, console)
+    for text in (console.file.getvalue(), (tmp_path / "report.html").read_text()):  # type: ignore[attr-defined]
+        assert "the original program (t.py:3) deleted /real/model." in text
+        assert "the original program (t.py:9) made /real/export/1 and 1 more in /real/export." in text
+        assert "was refused to change /real/x." in text
+
+
+def test_reports_and_logs_are_for_their_owner_alone(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    old.chmod(0o755)
+    folder = old / "new" / "report"
+    mask = os.umask(0)
+    try:
+        report.write(REPORTS["FAILED"], folder)
+        (tmp_path / "stdout.log").write_text("secret")
+        logs.keep(folder / "logs" / "original" / "local-0.log", "local:0", [tmp_path / "stdout.log"])
+    finally:
+        os.umask(mask)
+    modes = {str(path.relative_to(old)): stat.S_IMODE(path.stat().st_mode) for path in old.rglob("*")}
+    assert {mode for path, mode in modes.items() if (old / path).is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if (old / path).is_file()} == {0o600}
+    assert len(modes) == 4 + 4 and stat.S_IMODE(old.stat().st_mode) == 0o755

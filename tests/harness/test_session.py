@@ -312,6 +312,20 @@ def test_a_program_that_fails_is_named_with_its_last_lines(
 
 
 @pytest.mark.tensorflow
+def test_a_program_that_does_not_ask_for_keras_2_fails_as_it_does_for_its_user(
+    opened: session.Session, regression: Regression, tmp_path: Path
+) -> None:
+    case, evidence = regression
+    text = case.migrated.read_text()
+    bad = tmp_path / "migrated.py"
+    bad.write_text(text.replace("TF_USE_LEGACY_KERAS", "TF_USE_LEGACY_KARES"))
+    assert bad.read_text() != text
+    made = session.verify(replace(case, migrated=bad), session=opened, evidence=evidence)
+    assert (made.status, made.document["error"]["program"]) == (Status.FAILED, "migrated")
+    assert "without asking for Keras 2" in made.summary
+
+
+@pytest.mark.tensorflow
 def test_a_program_that_never_trains_has_failed(
     opened: session.Session, regression: Regression, tmp_path: Path
 ) -> None:
@@ -328,7 +342,7 @@ def test_a_loop_of_its_own_is_no_failure(opened: session.Session, regression: Re
     case, evidence = regression
     loop = tmp_path / "migrated.py"
     loop.write_text(
-        "import tensorflow as tf\n"
+        "import os; os.environ['TF_USE_LEGACY_KERAS'] = '1'; import tensorflow as tf\n"
         "weight = tf.Variable(1.0)\n"
         "optimizer = tf.keras.optimizers.SGD(0.1)\n"
         "for _ in range(3):\n"

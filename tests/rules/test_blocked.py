@@ -34,23 +34,6 @@ BLOCKED: dict[str, tuple[str, str, str]] = {
         "TFM311",
         "tf.layers.dense(logits",
     ),
-    "loss that knows variables by other names": (
-        program(
-            loss="loss = tf.reduce_mean((logits - labels) ** 2)\n"
-            'loss += tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables() if "block" in v.name])'
-        ),
-        "TFM312",
-        '"block" in v.name',
-    ),
-    "loss that knows variables by the name of a scope": (
-        program(
-            network='with tf.variable_scope("bias_net"):\n    net = tf.layers.dense(net, 2)',
-            loss="loss = tf.reduce_mean((logits - labels) ** 2)\n"
-            'loss += tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables() if "bias" not in v.name])',
-        ),
-        "TFM312",
-        '"bias" not in v.name',
-    ),
     "another loss in training": (
         program(loss="loss = 2.0 * tf.reduce_mean((logits - labels) ** 2)\nif mode == 'train':\n    loss *= 2.0"),
         "TFM301",

@@ -305,9 +305,11 @@ def test_a_cluster_is_what_the_program_says() -> None:
     assert text == CLUSTER and "TFM762" in [f.code for f in findings]
 
 
-def test_a_session_that_does_not_train_is_nobodys_business() -> None:
+def test_a_session_that_does_not_train_stays_and_what_is_gone_is_told() -> None:
     text = LOCAL.replace("train_op = tf.train.GradientDescentOptimizer(rate).minimize(loss, global_step=step)", "")
-    assert run(text) == (text, [])
+    new, findings = run(text)
+    assert new == text
+    assert {finding.code for finding in findings} == {"TFM270"}
 
 
 def test_workers_that_may_train_in_step_have_to_choose() -> None:

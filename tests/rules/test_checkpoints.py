@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.rules.programs import run
 
 PROGRAM = """\
@@ -31,10 +33,69 @@ def test_checkpoints_of_an_estimator_are_not_loaded() -> None:
     assert new[start:].splitlines()[:3] == [
         "checkpoint = tf.train.latest_checkpoint(model_dir)",
         'if checkpoint and not os.path.basename(checkpoint).startswith("model.ckpt"):  # an Estimator\'s',
-        "    model.load_weights(checkpoint)",
+        "    load_checkpoint(model, checkpoint)",
     ]
 
 
 def test_without_a_model_dir_there_is_nothing_to_say() -> None:
     _, findings = run(PROGRAM.format(given=""))
     assert "TFM850" not in [finding.code for finding in findings]
+
+
+def test_a_checkpoint_does_not_bring_its_learning_rate() -> None:
+    new, _ = run(PROGRAM.format(given=", 'trained'"))
+    assert new.count("load_checkpoint(") == 2 and new.count("load_weights(") == 1
+    loop, _ = run(PROGRAM.format(given=", 'trained'"), loop="custom")
+    restores = loop.index("self.checkpoints.restore_or_initialize()")
+    assert loop.index("given = rate.numpy()") < restores < loop.index("rate.assign(given)")
+
+
+def test_what_only_evaluates_loads_all() -> None:
+    text = PROGRAM.format(given=", 'trained'").replace("train(input_fn, steps=5)", "evaluate(input_fn)")
+    new, _ = run(text)
+    assert "    model.load_weights(checkpoint)\n" in new and "load_checkpoint(" not in new
+
+
+def test_momentum_at_a_rate_that_may_be_another_next_time() -> None:
+    """Keras keeps the momentum times the rate: the slots of a checkpoint would be of the old one."""
+    momentum = PROGRAM.replace("mode):", "mode, params):").replace(
+        "GradientDescentOptimizer(0.1)", 'MomentumOptimizer(params["rate"], 0.9)'
+    )
+    kept, _ = run(momentum.format(given=", 'trained', params={'rate': 0.1}"))
+    alone, _ = run(momentum.format(given=", params={'rate': 0.1}"))
+    assert "class MomentumOptimizer(tf.keras.optimizers.SGD):" in kept
+    assert "tf.keras.optimizers.SGD(learning_rate=params" in alone
+
+
+EMPTY = {
+    "a flag": ("flags = tf.app.flags\nflags.DEFINE_string('where', None, '')\n", "flags.FLAGS.where"),
+    "an empty flag": ("flags = tf.app.flags\nflags.DEFINE_string('where', '', '')\n", "flags.FLAGS.where"),
+    "an argument": (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--where')\nargs = p.parse_args()\n",
+        "args.where",
+    ),
+    "a name": ("where = None\n", "where"),
+    "the environment": ("import os\n", "os.environ.get('WHERE')"),
+}
+
+
+def in_folder(case: tuple[str, str]) -> str:
+    before, folder = case
+    new, findings = run(PROGRAM.format(given=f", {folder}").replace("estimator = ", f"{before}estimator = "))
+    assert "model.fit" in new, findings
+    return new
+
+
+@pytest.mark.parametrize("case", EMPTY)
+def test_no_folder_was_a_temporary_one(case: str) -> None:
+    assert f"model_dir = {EMPTY[case][1]} or tempfile.mkdtemp()\n" in in_folder(EMPTY[case])
+
+
+@pytest.mark.parametrize("case", EMPTY)
+def test_a_folder_that_is_there_is_taken(case: str) -> None:
+    if case == "the environment":
+        given = EMPTY[case][0], "os.environ.get('WHERE', '/m')"
+    else:
+        text = EMPTY[case][0].replace("None", "'/m'").replace("'where', ''", "'where', '/m'")
+        given = text.replace("'--where'", "'--where', default='/m'"), EMPTY[case][1]
+    assert "tempfile" not in in_folder(given)

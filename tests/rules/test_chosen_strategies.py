@@ -52,7 +52,7 @@ def test_an_if_stays_with_every_branch_translated() -> None:
         "    own = tf.distribute.get_strategy()\n"
     ) in new
     assert "with own.scope():\n    model = model_fn(" in new
-    assert "model.fit(per_replica(lambda: input_fn()), steps_per_epoch=3)" in new
+    assert "model.fit(per_replica(lambda: input_fn()), steps_per_epoch=3, callbacks=[CountedSteps()])" in new
 
 
 def test_a_function_that_returns_one_stays_where_it_is() -> None:

@@ -119,7 +119,7 @@ def test_hooks_of_a_specification() -> None:
         "tf.estimator.EvalSpec(input_fn))"
     )
     new, _ = migrated(program(driver=TIMER + driver))
-    assert 'callbacks=([] if "ps" in resolver.cluster_spec().jobs else [Timer()])' in new
+    assert '*([] if "ps" in resolver.cluster_spec().jobs else [Timer()])' in new
 
 
 def test_stop_at_step_in_the_model_fn() -> None:

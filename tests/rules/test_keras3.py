@@ -163,7 +163,7 @@ def test_rows_that_a_batch_uses_twice_are_added_up() -> None:
     new, findings = run(program(network=SPARSE, optimizer=ADAM), keras="3")
     assert "class AdamOptimizer(tf.keras.optimizers.Adam):" in new
     assert "        return [add_up_rows(gradient) for gradient in grads]\n" in new
-    assert "TFM410" in [finding.code for finding in findings]
+    assert "TFM876" in [finding.code for finding in findings]
     assert "add_up_rows" not in run(program(network=SPARSE), keras="3")[0]  # gradient descent adds them by itself
     assert "add_up_rows" not in run(program(network=SPARSE, optimizer=ADAM))[0]
 

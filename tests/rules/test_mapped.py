@@ -338,7 +338,7 @@ def test_variables_asked_for_before_the_network_is_finished_are_refused(later: s
     assert new == text
     (found,) = [f for f in findings if f.code == "TFM312"]
     assert "penalty" in text.splitlines()[found.line - 1]
-    late = program(network=f"{first}\n{later}", loss=f"loss = tf.reduce_mean(net) + {WEIGHTS}")
+    late = program(network=f"{first}\n{later}", loss=f"loss = tf.reduce_mean(logits) + {WEIGHTS}")
     assert not codes(late.replace("def model_fn", HELPER + "def model_fn"), style)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import libcst as cst
 import pytest
 
 from migrator.findings import Severity
+from migrator.rules.optimizers import compiled
 from tests.rules.programs import run
 
 TOP = """\
@@ -350,3 +352,49 @@ def test_a_strategy_of_the_main_program_is_no_choice(name: str) -> None:
     text = MIRRORED.replace("MirroredStrategy", name).replace(TRAIN, BOTH if "Worker" in name else TRAIN)
     new = migrated('if __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in text.splitlines()))
     assert "    with strategy.scope():\n        model = build(1)\n" in new
+
+
+NAMED = """\
+METRICS = ["accuracy", "mse"]
+
+
+def make(optimizer):
+    model = build(1)
+    model.compile(optimizer, "mse", {metrics})
+    return model
+
+
+model = make({optimizer})
+"""
+
+
+@pytest.mark.parametrize(
+    ("metrics", "named"),
+    [
+        ('["accuracy"]', '["acc"]'),
+        ("metrics=['crossentropy', 'mse']", "metrics=['ce', 'mean_squared_error']"),
+        ('metrics={"dense": ["accuracy"]}', 'metrics={"dense": ["acc"]}'),
+        ("METRICS", '["acc", "mean_squared_error"]'),
+        ('metrics=["mae"]', 'metrics=["mean_absolute_error"]'),
+        ('metrics=["hinge"]', 'metrics=["hinge"]'),
+    ],
+)
+def test_metrics_have_the_names_of_tensorflow_1(metrics: str, named: str) -> None:
+    new = migrated(NAMED.format(metrics=metrics, optimizer='"sgd"') + ESTIMATOR.replace(", config=config", "") + TRAIN)
+    assert f'use_legacy_optimizer=True), "mse", {named})\n' in new
+
+
+def test_an_optimizer_by_a_name_from_elsewhere_is_that_of_tensorflow_1() -> None:
+    end = ESTIMATOR.replace(", config=config", "") + TRAIN
+    new = migrated(NAMED.format(metrics="[]", optimizer='tf.keras.optimizers.get("rmsprop")') + end)
+    assert 'make(tf.keras.optimizers.get("rmsprop", use_legacy_optimizer=True))' in new
+    assert "model.compile(tf.keras.optimizers.get(optimizer, use_legacy_optimizer=True)," in new
+    known = 'model = build(1)\noptimizer = tf.keras.optimizers.SGD(0.1)\nmodel.compile(optimizer, "mse")\n'
+    assert 'model.compile(optimizer, "mse")' in migrated(known + end)
+
+
+def test_what_a_metric_is_called_by_the_program_stays() -> None:
+    named = 'metrics=[tf.keras.metrics.MeanAbsoluteError(name="mae"), tf.keras.metrics.Mean("accuracy")]'
+    call = cst.ensure_type(cst.parse_expression(f'model.compile("sgd", "mse", {named})'), cst.Call)
+    new = compiled(call, lambda _: [])
+    assert cst.Module([]).code_for_node(new).endswith(f"{named})")

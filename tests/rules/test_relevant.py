@@ -34,7 +34,8 @@ def test_imports_are_followed() -> None:
 
 
 def test_files_that_cannot_be_parsed_end_the_search() -> None:
-    files = {"a.py": "import b, c\n# Estimator\n", "b.py": TF + "print 'old'\nimport d\n", "c.py": TF, "d.py": TF}
+    program = TF + "import b, c\ntf.estimator.X\n"
+    files = {"a.py": program, "b.py": TF + "print 'old'\nimport d\n", "c.py": TF, "d.py": TF}
     assert found(files) == {"a.py", "b.py", "c.py"}
 
 

@@ -52,7 +52,7 @@ def test_a_class_asks_for_one_target(target: registry.Target) -> None:
 def test_devices_of_the_run_config_are_kept_and_each_gets_batches_of_its_own() -> None:
     new = migrated(configured('tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])'))
     assert 'strategy = tf.distribute.MirroredStrategy(devices=["/gpu:0", "/gpu:1"])\nwith strategy.scope():\n' in new
-    assert FED + "3)" in new
+    assert FED + "3, callbacks=[CountedSteps()])" in new
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,8 @@ def test_moving_averages_of_replicas_become_their_mean_after_a_training() -> Non
     given = "config=tf.estimator.RunConfig(train_distribute=tf.distribute.MirroredStrategy())"
     text = program(network=network).replace(', params={"rate": 0.1})', f", {given}, params=dict(rate=0.1))")
     new = migrated(text)
-    assert "class ReplicaAverages(tf.keras.callbacks.Callback):" in new and "callbacks=[ReplicaAverages()]" in new
+    assert "class ReplicaAverages(tf.keras.callbacks.Callback):" in new
+    assert "callbacks=[CountedSteps(), ReplicaAverages()]" in new
     assert "ReplicaAverages" not in run(text, "one-device")[0]
     assert "ReplicaAverages" not in migrated(configured("tf.distribute.MirroredStrategy()"))
 
@@ -412,10 +413,13 @@ def test_an_evaluation_that_would_divide_a_sum_is_refused() -> None:
     assert manual(run(text.replace("estimator.evaluate(input_fn)", ""))[1]) == []
 
 
-def test_data_that_may_end_before_the_steps_are_told_of() -> None:
+def test_data_that_may_end_before_the_steps_do_not_count_one_more() -> None:
     text = configured("tf.distribute.MirroredStrategy()")
-    assert "TFM723" in [f.code for f in run(text)[1]]
-    assert "TFM723" not in [f.code for f in run(text.replace(".batch(1)", ".batch(1).repeat()"))[1]]
+    endless = text.replace(".batch(1)", ".batch(1).repeat()")
+    assert "callbacks=[CountedSteps()]" in run(text)[0]
+    assert "CountedSteps" not in run(endless)[0]
+    assert "TFM723" in [f.code for f in run(text, keras="3")[1]]
+    assert "TFM723" not in [f.code for f in [*run(text)[1], *run(endless, keras="3")[1]]]
 
 
 def test_one_strategy_for_two_estimators_is_made_once() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from migrator.findings import Finding, Severity
 from migrator.source import writing
 from migrator.source.reading import Source, read
-from migrator.source.writing import write
+from migrator.source.writing import write, write_all
 
 
 def source_of(path: Path, raw: bytes = b"x = 1\n") -> Source:
@@ -101,7 +103,8 @@ def test_a_failure_half_way_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(*((os, "fsync") if fails == "fsync" else (Path, "replace")), fail)
-    assert "No space left on device" in refused(path, source, "x = 2\n", "TFM903").message
+    message = refused(path, source, "x = 2\n", "TFM903").message
+    assert message.startswith(("the disk is full (No space left on device)", "cannot write the file: the disk is full"))
 
 
 def test_readers_never_see_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,3 +136,56 @@ def test_read_only_files_are_left_whoever_asks(tmp_path: Path, monkeypatch: pyte
     source = source_of(path)
     monkeypatch.setattr(writing.os, "access", lambda *_: False)
     assert "read-only" in refused(path, source, "x = 2\n", "TFM903").message
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False, capture_output=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip("only root may mount a small file system")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_changes_no_file_of_any_program(small: Path) -> None:
+    sources = [source_of(small / f"{name}.py", b"x = 1\n") for name in "abc"]
+    long = "x = 2  # " + "long " * 8_000 + "\n"
+    found = write_all([(sources[0], "x = 2\n"), (sources[1], long), (sources[2], long)])
+    for source, finding in zip(sources, found, strict=True):
+        assert finding is not None and finding.path == str(source.path)
+        assert finding.message == (
+            "the disk is full (No space left on device): there is no room for the new c.py in "
+            f"{small}; no file was changed"
+        )
+        assert source.path.read_bytes() == b"x = 1\n"
+    assert sorted(os.listdir(small)) == ["a.py", "b.py", "c.py"]
+    assert write_all([(sources[0], "x = 2\n"), (sources[1], long)]) == [None, None]
+
+
+def test_an_interrupt_leaves_every_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = [source_of(tmp_path / name) for name in ("a.py", "b.py")]
+    synced: list[int] = []
+
+    def interrupt(handle: int) -> None:
+        synced.append(handle)
+        if len(synced) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_all([(source, "x = 2\n") for source in sources])
+    assert [source.path.read_bytes() for source in sources] == [b"x = 1\n"] * 2
+    assert sorted(os.listdir(tmp_path)) == ["a.py", "b.py"]
+
+
+def test_other_reasons_concern_one_file_only(tmp_path: Path) -> None:
+    sources = [source_of(tmp_path / name) for name in ("a.py", "b.py")]
+    sources[0].path.write_bytes(b"x = 'precious'\n")
+    found = write_all([(source, "x = 2\n") for source in sources])
+    assert found[0] is not None and found[1] is None
+    assert sources[1].path.read_bytes() == b"x = 2\n"

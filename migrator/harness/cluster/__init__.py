@@ -4,6 +4,7 @@ from migrator.harness.cluster.forkserver import ForkServer
 from migrator.harness.cluster.launch import FAILURE_KINDS, Failure, FailureKind, Launch, RunOutcome, TaskOutcome
 from migrator.harness.cluster.supervise import ForkServerError
 from migrator.harness.cluster.tasks import LOCAL, ClusterShape, Task
+from migrator.harness.cluster.writes import Write
 
 __all__ = [
     "FAILURE_KINDS",
@@ -17,4 +18,5 @@ __all__ = [
     "RunOutcome",
     "Task",
     "TaskOutcome",
+    "Write",
 ]

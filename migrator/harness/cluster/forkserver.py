@@ -23,6 +23,7 @@ from migrator.harness.cluster import memory, ports
 from migrator.harness.cluster.launch import PROGRAMS, Failure, Launch, RunOutcome, TaskOutcome
 from migrator.harness.cluster.supervise import Attempt, ForkServerError, OnLine
 from migrator.harness.cluster.watch import TAIL_LINES
+from migrator.harness.cluster.writes import Write
 
 _SERVER = Path(__file__).resolve().parent.parent / "inside" / "server.py"
 _TAG = "TF_MIGRATE_FORK_SERVER"  # as inside/server.py, which cannot be imported here, has it
@@ -57,10 +58,12 @@ class ForkServer:
         start_timeout: float = 300.0,
         folder: Path | None = None,
         keras: int = 2,
+        views: bool = True,
     ) -> None:
         """`preload` names the modules to import before the forks, `start_timeout` limits that (seconds).
 
         `keras` is the generation of Keras that migrated programs get as `tf.keras`: 2 (tf_keras) or 3.
+        Without `views` what confined programs change outside of their runs is refused, as where the kernel has none.
         `folder` is removed if the tool dies without closing this server (SIGKILL): nobody else can then.
         """
         if program not in PROGRAMS:
@@ -71,6 +74,7 @@ class ForkServer:
         self._start_timeout = start_timeout
         self._folder = folder
         self._keras = keras
+        self._views = views
         self._tag = uuid.uuid4().hex
         self._process: subprocess.Popen[bytes] | None = None
         self._description: dict[str, Any] | None = None
@@ -88,6 +92,7 @@ class ForkServer:
             "program": self._program,
             "preload": list(self._preload),
             "parent": os.getpid(),
+            "views": self._views,
             "folder": None if self._folder is None else str(self._folder.absolute()),
         }
         try:
@@ -166,12 +171,14 @@ class ForkServer:
             return RunOutcome(launch.run_dir, (), refusal, time.monotonic() - started)
         outcomes: tuple[TaskOutcome, ...] = ()
         failure: Failure | None = None
+        kept: tuple[Write, ...] = ()
         for number in range(1, _ATTEMPTS + 1):
             shutil.rmtree(launch.run_dir / "tasks", ignore_errors=True)
             addresses = ports.addresses(launch.shape.addressed())
-            attempt = Attempt(self, server, launch, addresses, on_line)
+            attempt = Attempt(self, server, launch, addresses, on_line, self._folder)
             try:
                 outcomes, failure = attempt.run()
+                kept = attempt.writes()
             finally:
                 if not attempt.ended_all:
                     # Interrupted twice: what is still under way must not be taken for the next run's.
@@ -183,7 +190,7 @@ class ForkServer:
                 break
             for left in set(launch.run_dir.iterdir()) - before:
                 shutil.rmtree(left, ignore_errors=True)
-        return RunOutcome(launch.run_dir, outcomes, failure, time.monotonic() - started)
+        return RunOutcome(launch.run_dir, outcomes, failure, time.monotonic() - started, kept)
 
     def _refuse(self, launch: Launch) -> Failure | None:
         """Why a launch would not fit into memory, if so; names the first task that would not."""

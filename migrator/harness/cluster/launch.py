@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from migrator.harness.cluster import logs
 from migrator.harness.cluster.tasks import ClusterShape, Task
+from migrator.harness.cluster.writes import Write
 
 PROGRAMS = ("original", "migrated")
 
-FailureKind = Literal["exit", "signal", "stopped", "stall", "memory", "timeout", "ports", "not_started"]
+FailureKind = Literal["exit", "signal", "stopped", "stall", "memory", "disk", "timeout", "ports", "not_started"]
 
 #: What each kind of failure means; there are no others.
 FAILURE_KINDS: Mapping[FailureKind, str] = {
@@ -21,6 +22,7 @@ FAILURE_KINDS: Mapping[FailureKind, str] = {
     "stopped": "a task was stopped (SIGSTOP, a debugger) and not continued",
     "stall": "a task made no progress for the stall timeout",
     "memory": "memory ran out, or would have, or is too little for so many tasks",
+    "disk": "the disk that the run writes to was full, or a quota used up",
     "timeout": "the run was not over within the total timeout",
     "ports": "the tasks' gRPC servers could not be started, on any port",
     "not_started": "a task's process could not be made, or nobody began within the ready timeout",
@@ -35,7 +37,9 @@ class Launch:
     "task" and "program" are filled in. `environment` is added to that of every task. Times are in seconds:
     `ready_timeout` without any progress until the first step (with an empty plan: until the first line),
     `stall_timeout` without any progress after it, `total_timeout` for everything. `memory_limit`: bytes that all
-    tasks together may hold; None is what is available at the start less a reserve.
+    tasks together may hold; None is what is available at the start less a reserve. `confine`: what the program changes
+    outside of the run's folder stays in a view of its own, or is refused. `asks_for_keras`: a program for Keras 2 has
+    to ask for it, as its user's Python wants it to.
     """
 
     program: str
@@ -49,6 +53,8 @@ class Launch:
     stall_timeout: float = 60.0
     total_timeout: float = 600.0
     memory_limit: int | None = None
+    confine: bool = False
+    asks_for_keras: bool = False
 
     def folder(self, task: Task) -> Path:
         """Where the logs of `task` are."""
@@ -95,13 +101,15 @@ class Failure:
 class RunOutcome:
     """What came of a Launch: all tasks in start order, the failure if there was one, wall time.
 
-    `tasks` holds those whose process could be made: none if the run was refused for lack of memory.
+    `writes`: what a program that was confined tried to change elsewhere. `tasks` holds those whose process could be
+    made: none if the run was refused for lack of memory.
     """
 
     run_dir: Path
     tasks: tuple[TaskOutcome, ...]
     failure: Failure | None
     seconds: float
+    writes: tuple[Write, ...] = ()
 
     def keep_logs(self, folder: Path, role: str | None = None) -> tuple[Path, ...]:
         """Copies what each task printed to `folder`/`role`/<task>.log and gives the paths, in start order.

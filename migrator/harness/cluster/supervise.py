@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import time
 from collections import deque
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from migrator.harness.cluster import logs, memory
+from migrator.harness.cluster import logs, memory, writes
 from migrator.harness.cluster.launch import Failure, FailureKind, Launch, TaskOutcome
 from migrator.harness.cluster.stacks import Stacks, Suspicion
 from migrator.harness.cluster.tasks import Task
@@ -49,6 +50,10 @@ _PATIENCE = 6.0
 #: Lines of a stack that are shown behind the last lines of the logs.
 _STACK_LINES = 14
 
+#: Bytes of a disk with which nothing can be said any more.
+_ROOM = 8192
+
+_KERAS = "TF_USE_LEGACY_KERAS"
 _THREADS = "TF_NUM_INTEROP_THREADS"
 
 OnLine = Callable[[Task, str], None]
@@ -179,7 +184,8 @@ def _content(path: Path) -> bytes:
 class Attempt:
     """One attempt at `launch` with the given addresses; `run` does it.
 
-    `server` is the process id of the fork server.
+    `server` is the process id of the fork server, `own` the folder that a confined program may write to (its run's when
+    None).
     """
 
     channel: Channel
@@ -187,9 +193,11 @@ class Attempt:
     launch: Launch
     addresses: Mapping[Task, str]
     on_line: OnLine | None = None
+    own: Path | None = None
     _members: dict[Task, _Member] = field(default_factory=dict)
     _ending_since: float | None = None
     _ended_all: bool = False
+    _changes: list[dict[str, Any]] = field(default_factory=list)
     _refused: Failure | None = None
     _kills: int | None = None
     _server_stopped_since: float | None = None
@@ -200,6 +208,10 @@ class Attempt:
     def ended_all(self) -> bool:
         """Whether the server has said that no task is left."""
         return self._ended_all
+
+    def writes(self) -> tuple[writes.Write, ...]:
+        """What a program that was confined tried to change outside of the run, once that is over."""
+        return writes.found_in(self.launch.run_dir / "tasks", self._changes) if self.launch.confine else ()
 
     def run(self) -> tuple[tuple[TaskOutcome, ...], Failure | None]:
         """Outcomes in start order and the root cause of a failure.
@@ -260,8 +272,15 @@ class Attempt:
         plan = dict(self.launch.plan)
         if plan:
             plan |= {"program": self.launch.program, "task": {"type": task.type, "index": task.index}}
+        confine = None
+        if self.launch.confine:
+            own = (self.own or self.launch.run_dir).absolute()
+            near = [str(Path.cwd()), str(self.launch.script.absolute().parent)]
+            confine = {"run": f"{self.launch.run_dir} {id(self)}", "own": [str(own)], "near": near}
         return {
             "task": str(task),
+            "confine": confine,
+            "keras_asked": {"of_user": os.environ.get(_KERAS)} if self.launch.asks_for_keras else None,
             "script": str(self.launch.script),
             "args": self.launch.shape.arguments(self.launch.args, task, self.addresses),
             "cwd": str(Path.cwd()),
@@ -443,6 +462,7 @@ class Attempt:
                 self._ending_since = event["time"]
             elif kind == "ended all":
                 self._ended_all = True
+                self._changes = event["changes"]
             elif kind == "started":
                 member = self._members[Task.parse(event["task"])]
                 member.pid, member.started = event["pid"], event["time"]
@@ -573,11 +593,20 @@ class Attempt:
                 kind, said = "memory", f" because memory had run out{self._last_held(member)}: std::bad_alloc"
             return kind, f"{member.task} was ended by {end['signal']}{said}"
         kind = "memory" if error and _ran_out(error) else "exit"
+        if (error and _had_no_room(error)) or (not error and self._has_no_room()):
+            kind, said = "disk", f" because the disk was full{said}"
         if end.get("exit_code") == 0:
             return "exit", f"{member.task} ended with exit code 0 while other tasks still needed it"
         if member.by_launcher:
             return kind, f"{member.task} failed but did not leave by itself{said}"
         return kind, f"{member.task} ended with exit code {end.get('exit_code')}{said}"
+
+    def _has_no_room(self) -> bool:
+        """Whether there is no room left for so much as a word on what went wrong."""
+        try:
+            return shutil.disk_usage(self.launch.run_dir).free < _ROOM
+        except OSError:
+            return False
 
     def _was_killed_for_memory(self) -> bool:
         now = memory.kills()
@@ -624,6 +653,17 @@ def _lost_a_connection(member: _Member) -> bool:
         return False
     lost = ("UnavailableError", "ConnectionError", "ConnectionResetError", "ConnectionRefusedError", "BrokenPipeError")
     return error["type"] in lost or _LOST.search(str(error["message"])) is not None
+
+
+_NO_ROOM = re.compile(
+    # Of the system, in TensorFlow's words too; of numpy, which does not tell why it wrote less than it had to.
+    r"No space left on device|Disk quota exceeded|\[Errno (28|122)\]|^\d+ requested and \d+ written$"
+)
+
+
+def _had_no_room(error: Mapping[str, Any]) -> bool:
+    """Whether an exception says that the disk was full."""
+    return _NO_ROOM.search(str(error["message"])) is not None
 
 
 def _ran_out(error: Mapping[str, Any]) -> bool:

@@ -12,17 +12,22 @@ import json
 import os
 import re
 import runpy
+import signal
 import sys
 import traceback
 
+import child
+import guard
 import keras_optimizers
 import numpy as np
+import views
 
 _REACHING = (
     *("fit", "evaluate", "predict", "predict_on_batch", "train_on_batch", "test_on_batch"),
     *("load_weights", "save_weights", "save"),
 )
 _NUMBERS = "biuf"
+REFUSED = "tf-migrate checkpoint keeps the program from changing your files before it uses its model"
 
 
 class Reached(BaseException):
@@ -81,6 +86,8 @@ def run_script(job, watch):
     """Runs the program; a message where it does not come to use a model."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != here]
+    for name in ("child", "guard", "keras_asked", "keras_optimizers", "views"):
+        sys.modules.pop(name, None)  # what the user calls by such a name is the user's
     sys.argv = [job["script"], *job["arguments"]]
     sys.path.insert(0, os.path.dirname(os.path.realpath(job["script"])))
     try:
@@ -241,19 +248,43 @@ def read_tf1(tf, path):
 
 
 def write_tf1(tf, out, values, number):
-    os.makedirs(out, exist_ok=True)
-    prefix = os.path.join(out, "model.ckpt-%d" % number)
+    name = "model.ckpt-%d" % number
+    prefix = os.path.join(out, name)
     names = sorted(values)
     tensors = [tf.constant(values[name]) for name in names]
     tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names), tensors=tensors)
-    tf.compat.v1.train.update_checkpoint_state(out, prefix, [prefix])
+    with open(os.path.join(out, "checkpoint"), "w") as file:  # by its name alone: it is moved to another folder
+        file.write('model_checkpoint_path: "%s"\nall_model_checkpoint_paths: "%s"\n' % (name, name))
     reader = tf.train.load_checkpoint(prefix)
     return prefix, {name: np.asarray(reader.get_tensor(name)) for name in names}
 
 
 def main():
+    """Has a process of its own do the job, which must not change anything but what is in the job's folder."""
     with open(sys.argv[1]) as file:
         job = json.load(file)
+    view = views.View([job["folder"]], [os.getcwd(), os.path.dirname(job["script"])])
+    try:
+        if not views.try_out():
+            view.make()
+    except OSError:
+        pass  # then what the program changes is refused
+    pid = os.fork()
+    if pid:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGKILL))
+        try:
+            _, status = os.waitpid(pid, 0)
+        finally:
+            view.close()
+        sys.exit(0 if status == 0 else 1)
+    child.die_with_parent(signal.SIGKILL)
+    view.enter()
+    child.die_with_parent(signal.SIGKILL)  # the kernel may forget it when the rights of a process change
+    guard.Guard(os.path.join(job["folder"], guard.NOTES), view.own, view.covered, REFUSED).install()
+    carry(job)
+
+
+def carry(job):
     folder = job["folder"]
     answers = os.fdopen(os.dup(0), "r")
 
@@ -293,19 +324,19 @@ def main():
         return
     with np.load(os.path.join(folder, "values.npz")) as archive:
         given = {name[2:]: archive[name] for name in archive.files}
+    made = os.path.join(folder, "made")  # the tool brings it to its place
+    os.makedirs(made)
     if job["keras"]:
-        prefix, after = write_tf1(tf, job["out"], given, int(given.get(job["step"], 0)))
+        prefix, after = write_tf1(tf, made, given, int(given.get(job["step"], 0)))
     else:
-        out = job["out"] or watch.folder
-        os.makedirs(out, exist_ok=True)
-        prefix = os.path.join(out, "ckpt")
+        prefix = os.path.join(made, "ckpt")
         keras.assign(given)
         keras.model.save_weights(prefix)
         keras.clear()
         keras.model.load_weights(prefix)
         after = keras.values()
     np.savez(os.path.join(folder, "after.npz"), **{"v:" + name: value for name, value in after.items()})
-    tell("done.json", {"prefix": prefix})
+    tell("done.json", {"prefix": os.path.basename(prefix), "out": job["out"] or watch.folder})
 
 
 def load(tf, keras, path):

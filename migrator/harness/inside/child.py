@@ -24,6 +24,10 @@ import types
 from types import TracebackType
 from typing import Any
 
+import guard
+import keras_asked
+import views
+
 PR_SET_PDEATHSIG = 1
 STACKS_DESCRIPTOR = 900
 GENERATED = "__autograph_generated_file"
@@ -41,8 +45,11 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def run(job: dict[str, Any]) -> None:
-    """Become the task that `job` describes, run its script to the end, leave the process."""
+def run(job: dict[str, Any], view: views.View | None = None) -> None:
+    """Become the task that `job` describes, run its script to the end, leave the process.
+
+    With a `view` what it changes outside of its run stays in there, or is refused.
+    """
     die_with_parent(signal.SIGKILL)
     if os.getppid() != job["parent"]:
         os._exit(1)
@@ -56,15 +63,22 @@ def run(job: dict[str, Any]) -> None:
     _reseed()
     code = 1
     try:
+        if view is not None:
+            view.enter()
+            die_with_parent(signal.SIGKILL)  # the kernel may forget it when the rights of a process change
+            guard.Guard(os.path.join(os.path.dirname(job["error"]), guard.NOTES), view.own, view.covered).install()
         os.chdir(job["cwd"])
         if job["plan"].get("record"):
             _install_recorder(job["plan"])
         if job["program"] == "original" and "tensorflow" in sys.modules:
             _install_shim()
+        if job.get("keras_asked") is not None:
+            keras_asked.install(job["keras_asked"]["of_user"])
         code = _run_script(job)
     except BaseException as error:  # the preparation itself failed: still worth an error.json and a traceback
         _write_error(job, error, error.__traceback__)
-        traceback.print_exc()
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
     _leave(code)
 
 
@@ -154,7 +168,8 @@ def _run_script(job: dict[str, Any]) -> int:
     except BaseException as error:
         trace = _from_script(error.__traceback__, script)
         _write_error(job, error, trace)
-        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        with contextlib.suppress(OSError):
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
         return 1
     return 0
 
@@ -186,9 +201,10 @@ def _write_error(job: dict[str, Any], error: BaseException, trace: TracebackType
         "trace": "".join(lines),
     }
     partial = job["error"] + ".part"
-    with open(partial, "w", encoding="utf-8") as file:
-        json.dump(content, file)
-    os.replace(partial, job["error"])
+    with contextlib.suppress(OSError):  # on a full disk: the tool sees that too
+        with open(partial, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        os.replace(partial, job["error"])
 
 
 def _leave(code: int) -> None:
@@ -197,7 +213,8 @@ def _leave(code: int) -> None:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
     except BaseException:
-        traceback.print_exc()
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

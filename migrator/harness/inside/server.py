@@ -25,6 +25,7 @@ import traceback
 from typing import Any
 
 import child
+import views
 
 PR_SET_CHILD_SUBREAPER = 36
 # In the environment of the server from its start, so in that of all its descendants: the way to find the
@@ -49,9 +50,13 @@ class Server:
         #: get another parent.
         self.dismissed = False
         self._woken, self._wake = socket.socketpair()
+        self._view: views.View | None = None
+        self._view_of = ""
+        #: Why there are no views here ("" if there are); None before it was tried.
+        self._no_views: str | None = None if configuration["views"] else "not wanted"
 
-    def serve(self) -> dict[str, Any] | None:
-        """Answer requests until the tool goes away. Returns None; in a child, the job to become."""
+    def serve(self) -> tuple[dict[str, Any], views.View | None] | None:
+        """Answer requests until the tool goes away. Returns None; in a child, the job to become and its view."""
         self._woken.setblocking(False)
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno())
@@ -69,7 +74,7 @@ class Server:
                     job = self._handle(request)
                     if job is not None:
                         self._become_child(selector)
-                        return job
+                        return job, self._view
                 if self._read < 0:
                     break
                 self._advance_ending()
@@ -131,6 +136,7 @@ class Server:
         sys.stderr.flush()
         started = time.time()
         own = os.getpid()
+        self._prepare_view(job.get("confine"))
         try:
             pid = os.fork()
         except OSError as error:
@@ -143,6 +149,31 @@ class Server:
         self._tasks[pid] = job["task"]
         self.send({"event": "started", "task": job["task"], "pid": pid, "time": started})
         return None
+
+    def _prepare_view(self, wanted: dict[str, Any] | None) -> None:
+        """Have the view of the run that a job belongs to; the first one makes it."""
+        if wanted is None:
+            self._close_view()
+            return
+        if self._view is not None and self._view_of == wanted["run"]:
+            return
+        self._close_view()
+        if self._no_views is None:
+            try:
+                self._no_views = views.try_out()
+            except OSError as error:
+                self._no_views = str(error)
+        self._view, self._view_of = views.View(wanted["own"], wanted["near"]), wanted["run"]
+        if not self._no_views:
+            try:
+                self._view.make()
+            except OSError as error:
+                self._no_views = str(error)
+
+    def _close_view(self) -> None:
+        if self._view is not None:
+            self._view.close()
+        self._view = None
 
     def _become_child(self, selector: selectors.BaseSelector) -> None:
         selector.close()
@@ -174,7 +205,9 @@ class Server:
         if not strays and not self._tasks:
             self._ending = False
             self._deadline = None
-            self.send({"event": "ended all", "time": time.time()})
+            changes = [] if self._view is None else self._view.changes()
+            self.send({"event": "ended all", "time": time.time(), "changes": changes})
+            self._close_view()
 
     def _kill_all(self) -> set[int]:
         for pid in self._tasks:
@@ -189,6 +222,7 @@ class Server:
         deadline = time.monotonic() + 3.0
         while (self._kill_all() or self._tasks) and time.monotonic() < deadline:
             time.sleep(0.01)
+        self._close_view()
 
     def _reap(self) -> None:
         while True:
@@ -323,7 +357,8 @@ def main() -> None:
     for descriptor in (configuration["read"], configuration["write"]):
         os.set_inheritable(descriptor, False)
     sys.path.pop(0)
-    sys.modules.pop("child", None)
+    for name in ("child", "guard", "keras_asked", "views"):
+        sys.modules.pop(name, None)
     server = Server(configuration)
     try:
         description = preload(configuration["program"], configuration["preload"])
@@ -336,9 +371,9 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # the pages of what was imported stay shared with the tasks
     server.send(dict(description, event="ready"))
-    job = server.serve()
-    if job is not None:
-        child.run(job)
+    task = server.serve()
+    if task is not None:
+        child.run(*task)
     elif not server.dismissed or os.getppid() != configuration["parent"]:
         _clear(configuration)
     os._exit(0)

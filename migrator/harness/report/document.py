@@ -11,11 +11,11 @@ import shlex
 import signal
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from migrator.harness.cluster import RunOutcome
+from migrator.harness.cluster import RunOutcome, Write
 from migrator.harness.protocol import judging, l0b_configuration, l4_state, measurements
 from migrator.harness.protocol.measurements import LOSS, Quantity
 from migrator.harness.protocol.name_map import NameMap
@@ -112,6 +112,34 @@ def _processes(runs: Sequence[RunSummary]) -> list[Document]:
         }
         for run in runs
         for task in run.outcome.tasks
+    ]
+
+
+def _writes(runs: Sequence[RunSummary]) -> list[Document]:
+    """What the programs tried to change outside of their runs, what cannot be undone first.
+
+    What one line did to several paths of a folder is told once: a name may hold the time, another in each run.
+    """
+    paths: dict[tuple[str, Write], list[str]] = {}
+    for run in runs:
+        for write in run.outcome.writes:
+            kind = replace(write, path=str(Path(write.path).parent))
+            of_kind = paths.setdefault((run.program, kind), [])
+            if write.path not in of_kind:
+                of_kind.append(write.path)
+    order = ("refused", "deleted", "written", "made")
+    found = sorted(paths.items(), key=lambda item: (item[0][0] != "original", order.index(item[0][1].what)))
+    return [
+        {
+            "program": program,
+            "code": kind.code,
+            "path": of_kind[0],
+            "what": kind.what,
+            "where": kind.where,
+            "count": len(of_kind),
+            "said": replace(kind, path=of_kind[0]).said(program, len(of_kind) - 1),
+        }
+        for (program, kind), of_kind in found
     ]
 
 
@@ -323,6 +351,7 @@ def _not_shown(
     migrated: Recording | None,
     verdict: Verdict,
     mutants: Sequence[MutantOutcome],
+    began_anew: Sequence[Path],
 ) -> list[str]:
     """What a reader must not take from the verdict. Never empty: no run shows everything."""
     passed = {level.id for level in levels if level.status is Status.EQUIVALENT}
@@ -341,6 +370,7 @@ def _not_shown(
         )
     if original is not None:
         lines += _limits_of_data(original)
+    lines += [f"going on from the checkpoint in {path}: both programs began anew" for path in began_anew]
     if "L7" not in passed:
         lines.append("evaluation metrics: not compared")
     if others := max((one.other_trainings for one in (original, migrated) if one is not None), default=0):
@@ -362,11 +392,12 @@ def stand_ins(original: Recording | None, migrated: Recording | None) -> list[Do
         if recording is None or recording.stand_in is None:
             continue
         asked, cores = recording.stand_in.stands_for, recording.stand_in.cores
-        if recording.program == "original":
-            said = f"the original's {asked} ran with use_tpu=False: on one CPU, with the global batch"
-        else:
+        whose = "the original's" if recording.program == "original" else "the migrated program's"
+        if asked == "TPUEstimator":
+            said = f"{whose} {asked} ran with use_tpu=False: on one CPU, with the global batch"
+        else:  # a TensorFlow 2 program that is an original has one, too
             cpus = "one virtual CPU" if cores == 1 else f"{cores} virtual CPUs"
-            said = f"the migrated program's {asked} was a stand-in, a MirroredStrategy over {cpus}; no TPU was there"
+            said = f"{whose} {asked} was a stand-in, a MirroredStrategy over {cpus}; no TPU was there"
         found.append({"program": recording.program, "stands_for": asked, "cores": cores, "said": said})
     return found
 
@@ -419,11 +450,13 @@ def build(
     asynchronous: AsyncEvidence | None = None,
     seeds: Sequence[int] = (),
     evaluations: Sequence[EvaluationRow] = (),
+    began_anew: Sequence[Path] = (),
 ) -> Report:
     """The document from what a session found.
 
     `case` holds the paths, cluster shapes and limits of the comparison, and under "options" further words of the
-    command line that asked for it. `seeds` are the numbers of the paired seeds of L6. The lines that divergences
+    command line that asked for it. `began_anew` are folders with checkpoints that the programs did not go on from.
+    `seeds` are the numbers of the paired seeds of L6. The lines that divergences
     name are read from the users' files here.
     """
     from migrator import __version__
@@ -479,7 +512,7 @@ def build(
                 "seeds": list(seeds),
                 "evaluations": evidence.evaluations(evaluations, _metric_noise(original, replicates, limits)),
                 "baseline": None,
-                "not_shown": _not_shown(levels, case, original, migrated, verdict, mutants),
+                "not_shown": _not_shown(levels, case, original, migrated, verdict, mutants, began_anew),
                 "processes": _processes(runs),
                 "runs": [
                     {
@@ -491,6 +524,7 @@ def build(
                     for run in runs
                 ],
                 "error": _error(runs),
+                "writes": _writes(runs),
             }
         )
     )

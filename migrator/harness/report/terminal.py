@@ -41,6 +41,7 @@ _STAGES = {
 #: Columns of a terminal below which the bars are shorter, and how many cells they have then and else.
 _NARROW, _FEW_CELLS, _CELLS = 100, 12, 20
 _MOST_CHANGES = 10
+_MOST_WRITES = 6
 
 
 class Stage(Protocol):
@@ -217,6 +218,11 @@ def show(report: Report, console: Console, paths: Mapping[str, Path] | None = No
     console.print()
     icon, style = ICONS[document["verdict"]], STYLES[document["verdict"]]
     console.print(Text.assemble((f"{icon} {document['verdict']}", style), ": ", clean(document["summary"]), "."))
+    written = document["writes"]
+    for one in written[:_MOST_WRITES]:
+        console.print(_line(f"Kept out of your folders: {one['said']}.", "yellow"), soft_wrap=True)
+    if len(written) > _MOST_WRITES:
+        console.print(_line(f"And {len(written) - _MOST_WRITES} more, in report.json.", "yellow"))
     for one in document["stand_in"]:
         console.print(_line(f"Stand-in: {one['said']}.", "yellow"))
     if document["remedy"] is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from migrator.harness.private import make_folder, write_text
 from migrator.harness.protocol.results import Status
 from migrator.harness.report import html, json_report, junit
 from migrator.harness.report.baseline import regressed
@@ -25,18 +26,16 @@ def exit_code(report: Report, *, warn_inconclusive: bool = False) -> int:
 
 def write(report: Report, folder: Path) -> dict[str, Path]:
     """Writes report.json, report.html and report.xml into `folder` (made if need be) and returns their paths
-    by kind.
+    by kind. What is new is its owner's alone.
 
     Everything is rendered before anything is written, so that a folder never holds half a report. Raises OSError.
     """
     texts = {"json": json_report.render(report), "html": html.render(report), "junit": junit.render(report)}
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     paths = {}
     for kind, text in texts.items():
         path = folder / _NAMES[kind]
-        partial = folder / f".{path.name}.partial"
-        partial.write_text(text, "utf-8")
-        partial.replace(path)
+        write_text(path, text)
         paths[kind] = path
     return paths
 

@@ -83,7 +83,7 @@ def _sessions_of(file: ParsedFile) -> list[cst.Call]:
     found = []
     for call in calls_in(file.module):
         name = file.imports.tensorflow(call.func)
-        plain = name in (sessions.PLAIN, sessions.SUPERVISOR) and "stimator" not in file.text
+        plain = name in (sessions.PLAIN, sessions.SUPERVISOR) and "stimator" not in file.bare
         if name == sessions.SESSION or (plain and _makes_train_op(file, call)):
             found.append(call)
     return found

@@ -171,7 +171,7 @@ def _reads_task(training: Training, mentions: set[str], index: str, names: set[s
         if (
             function is None
             and origin
-            and any(word in other.text for other in training.others if other is not training.file)
+            and any(word in other.bare for other in training.others if other is not training.file)
         ):
             if not origin.startswith(("tensorflow", "numpy")):
                 return True

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from migrator.names.annotated import parse_module
 from migrator.program.by_hand.caller import without_server
 from migrator.program.by_hand.cluster import is_sync_hook
 from migrator.program.by_hand.session import body_of
@@ -71,7 +72,7 @@ def edited(
         edits += _of_caller(training)
     made = spread(file.text, edits)
     try:
-        module = cst.parse_module(made.text)
+        module = parse_module(made.text)
     except cst.ParserSyntaxError:
         raise Blocked("TFM760", training.call, "the blocks around the training cannot be taken apart") from None
     clusters = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from migrator.names.bare import says
 from migrator.names.imports import dotted
 from migrator.program.by_hand.cluster import adds_sync_hook, check_cluster, is_sync_hook
 from migrator.program.by_hand.supervisor import given_to_session
@@ -84,4 +85,4 @@ def returns_next(training: Training, node: cst.BaseStatement) -> bool:
     """Whether a statement gets the next batch of an input function of the file."""
     value = value_of(node)
     function = training.file.functions.get(dotted(value.func) or "") if isinstance(value, cst.Call) else None
-    return function is not None and ".get_next()" in training.file.code(function)
+    return function is not None and says(training.file.code(function), ".get_next()")

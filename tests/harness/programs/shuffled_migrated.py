@@ -1,6 +1,11 @@
 """A classifier with Adam, dropout and an unseeded shuffle, in Keras."""
 
+import os
+
 import numpy as np
+
+# Keras 2 (tf_keras), not the Keras 3 of TensorFlow 2.16 and newer.
+os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 import tensorflow as tf
 
 

@@ -1,0 +1,1 @@
+"""The bridge: TensorFlow 1 programs whose model functions stay as they are."""

@@ -1,0 +1,223 @@
+"""The support file of a bridged project: just the classes that its programs use, as one readable module.
+
+The classes are written in `library/`, whose modules hold a docstring, imports and definitions, and import each other
+by `from .other import Name`. What a project uses is copied with all that it needs, in the order of the library.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+#: Functions of the library that are called where the support file is imported, if it holds them.
+SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers")
+
+_FOLDER = Path(__file__).with_name("library")
+_DOCSTRING = '''"""Estimators on tf.keras and tf.distribute: what this project uses of them.
+
+tf-migrate wrote this file when the project left TensorFlow 1. It belongs to the project, which may change it, and
+needs nothing but TensorFlow. Import it before TensorFlow: it chooses Keras 2, which the layers of TensorFlow 1 need.
+"""'''
+_KERAS_2 = """if importlib.util.find_spec("tf_keras"):  # Keras 2, which TensorFlow has no more itself from 2.16 on
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")"""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A top-level definition of the library: its text, and the names of the library and of imports that it reads."""
+
+    name: str
+    text: str
+    needs: frozenset[str]
+    imports: frozenset[str]
+    is_constant: bool
+
+
+@dataclass(frozen=True)
+class Library:
+    """All definitions in their order, and the import statement of each name that is imported."""
+
+    definitions: Mapping[str, Definition]
+    imports: Mapping[str, str]
+
+    @property
+    def public(self) -> frozenset[str]:
+        """What a program may ask for."""
+        return frozenset(name for name in self.definitions if not name.startswith("_"))
+
+    def closure(self, names: Iterable[str]) -> list[Definition]:
+        """The definitions of some names and of all that they need, in the order of the library.
+
+        Raises KeyError for a name that the library has not.
+        """
+        found: set[str] = set()
+        queue = list(names)
+        while queue:
+            name = queue.pop()
+            if name not in found:
+                found.add(name)
+                queue += self.definitions[name].needs
+        return [definition for name, definition in self.definitions.items() if name in found]
+
+
+@lru_cache(maxsize=1)
+def library() -> Library:
+    """The library as it is in this version."""
+    return read_library({path.stem: path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob("*.py"))})
+
+
+def read_library(texts: Mapping[str, str]) -> Library:
+    """Reads the modules of a library, by name. Raises ValueError where they hold what cannot be copied."""
+    modules = {name: _Module.read(name, text) for name, text in texts.items()}
+    order = TopologicalSorter({name: module.siblings for name, module in modules.items()}).static_order()
+    definitions: dict[str, Definition] = {}
+    imports: dict[str, str] = {}
+    for name in order:
+        if name not in modules:
+            raise ValueError(f"the library has no module {name}")
+        module = modules[name]
+        for one in module.definitions:
+            if one.name in definitions:
+                raise ValueError(f"{one.name} is defined twice in the library")
+            definitions[one.name] = one
+        for local, statement in module.imports.items():
+            if imports.setdefault(local, statement) != statement:
+                raise ValueError(f"{local} is imported in two ways: {statement}; {imports[local]}")
+    for one in definitions.values():
+        missing = one.needs - definitions.keys()
+        if missing:
+            raise ValueError(f"{one.name} needs {', '.join(sorted(missing))}, which the library has not")
+    return Library(definitions, imports)
+
+
+@dataclass(frozen=True)
+class _Module:
+    definitions: tuple[Definition, ...]
+    imports: Mapping[str, str]
+    siblings: frozenset[str]
+
+    @staticmethod
+    def read(name: str, text: str) -> _Module:
+        tree, lines = ast.parse(text), text.split("\n")
+        imports: dict[str, str] = {}
+        inside: set[str] = set()
+        siblings: set[str] = set()
+        nodes: list[tuple[str, ast.stmt]] = []
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.level:
+                if any(alias.asname for alias in node.names) or node.module is None:
+                    raise ValueError(f"{name}.py:{node.lineno}: import by name, and keep it: from .other import Name")
+                siblings.add(node.module)
+                inside |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                continue  # annotations, which every support file has
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                imports.update(_statements(node))
+            elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+                nodes.append((node.name, node))
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and (target := _target(node)) is not None:
+                nodes.append((target, node))
+            elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+                raise ValueError(f"{name}.py:{node.lineno}: only imports, definitions and constants can be copied")
+        own = inside | {one for one, _ in nodes}
+        definitions = []
+        for one, node in nodes:
+            read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            constant = isinstance(node, ast.Assign | ast.AnnAssign)
+            needs = frozenset((read & own) - {one})
+            definitions.append(Definition(one, _text(node, lines), needs, frozenset(read & imports.keys()), constant))
+        return _Module(tuple(definitions), imports, frozenset(siblings))
+
+
+def _target(node: ast.Assign | ast.AnnAssign) -> str | None:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else None
+
+
+def _statements(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """The statement for each name that an import gives."""
+    found = {}
+    for alias in node.names:
+        what = alias.name + (f" as {alias.asname}" if alias.asname else "")
+        local = alias.asname or alias.name.partition(".")[0]
+        found[local] = f"import {what}" if isinstance(node, ast.Import) else f"from {node.module} import {what}"
+    return found
+
+
+def _text(node: ast.stmt, lines: list[str]) -> str:
+    """The lines of a definition, with its decorators and the comments right above it."""
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(one.lineno for one in decorators)]) - 1
+    while first > 0 and lines[first - 1].startswith("#"):
+        first -= 1
+    return "\n".join(lines[first : node.end_lineno])
+
+
+def assemble(names: Iterable[str], library: Library | None = None) -> str:
+    """The text of a support file that gives some names of the library: always the same for the same names.
+
+    Raises KeyError for a name that the library has not.
+    """
+    source = library or _library()
+    kept = source.closure(names)
+    statements = {source.imports[local] for one in kept for local in one.imports} | {"import tensorflow as tf"}
+    standard = sorted(
+        {"import importlib.util", "import os", *(one for one in statements if _is_standard(one))}, key=_import_key
+    )
+    others = sorted((one for one in statements if not _is_standard(one)), key=_import_key)
+    parts = [
+        _DOCSTRING,
+        "from __future__ import annotations",
+        "\n".join(standard),
+        _KERAS_2,
+        "\n".join(f"{one}  # noqa: E402" for one in others),
+    ]
+    text = "\n\n".join(parts)
+    before = None
+    for one in kept:
+        together = one.is_constant and (before is None or before.is_constant)
+        text += ("\n" if together and before is not None else "\n\n" if together else "\n\n\n") + one.text
+        before = one
+    calls = [f"{name}()" for name in SETUP if name in {one.name for one in kept}]
+    if calls:
+        text += "\n\n\n" + "\n".join(calls)
+    return text + "\n"
+
+
+def _library() -> Library:
+    return library()
+
+
+def _is_standard(statement: str) -> bool:
+    return statement.split()[1].partition(".")[0] in sys.stdlib_module_names
+
+
+def _import_key(statement: str) -> tuple[bool, str]:
+    """Plain imports before those of names, each by module: as import sorters have them."""
+    return statement.startswith("from "), statement.split(" ", 1)[1].lower()
+
+
+def held_by(text: str, library: Library | None = None) -> frozenset[str]:
+    """The names of the library that a support file holds; none where it cannot be parsed."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    found = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    found |= {one for node in tree.body if isinstance(node, ast.Assign) and (one := _target(node)) is not None}
+    return frozenset(found & (library or _library()).definitions.keys())
+
+
+def extended(text: str, names: Collection[str], library: Library | None = None) -> str | None:
+    """A support file with some names more; None where its user changed it and it lacks one of them."""
+    held = held_by(text, library)
+    if set(names) <= held:
+        return text
+    if text != assemble(held, library):
+        return None
+    return assemble({*held, *names}, library)

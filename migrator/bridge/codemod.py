@@ -1,0 +1,641 @@
+"""One file of a bridged project: its names of TensorFlow 1 that are elsewhere now are spelled anew, and nothing else.
+
+`import tensorflow as tf` becomes `import tensorflow.compat.v1 as tf`, so that what follows means what it meant. Only
+what `tf.compat.v1` has not (Estimators, tf.contrib) is named otherwise, after the table in homes.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from migrator.bridge.homes import Home, Kind, home_of
+from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
+from migrator.bridge.sessions import FUNCTION, own_sessions
+from migrator.bridge.table import LIBRARIES, NAMESPACES, OF_HUB
+from migrator.names.compat import written_for_two
+from migrator.names.fate import Compat, New, Renamed, fate
+from migrator.names.spelling import canonical
+
+_ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow_core", "tensorflow.compat.v2")
+_V1 = "tensorflow.compat.v1"
+#: Calls that turn off what the support file runs on.
+_SWITCHES_OFF = ("tf.disable_v2_behavior", "tf.disable_eager_execution", "tf.disable_resource_variables")
+_COMMENT = "  # before TensorFlow: it chooses Keras 2"
+# Imports that may stand before the support file's: they do not import TensorFlow.
+_HARMLESS = frozenset((*sys.stdlib_module_names, "numpy", "pandas", "absl", "six", "scipy", "sklearn", "matplotlib"))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something to tell about a place in a file, 1-based."""
+
+    line: int
+    column: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Support:
+    """How a file imports the support file: its `name`, and the package that it is taken `of` (empty: none)."""
+
+    name: str
+    of: str = ""
+
+    @property
+    def line(self) -> str:
+        """The statement that imports it."""
+        return f"from {self.of} import {self.name}" if self.of else f"import {self.name}"
+
+    @property
+    def module(self) -> str:
+        """What stands after `from` where names of it are imported."""
+        return f"{self.of}.{self.name}" if self.of.strip(".") else f"{self.of}{self.name}"
+
+
+@dataclass
+class Bridged:
+    """A file as it becomes. `used` are names of the support file; `blocking` says what stands in the way."""
+
+    text: str
+    used: set[str] = field(default_factory=set)
+    slim: bool = False
+    blocking: list[Problem] = field(default_factory=list)
+    remarks: list[Problem] = field(default_factory=list)
+
+
+def parse(text: str) -> ast.Module:
+    """Raises SyntaxError, or ValueError, RecursionError or MemoryError for texts that Python gives up on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def bridge_file(text: str, support: Support, given: Mapping[str, str] | None = None, first: bool = False) -> Bridged:
+    """Spells a file's names anew. `given` are names of TensorFlow that reach it through files of the project.
+
+    `first` says that the file may be the first of its process to import TensorFlow.
+    """
+    return _File(text, read_names(parse(text), given), support, first).run()
+
+
+def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]:
+    """The canonical names of TensorFlow that a file reads or imports."""
+    names = read_names(parse(text), given)
+    for reference in names.references:
+        yield canonical(reference.origin)
+    for binding in names.imported():
+        if binding.origin is not None:
+            yield canonical(binding.origin)
+
+
+class _File:
+    def __init__(self, text: str, names: Names, support: Support, first: bool) -> None:
+        self.text = text
+        self.raw = text.encode("utf-8")
+        self.starts = [0]
+        for line in self.raw.split(b"\n"):
+            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.names = names
+        self.support = support
+        self.first = first
+        self.edits: dict[tuple[int, int], str] = {}
+        self.result = Bridged(text)
+        self.needs_support = False
+        self.needs_slim = False
+        self.tensorflow = self._name_of_tensorflow()
+        self.needs_tensorflow = False
+        self.for_two = self._is_for_two()
+        self.stays: dict[Binding, int] = {}  # how many uses of an imported name go on through it
+        self.gone: dict[Binding, int] = {}
+        self.parents = {child: node for node in ast.walk(names.tree) for child in ast.iter_child_nodes(node)}
+
+    def run(self) -> Bridged:
+        for star in self.names.stars:
+            if star.level == 0 and _is_tensorflow(canonical(star.module or "")):
+                self._block(star, "TFM156", f"`import *` from {star.module}: import the names that the file uses")
+        self._libraries()
+        for reference in self.names.references:
+            self._reference(reference)
+        self._sessions()
+        for statement in dict.fromkeys(b.statement for b in self.names.imported()):
+            assert statement is not None
+            self._import(statement)
+        self._aliases()
+        self._add_imports()
+        self.result.text = self._edited()
+        return self.result
+
+    # -- what the file is ----------------------------------------------------------------------------------------
+
+    def _name_of_tensorflow(self) -> str | None:
+        """The name that the module has for TensorFlow 1."""
+        found = [
+            binding.name
+            for binding in self.names.imported()
+            if binding.origin in ("tensorflow", _V1) and binding.scope is self.names.module
+        ]
+        of_one = [b.name for b in self.names.imported() if b.origin == _V1 and b.scope is self.names.module]
+        return next(iter([*of_one, *found]), None)
+
+    def _is_for_two(self) -> bool:
+        """Whether a plain `tf.X` means what TensorFlow 2 calls so."""
+        imported = list(self.names.imported())
+        heads = {b.name for b in imported if b.origin == "tensorflow"}
+        if not heads:
+            return False
+        compat = {b.name for b in imported if b.origin == _V1}
+        plain = {
+            name
+            for reference in self.names.references
+            if reference.head_origin == "tensorflow"
+            and (name := canonical(reference.origin)) != "tf"
+            and not reference.origin.startswith(_V1)
+            and not name.startswith(("tf.estimator", "tf.contrib", "tf.compat"))
+        }
+        if "compat.v1" in self.text and written_for_two(self.text, heads, compat):
+            return True
+        fates = [fate(name) for name in plain]
+        of_one = any(isinstance(one, Compat | Renamed) for one in fates)
+        return not of_one and any(isinstance(one, New) for one in fates)
+
+    # -- names that are read ---------------------------------------------------------------------------------------
+
+    def _reference(self, reference: Reference) -> None:
+        name = canonical(reference.origin)
+        if not _is_tensorflow(name):
+            self._of_library(reference)
+            return
+        if reference.binding is not None:
+            self.stays.setdefault(reference.binding, 0)
+        if self._is_switch(reference, name):
+            return
+        if self.for_two and not reference.origin.startswith(_V1) and not _is_only_one(name):
+            self._stay(reference)
+            return
+        found = home_of(name)
+        parts = name.split(".")
+        renamed = len(parts) != len(reference.origin.split(".")) or reference.origin.startswith("tensorflow.python.")
+        if found.kind is Kind.PRIVATE or (renamed and _private_stays(reference.origin)):
+            self._stay(reference)
+        elif found.kind is Kind.NONE:
+            if not self._is_namespace_of_uses(reference, name):
+                self._gone(reference, name)
+        elif found.kind is Kind.COMPAT:
+            spelled = self._compat(found, parts)
+            self._spell(reference, found, spelled, found.name if name != found.name else name)
+        else:
+            if found.name:
+                (self.result.used.add(found.name) if found.kind is Kind.SUPPORT else None)
+            self._elsewhere(reference, found)
+
+    def _stay(self, reference: Reference) -> None:
+        if reference.binding is not None:
+            self.stays[reference.binding] = self.stays.get(reference.binding, 0) + 1
+
+    def _compat(self, found: Home, parts: list[str]) -> str:
+        rest = parts[found.parts :]
+        return ".".join([found.name, *rest])
+
+    def _spell(self, reference: Reference, found: Home, new: str, name: str) -> None:
+        """A symbol of `tf.compat.v1`: as it is where it is still called so."""
+        old = canonical(reference.origin)
+        head = canonical(reference.head_origin)
+        covered = len(reference.nodes) - 1  # attributes that are spelled here
+        if new == old and self._head_lives(reference, head):
+            self._stay(reference)
+            return
+        if home_of(head).kind is Kind.COMPAT and home_of(head).parts <= len(head.split(".")) and covered == 0:
+            self._stay(reference)  # a symbol that was imported by itself: the import says where it is now
+            return
+        if home_of(head).kind is Kind.COMPAT and new.startswith(f"{home_of(head).name}.") and head != "tf":
+            if old[len(head) :] == new[len(home_of(head).name) :]:
+                self._stay(reference)
+                return
+        self._replace(reference, found, self._of_tensorflow(found.name))
+        self._left(reference)
+
+    def _head_lives(self, reference: Reference, head: str) -> bool:
+        return home_of(head).kind is Kind.COMPAT and home_of(head).name == head
+
+    def _of_tensorflow(self, name: str) -> str:
+        """`tf.X` as this file spells it."""
+        local = self.tensorflow
+        if local is None:
+            self.needs_tensorflow = True
+            local = "tf"
+        prefix = f"{local}.compat.v1" if self.for_two and self._is_plain(local) else local
+        return prefix + name.removeprefix("tf")
+
+    def _is_plain(self, local: str) -> bool:
+        return all(b.origin == "tensorflow" for b in self.names.imported() if b.name == local)
+
+    def _elsewhere(self, reference: Reference, found: Home) -> None:
+        """A symbol of the support file, or of tf_slim."""
+        module = self._module(found.kind)
+        head = home_of(canonical(reference.head_origin))
+        if head.kind is found.kind:
+            if head.name or not found.name:
+                if len(reference.nodes) == 1 or (head.name and head.name == found.name):
+                    self._stay(reference)  # imported, or aliased, by itself
+                    return
+            if not head.name and isinstance(reference.nodes[0], ast.Name) and reference.binding is not None:
+                local = reference.nodes[0].id
+                new = ".".join(part for part in (local, found.name) if part)
+                self._stay(reference)
+                self._replace(reference, found, new)
+                return
+        self._need(found.kind)
+        self._replace(reference, found, ".".join(part for part in (module, found.name) if part))
+        self._left(reference)
+
+    def _module(self, kind: Kind) -> str:
+        if kind is Kind.SUPPORT:
+            return self.support.name
+        slim = (b for b in self.names.imported() if b.scope is self.names.module and _is_slim(b.origin))
+        return next((one.name for one in slim), "tf_slim")
+
+    def _need(self, kind: Kind) -> None:
+        if kind is Kind.SUPPORT:
+            self.needs_support = True
+        elif kind is Kind.SLIM:
+            self.result.slim = True
+            self.needs_slim |= self._module(kind) == "tf_slim"
+
+    def _left(self, reference: Reference) -> None:
+        if reference.binding is not None:
+            self.gone[reference.binding] = self.gone.get(reference.binding, 0) + 1
+
+    def _replace(self, reference: Reference, found: Home, new: str) -> None:
+        """Spells the part of a dotted name that a symbol stands for anew."""
+        depth = len(canonical(reference.origin).split(".")) - found.parts  # attributes that stay
+        last = reference.nodes[max(0, len(reference.nodes) - 1 - depth)]
+        start, end = self._offset(reference.nodes[0]), self._end(last)
+        if self.raw[start:end].decode("utf-8") != new:
+            self.edits[start, end] = new
+
+    def _gone(self, reference: Reference, name: str) -> None:
+        head = canonical(reference.head_origin)
+        if len(reference.nodes) == 1 and head == name and reference.binding is not None:
+            if reference.binding.statement is not None:
+                self._stay(reference)  # told at its import
+                return
+            if isinstance(reference.binding.node, ast.Assign):
+                return  # told where the other name is given
+        last = reference.nodes[-1]
+        self._stay(reference)
+        self._block(reference.nodes[0], "TFM156", _gone_message(name), last)
+
+    def _is_namespace_of_uses(self, reference: Reference, name: str) -> bool:
+        """Whether `layers = tf.contrib.layers` only gives a module another name: what is taken of it is looked at."""
+        parent = self.parents.get(reference.nodes[-1])
+        return (
+            isinstance(parent, ast.Assign)
+            and isinstance(parent.targets[0], ast.Name)
+            and chain_of(parent.value) == reference.nodes
+            and _may_be_module(name)
+        )
+
+    def _is_switch(self, reference: Reference, name: str) -> bool:
+        call = self.parents.get(reference.nodes[-1])
+        if name not in _SWITCHES_OFF or not isinstance(call, ast.Call) or call.func is not reference.nodes[-1]:
+            return False
+        statement = self.parents.get(call)
+        if not isinstance(statement, ast.Expr):
+            return False
+        self._delete(statement)
+        self._left(reference)
+        self._remark(statement, "TFM168", f"`{name}` is left out: the support file runs on what it turns off")
+        return True
+
+    def _sessions(self) -> None:
+        """Functions with sessions of their own run in the default graph, as all code did."""
+        meanings = {reference.nodes[-1]: canonical(reference.origin) for reference in self.names.references}
+        supported = {r.nodes[-1] for r in self.names.references if home_of(canonical(r.origin)).kind is Kind.SUPPORT}
+        for own in own_sessions(self.names.tree, meanings, supported):
+            if own.function is None or own.runs_estimators:
+                message = (
+                    "this is for a session of the program's own: put what belongs to it into `with "
+                    "tf.get_default_graph().as_default():`, for TensorFlow 2 runs operations at once"
+                )
+                self._remark(own.place, "TFM158", message)
+                continue
+            self._need(Kind.SUPPORT)
+            self.result.used.add(FUNCTION)
+            start = self.starts[own.function.lineno - 1]
+            indent = self.raw[start : start + own.function.col_offset].decode("utf-8")
+            if not indent.strip():
+                self.edits[start, start] = f"{indent}@{self.support.name}.{FUNCTION}\n"
+
+    # -- imports -----------------------------------------------------------------------------------------------------
+
+    def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
+        if isinstance(statement, ast.ImportFrom) and statement.level:
+            return
+        bindings = [b for b in self.names.imported() if b.statement is statement]
+        lines: list[tuple[str, str, str]] = []  # ("import" or "from", module, name)
+        changed = False
+        for binding in bindings:
+            alias = binding.node
+            assert isinstance(alias, ast.alias)
+            new = self._imported(binding, alias, statement)
+            old = _line(statement, alias)
+            changed |= new != old
+            if new is not None:
+                lines.append(new)
+        if not changed:
+            return
+        if not lines:
+            self._delete(statement)
+            return
+        start, end = self._offset(statement), self._end(statement)
+        modules = {module for _, module, _ in lines}
+        if isinstance(statement, ast.ImportFrom) and len(modules) == 1 and len(lines) == len(statement.names):
+            kept = [name for _, _, name in lines] == [_line(statement, alias)[2] for alias in statement.names]
+            if kept and {kind for kind, _, _ in lines} == {"from"}:
+                assert statement.module is not None
+                segment = self.raw[start:end].decode("utf-8")
+                self.edits[start, end] = segment.replace(statement.module, next(iter(modules)), 1)
+                return
+        self.edits[start, end] = self._joined(_grouped(lines), statement)
+
+    def _joined(self, lines: Sequence[str], statement: ast.stmt) -> str:
+        indent = " " * statement.col_offset
+        before = self.raw[self.starts[statement.lineno - 1] : self._offset(statement)].decode("utf-8")
+        alone = not before.strip()
+        return (f"\n{before}" if alone else "; " if before else f"\n{indent}").join(lines)
+
+    def _imported(
+        self, binding: Binding, alias: ast.alias, statement: ast.Import | ast.ImportFrom
+    ) -> tuple[str, str, str] | None:
+        """The import of one name as it becomes; None where nothing is left that needs it."""
+        old = _line(statement, alias)
+        origin = alias.name if isinstance(statement, ast.Import) else f"{statement.module}.{alias.name}"
+        name = canonical(origin)
+        if not _is_tensorflow(name):
+            return old
+        local = alias.asname or (alias.name.partition(".")[0] if isinstance(statement, ast.Import) else alias.name)
+        if origin == "tensorflow" or origin == _V1 or (isinstance(statement, ast.Import) and not alias.asname):
+            return self._root(binding, alias, old, local, name)
+        found = home_of(name)
+        if self.for_two and not origin.startswith(_V1) and found.kind is not Kind.SUPPORT:
+            return old
+        if found.kind is Kind.PRIVATE and found.name != name:
+            return self._of_compat(statement, f"tensorflow{found.name.removeprefix('tf')}", local)
+        if found.kind is Kind.PRIVATE or (found.kind is Kind.COMPAT and _private_stays(origin)):
+            return old
+        if found.kind is Kind.SUPPORT:
+            return self._of_support(found, local)
+        uses = self.stays.get(binding, 0)
+        if found.kind is Kind.SLIM:
+            if not uses and self.gone.get(binding):
+                return None
+            self.result.slim = True
+            if not found.name:
+                return "import", f"tf_slim as {local}" if local != "tf_slim" else "tf_slim", ""
+            module, _, last = f"tf_slim.{found.name}".rpartition(".")
+            return "from", module, last if last == local else f"{last} as {local}"
+        if found.kind is Kind.NONE:
+            if uses == 0 and (self.gone.get(binding) or not _is_used(self.names, binding)) and _may_be_module(name):
+                return None
+            if uses == 0 and not _is_used(self.names, binding):
+                return None
+            if not _may_be_module(name) or uses == 0 or not self.result.blocking:
+                self._block(alias, "TFM156", _gone_message(name))
+            return old
+        if not uses and self.gone.get(binding):
+            return None
+        return self._of_compat(statement, found.name, local)
+
+    def _of_compat(self, statement: ast.Import | ast.ImportFrom, name: str, local: str) -> tuple[str, str, str]:
+        public = _V1 + name.removeprefix("tf") if name.startswith("tf.") else name
+        if isinstance(statement, ast.Import):
+            return "import", f"{public} as {local}", ""
+        module, _, last = public.rpartition(".")
+        return "from", module, last if last == local else f"{last} as {local}"
+
+    def _of_support(self, found: Home, local: str) -> tuple[str, str, str]:
+        if found.name:
+            self.result.used.add(found.name)
+            name = found.name if found.name == local else f"{found.name} as {local}"
+            return "from", self.support.module, name
+        name = self.support.name if self.support.name == local else f"{self.support.name} as {local}"
+        return ("from", self.support.of, name) if self.support.of else ("import", name, "")
+
+    def _root(
+        self, binding: Binding, alias: ast.alias, old: tuple[str, str, str], local: str, name: str
+    ) -> tuple[str, str, str] | None:
+        """`import tensorflow`, under any name, or `import tensorflow.contrib.x`, which gives that name too."""
+        uses = self.stays.get(binding, 0)
+        if not uses and self.gone.get(binding) and not self._is_tensorflow_needed(local):
+            return None
+        if self.for_two or alias.name == _V1 or old[0] == "from":
+            return old
+        if alias.name != "tensorflow" and home_of(name).kind is Kind.PRIVATE:
+            return old
+        return "import", f"{_V1} as {local}", ""
+
+    def _is_tensorflow_needed(self, local: str) -> bool:
+        """Whether new spellings begin with a name."""
+        return any(text.startswith(f"{local}.") for text in self.edits.values())
+
+    def _aliases(self) -> None:
+        """`contrib = tf.contrib`: gone where all that is taken of it is spelled otherwise now."""
+        for binding in self.names.bindings:
+            node = binding.node
+            if binding.chain is None or not isinstance(node, ast.Assign) or binding not in self.stays:
+                continue
+            reference = next((r for r in self.names.references if r.nodes == chain_of(node.value)), None)
+            name = canonical(reference.origin) if reference is not None else ""
+            if not _is_tensorflow(name) or home_of(name).kind is not Kind.NONE:
+                continue
+            if not self.stays[binding] and _may_be_module(name):
+                self._delete(node)
+            elif not self.result.blocking:
+                self._block(node.value, "TFM156", _gone_message(name))
+
+    def _add_imports(self) -> None:
+        lines = []
+        if self.needs_support or (self.first and self._imports_tensorflow()):
+            if not any(one.endswith(self.support.line) for one in self._import_lines()):
+                lines.append(self.support.line + _COMMENT)
+        if self.needs_tensorflow:
+            lines.append(f"import {_V1} as tf")
+        if self.needs_slim and not any(b.origin == "tf_slim" for b in self.names.imported()):
+            lines.append("import tf_slim")
+        if not lines:
+            return
+        place = self._place()
+        if place is None:
+            start = 0
+        else:
+            start = self.starts[place.lineno - 1]
+        new = "".join(f"{line}\n" for line in lines)
+        at = (start, start)
+        self.edits[at] = new + self.edits.get(at, "")
+
+    def _import_lines(self) -> list[str]:
+        return [
+            self.raw[self._offset(n) : self._end(n)].decode("utf-8")
+            for n in self.names.tree.body
+            if isinstance(n, ast.Import | ast.ImportFrom)
+        ]
+
+    def _imports_tensorflow(self) -> bool:
+        return any(_is_tensorflow(canonical(b.origin or "")) for b in self.names.imported())
+
+    def _place(self) -> ast.stmt | None:
+        """The top-level statement before which imports are added: the first that may import TensorFlow."""
+        body = self.names.tree.body
+        after = 0
+        for index, node in enumerate(body):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and index == 0:
+                after = 1
+            elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                after = index + 1
+            elif isinstance(node, ast.Import | ast.ImportFrom) and _is_harmless(node):
+                continue
+            else:
+                imports = [one for one in ast.walk(node) if isinstance(one, ast.Import | ast.ImportFrom)]
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    break
+                if imports and not all(_is_harmless(one) for one in imports):
+                    return node
+        return body[after] if after < len(body) else None
+
+    # -- libraries -----------------------------------------------------------------------------------------------------
+
+    def _libraries(self) -> None:
+        told = set()
+        for binding in self.names.imported():
+            package = (binding.origin or "").partition(".")[0]
+            if package in LIBRARIES and package not in told:
+                told.add(package)
+                assert binding.statement is not None
+                message = f"`{package}` needs TensorFlow 1: {LIBRARIES[package]}"
+                self._block(binding.statement, "TFM157", message)
+
+    def _of_library(self, reference: Reference) -> None:
+        if reference.origin in OF_HUB:
+            message = f"`{reference.origin}` needs TensorFlow 1: {OF_HUB[reference.origin]}"
+            self._block(reference.nodes[0], "TFM157", message)
+
+    # -- texts ---------------------------------------------------------------------------------------------------------
+
+    def _offset(self, node: ast.AST) -> int:
+        return self.starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined,no-any-return]
+
+    def _end(self, node: ast.AST) -> int:
+        return self.starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined,no-any-return]
+
+    def _delete(self, statement: ast.stmt) -> None:
+        """Takes a statement out: its line where it stands alone there, and `pass` where its block would be empty."""
+        start, end = self._offset(statement), self._end(statement)
+        first, last = self.starts[statement.lineno - 1], self.starts[(statement.end_lineno or 0)]
+        parent = self.parents[statement]
+        block = next(
+            (
+                body
+                for field_name in ("body", "orelse", "finalbody")
+                if isinstance(body := getattr(parent, field_name, None), list) and statement in body
+            ),
+            [],
+        )
+        left = [one for one in block if (self._offset(one), self._end(one)) not in self.edits and one is not statement]
+        alone = not self.raw[first:start].strip() and not self.raw[end:last].partition(b"#")[0].strip()
+        if not left and not isinstance(parent, ast.Module):
+            self.edits[start, end] = "pass"
+        elif alone:
+            self.edits[first, min(last, len(self.raw))] = ""
+        else:
+            semicolon = self.raw.find(b";", end, last)
+            if semicolon >= 0:
+                while semicolon + 1 < last and self.raw[semicolon + 1 : semicolon + 2] == b" ":
+                    semicolon += 1
+                self.edits[start, semicolon + 1] = ""
+            else:
+                before = self.raw.rfind(b";", first, start)
+                self.edits[before if before >= 0 else start, end] = ""
+
+    def _edited(self) -> str:
+        raw = self.raw
+        for (start, end), new in sorted(self.edits.items(), reverse=True):
+            raw = raw[:start] + new.encode("utf-8") + raw[end:]
+        return raw.decode("utf-8")
+
+    def _problem(self, node: ast.AST, code: str, message: str, end: ast.AST | None = None) -> Problem:
+        line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
+        before = self.raw[self.starts[line - 1] : self.starts[line - 1] + column].decode("utf-8")
+        return Problem(line, len(before) + 1, code, message)
+
+    def _block(self, node: ast.AST, code: str, message: str, end: ast.AST | None = None) -> None:
+        problem = self._problem(node, code, message, end)
+        if problem not in self.result.blocking:
+            self.result.blocking.append(problem)
+
+    def _remark(self, node: ast.AST, code: str, message: str) -> None:
+        self.result.remarks.append(self._problem(node, code, message))
+
+
+def _line(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> tuple[str, str, str]:
+    name = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+    return ("import", name, "") if isinstance(statement, ast.Import) else ("from", statement.module or "", name)
+
+
+def _grouped(lines: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Import statements, the names of one module together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for kind, module, name in lines:
+        key = (kind, module if kind == "from" else "")
+        found.setdefault(key, []).append(name if kind == "from" else module)
+    return [
+        f"from {module} import {', '.join(names)}" if kind == "from" else f"import {', '.join(names)}"
+        for (kind, module), names in found.items()
+    ]
+
+
+def _is_tensorflow(name: str) -> bool:
+    return name == "tf" or name.startswith(("tf.", "tensorflow_estimator."))
+
+
+def _is_slim(origin: str | None) -> bool:
+    """Whether what is imported becomes tf_slim itself."""
+    found = home_of(canonical(origin or "")) if (origin or "").startswith("tensorflow.contrib.") else None
+    return found is not None and found.kind is Kind.SLIM and not found.name
+
+
+def _is_only_one(name: str) -> bool:
+    return name.startswith(("tf.estimator", "tf.contrib", "tensorflow_estimator.", "tf.keras.estimator")) or any(
+        name == one or name.startswith(f"{one}.") for one in NAMESPACES
+    )
+
+
+def _may_be_module(name: str) -> bool:
+    """Whether a name of tf.contrib, or a private one, is that of a module: these are written small."""
+    return name.startswith(("tf.contrib", "tf.python", "tf.estimator")) and name.rpartition(".")[2].islower()
+
+
+def _private_stays(origin: str) -> bool:
+    """Whether a name is spelled as one of tensorflow.python, and TensorFlow 2.21 still has it there."""
+    if not origin.startswith("tensorflow.python."):
+        return False
+    return home_of("tf" + origin.removeprefix("tensorflow")).kind is Kind.PRIVATE
+
+
+def _is_used(names: Names, binding: Binding) -> bool:
+    return any(reference.binding is binding for reference in names.references)
+
+
+def _is_harmless(node: ast.Import | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.level == 0 and (node.module or "").partition(".")[0] in _HARMLESS
+    return all(alias.name.partition(".")[0] in _HARMLESS for alias in node.names)
+
+
+def _gone_message(name: str) -> str:
+    public = name if name.startswith("tensorflow_estimator") else name.replace("tf.python.", "tensorflow.python.")
+    return f"`{public}` is gone from TensorFlow 2.21, and nothing stands for it: replace it by hand"

@@ -1,0 +1,140 @@
+"""Checkpoints by name, as TensorFlow 1 writes and reads them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import tensorflow as tf
+
+
+class NamedSaver:
+    """Writes and reads variables by name, and keeps the newest checkpoints of a folder.
+
+    Args:
+        variables: a dict by name.
+        strategy: the strategy that they were made under.
+        max_to_keep: how many checkpoints are kept; 0 or None: all.
+        keep_every_n_hours: one checkpoint in so many hours is kept for ever.
+    """
+
+    def __init__(self, variables, strategy, max_to_keep=5, keep_every_n_hours=10000.0):
+        self._variables = variables
+        self._strategy = strategy
+        self._max_to_keep = max_to_keep
+        self._keep_seconds = keep_every_n_hours * 3600
+        self._next_to_keep = time.time() + self._keep_seconds
+        self._written = None  # (path, time) of those that may be deleted
+
+    def save(self, path, step):
+        """Writes a checkpoint, and returns its path."""
+        path = f"{path}-{step}"
+        folder = os.path.dirname(path)
+        pieces = [getattr(variable, "_save_slice_info", None) for variable in self._variables.values()]
+        tf.io.gfile.makedirs(folder)
+        tf.raw_ops.SaveV2(
+            prefix=path,
+            tensor_names=[
+                piece.full_name if piece else name for name, piece in zip(self._variables, pieces, strict=True)
+            ],
+            shape_and_slices=[piece.spec if piece else "" for piece in pieces],
+            tensors=[_value(variable) for variable in self._variables.values()],
+        )
+        if self._written is None:  # those of earlier trainings count too
+            state = tf.train.get_checkpoint_state(folder)
+            known = [] if state is None else list(state.all_model_checkpoint_paths)
+            self._written = [
+                (one, tf.io.gfile.stat(one + ".index").mtime_nsec / 1e9)
+                for one in known
+                if tf.io.gfile.exists(one + ".index")
+            ]
+        self._written = [one for one in self._written if one[0] != path] + [(path, time.time())]
+        while self._max_to_keep and len(self._written) > self._max_to_keep:
+            oldest, written = self._written.pop(0)
+            if written > self._next_to_keep:
+                self._next_to_keep += self._keep_seconds
+            else:
+                for file in tf.io.gfile.glob(oldest + ".*"):
+                    tf.io.gfile.remove(file)
+        names = [os.path.basename(one) for one, _ in self._written]
+        lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
+        state = os.path.join(folder, "checkpoint")
+        with tf.io.gfile.GFile(state + ".new", "w") as file:
+            file.write("\n".join(lines) + "\n")
+        tf.io.gfile.rename(state + ".new", state, overwrite=True)
+        return path
+
+    def restore(self, path):
+        """Gives all variables the values of a checkpoint. Raises tf.errors.NotFoundError for one that it has not."""
+        reader = tf.train.load_checkpoint(path)
+        for name, variable in self._variables.items():
+            piece = getattr(variable, "_save_slice_info", None)
+            key = piece.full_name if piece else name
+            if not reader.has_tensor(key):
+                raise tf.errors.NotFoundError(None, None, f"Key {key} not found in checkpoint {path}")
+            if piece:  # read alone: of a split variable's slots TensorFlow 1 may have no whole
+                (value,) = tf.raw_ops.RestoreV2(
+                    prefix=path, tensor_names=[key], shape_and_slices=[piece.spec], dtypes=[variable.dtype]
+                )
+            else:
+                value = reader.get_tensor(key)
+            with self._strategy.scope():
+                variable.assign(value)
+
+
+def _value(variable):
+    """The value of a variable; of one that each replica has its own of, what these give together in this process."""
+    copies = tf.distribute.get_strategy().experimental_local_results(variable)
+    own = [copy.read_value() for copy in copies]
+    if len(own) == 1 or getattr(variable, "synchronization", None) != tf.VariableSynchronization.ON_READ:
+        return own[0]
+    whole = tf.add_n(own)
+    return whole / len(own) if variable.aggregation == tf.VariableAggregation.MEAN else whole
+
+
+def step_of_checkpoint(model_dir):
+    """The global step of the last checkpoint in a folder; 0 where there is none."""
+    try:
+        return int(tf.train.load_variable(model_dir, tf.compat.v1.GraphKeys.GLOBAL_STEP))
+    except (tf.errors.NotFoundError, ValueError):
+        return 0
+
+
+class CheckpointSaver(tf.compat.v1.train.SessionRunHook):
+    """Writes a checkpoint before the first step, every so often, and behind the last step."""
+
+    def __init__(self, saver, step, model_dir, save_secs=None, save_steps=None, listeners=(), name="model.ckpt"):
+        self._saver = saver
+        self._step = step  # returns the global step
+        self._path = os.path.join(model_dir, name)
+        self._timer = tf.compat.v1.train.SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._listeners = list(listeners)
+
+    def begin(self):
+        for listener in self._listeners:
+            listener.begin()
+
+    def after_create_session(self, session, coord):
+        self._save(session)
+
+    def after_run(self, run_context, run_values):
+        if self._timer.should_trigger_for_step(self._step()) and self._save(run_context.session):
+            run_context.request_stop()
+
+    def end(self, session):
+        step = self._step()
+        if step != self._timer.last_triggered_step():
+            self._save(session)
+        for listener in self._listeners:
+            listener.end(session, step)
+
+    def _save(self, session):
+        """Writes a checkpoint; returns whether a listener asks for the training to stop."""
+        step = self._step()
+        self._timer.update_last_triggered_step(step)
+        for listener in self._listeners:
+            listener.before_save(session, step)
+        with tf.init_scope():  # out of the model's graph, which hooks are called in
+            self._saver.save(self._path, step)
+        stops = [listener.after_save(session, step) for listener in self._listeners]
+        return any(stop for stop in stops)

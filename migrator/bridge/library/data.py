@@ -1,0 +1,86 @@
+"""What an input_fn gives: a dataset, or tensors that another batch is drawn for in every step."""
+
+from __future__ import annotations
+
+import inspect
+
+import tensorflow as tf
+
+from .graph import Graph
+
+
+def call_with_known_arguments(function, **arguments):
+    """Calls a function with those of the arguments that it takes by name."""
+    known = inspect.signature(function).parameters
+    return function(**{name: value for name, value in arguments.items() if name in known})
+
+
+def features_and_labels(element, only_features=False):
+    """The parts of a batch that a model_fn is given: the features, and the labels if there are any."""
+    if not isinstance(element, (tuple, list)) or hasattr(element, "_fields"):
+        return (element,)
+    if only_features:
+        return (element[0],)
+    if len(element) != 2:
+        raise ValueError("input_fn should return (features, labels) as a len 2 tuple.")
+    return tuple(element) if element[1] is not None else (element[0],)
+
+
+class Data:
+    """The batches of an input_fn, each a flat list of tensors. The input_fn is called once, in a graph of its own."""
+
+    def __init__(self, input_fn, strategy=None, seed=None, only_features=False):
+        self._strategy = strategy
+        self._only_features = only_features
+        self.graph = Graph(lambda: input_fn(tf.distribute.InputContext()), seed=seed)
+        self._flat = None
+        made = self.graph.result
+        if isinstance(made, tf.data.Dataset):
+            self.spec = self._parts(made.element_spec)
+            self._dataset = made
+        else:
+            if strategy is not None:
+                raise ValueError("Under a distribution strategy an input_fn has to return a `tf.data.Dataset`.")
+            parts = self._parts(made)
+            self.spec = tf.nest.map_structure(tf.type_spec_from_value, parts)
+            self._flat = tf.nest.flatten(parts, expand_composites=True)
+            self._dataset = None
+        self._next = None
+
+    def _parts(self, element):
+        return features_and_labels(element, self._only_features)
+
+    def start(self, session):
+        """Initializes tables and iterators, before the first batch is drawn."""
+        made = self.graph.graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS)
+        session.run([one for one in made if getattr(one, "graph", None) is self.graph.graph])
+
+    def dataset(self):
+        """The dataset of the input_fn, which is not called again for it."""
+        return self.graph.function.prune([], self._dataset)()
+
+    def flat(self, element):
+        """The tensors of an element of the dataset."""
+        return tf.nest.flatten(self._parts(element), expand_composites=True)
+
+    def draw(self):
+        """Returns the next batch. Raises tf.errors.OutOfRangeError behind the last."""
+        if self._flat is not None:
+            return self.graph.compute(self._flat)
+        if self._next is None:
+            dataset = self.dataset()
+            if self._strategy is not None:
+                dataset = self._strategy.distribute_datasets_from_function(lambda context: dataset)
+            self._next = iter(dataset)
+        try:
+            element = next(self._next)
+        except StopIteration:
+            raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
+        if self._strategy is None:
+            return self.flat(element)
+        parts = [self._strategy.experimental_local_results(one) for one in tf.nest.flatten(element)]
+        return [
+            tensor
+            for replica in zip(*parts, strict=True)
+            for tensor in self.flat(tf.nest.pack_sequence_as(element, replica))
+        ]

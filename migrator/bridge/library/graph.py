@@ -1,0 +1,321 @@
+"""A function of TensorFlow 1 code as a graph of its own, whose variables are made eagerly under a strategy."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import itertools
+
+import tensorflow as tf
+
+
+class VariableOp:
+    """What `variable.op` is in TensorFlow 1 code, which asks for its name."""
+
+    def __init__(self, name, graph):
+        self.name = name
+        self.type = "VarHandleOp"
+        self.graph = graph
+
+
+def _with_graph(kind, operation, read, initialize):
+    """A class of variables with what TensorFlow 1 code asks for and eager variables do not have."""
+    members = {
+        "op": property(lambda self: operation),
+        "graph": property(lambda self: operation.graph),
+        "initializer": property(initialize),
+        "initialized_value": lambda self: read(self),
+        "_as_graph_element": lambda self: read(self),
+    }
+    return type(kind.__name__, (kind,), members)
+
+
+class Variables:
+    """The variables of one graph, under the names that TensorFlow 1 gives them.
+
+    They are made once, outside of the graph and under the strategy, whatever asks for them: `tf.get_variable`, layers,
+    `tf.Variable`, metrics, an optimizer's slots. The graph has them in its collections, in the order of their making.
+    """
+
+    def __init__(self, strategy):
+        self.strategy = strategy
+        self.graph = None
+        self.by_name = {}
+        self.local = []  # those of metrics, which no checkpoint has
+        self._read = {}
+        self._initial = {}  # what a variable starts from, a function, a tensor or an array; and the operation
+        self.later = []  # (variable, tensor of the graph that it starts from), in the order of their making
+
+    @property
+    def saved(self):
+        """Those that a checkpoint has, by name."""
+        local = {id(variable) for variable in self.local}
+        return {name: variable for name, variable in self.by_name.items() if id(variable) not in local}
+
+    def make(self, next_creator, **kwargs):
+        """Makes one variable. A creator for `tf.variable_creator_scope`."""
+        del next_creator  # the variable is made by the strategy, outside of the graph
+        keys = tf.compat.v1.GraphKeys
+        collections = list(kwargs.get("collections") or [keys.GLOBAL_VARIABLES])
+        name = self._unique(self._scope() + (kwargs.get("name") or "Variable").rstrip("/"))
+        initial_value, tensor = self._initial_value(kwargs["initial_value"], kwargs.get("dtype"))
+        near = kwargs.get("colocate_with")
+        synchronization = kwargs.get("synchronization") or tf.VariableSynchronization.AUTO
+        trainable = kwargs.get("trainable")
+        if trainable is None:
+            trainable = synchronization != tf.VariableSynchronization.ON_READ
+
+        def create(value):
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(self.strategy.scope())
+                if near is not None:
+                    stack.enter_context(self.strategy.extended.colocate_vars_with(near))
+                return tf.Variable(
+                    value,
+                    trainable=trainable,
+                    name=name,
+                    dtype=kwargs.get("dtype"),
+                    constraint=kwargs.get("constraint"),
+                    synchronization=synchronization,
+                    aggregation=kwargs.get("aggregation") or tf.VariableAggregation.NONE,
+                )
+
+        try:
+            variable = _outside_of_graphs(create, initial_value)
+        except (TypeError, ValueError, AttributeError):
+            if tensor is not None or not callable(initial_value):
+                raise
+            tensor = tf.convert_to_tensor(initial_value(), dtype=kwargs.get("dtype"))  # of values of the graph
+            variable = _outside_of_graphs(create, lambda: tf.zeros(tensor.shape, tensor.dtype))
+        variable.__class__ = _with_graph(type(variable), VariableOp(name, self.graph), self.read, self.initializer)
+        self.by_name[name] = variable
+        self._initial[id(variable)] = kwargs["initial_value"], None
+        if tensor is not None:
+            self.later.append((variable, tensor))
+        if keys.LOCAL_VARIABLES in collections:
+            self.local.append(variable)
+        elif trainable and keys.TRAINABLE_VARIABLES not in collections:
+            collections.append(keys.TRAINABLE_VARIABLES)
+        for collection in collections:
+            self.graph.add_to_collection(collection, variable)
+        return variable
+
+    def _scope(self):
+        """The scope that a variable without one in its name is made in."""
+        scope = tf.get_current_name_scope()
+        return f"{scope.rstrip('/')}/" if scope else ""
+
+    def _unique(self, name):
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        return next(one for one in itertools.chain([name], numbered) if one not in self.by_name)
+
+    @staticmethod
+    def _initial_value(value, dtype):
+        """What the variable is made with, and the tensor of the graph that it starts from, if it does."""
+        if callable(value):
+            return value, None
+        static = tf.get_static_value(value) if tf.is_symbolic_tensor(value) else value
+        if static is not None:
+            return static, None
+        return lambda: tf.zeros(value.shape, dtype or value.dtype), value
+
+    def read(self, variable):
+        """The tensor of the graph that has the value of a variable."""
+        if id(variable) not in self._read:
+            with self.graph.as_default(), tf.control_dependencies(None):
+                self._read[id(variable)] = variable.read_value()
+        return self._read[id(variable)]
+
+    def initializer(self, variable):
+        """The operation of the graph that gives a variable the value that it starts from."""
+        own = getattr(variable, "_initializer_op", None)  # that of a checkpoint
+        value, operation = self._initial[id(variable)]
+        if own is None and operation is None:
+            with self.graph.as_default(), tf.control_dependencies(None):
+                operation = tf.group(variable.assign(value() if callable(value) else value))
+            self._initial[id(variable)] = value, operation
+        return operation if own is None else own
+
+    def initialize_later_ones(self, session):
+        """Gives variables that start from tensors of the graph their values."""
+        for variable, tensor in self.later:
+            variable.assign(session.run(tensor))
+
+
+def _outside_of_graphs(function, *args):
+    """Calls a function where operations are eager, whatever graph is being built: each thread begins so."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as executor:
+        return executor.submit(function, *args).result()
+
+
+class Graph:
+    """TensorFlow 1 code as a graph: `result` is what the code returned, `run` computes parts of it.
+
+    The code runs once. As in a session, only what is asked for is computed, not all that has side effects.
+    """
+
+    numbers = itertools.count()
+
+    def __init__(self, function, signature=(), strategy=None, seed=None):
+        # Tensors and variables are equal to themselves alone, and keys of dicts, as `feed_dict` wants them.
+        tf.compat.v1.disable_tensor_equality()
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self.variables = Variables(self.strategy)
+        self.result = None
+        self._functions = {}
+
+        def build(*tensors):
+            self.graph = self.variables.graph = tf.compat.v1.get_default_graph()
+            if seed is not None:
+                tf.compat.v1.set_random_seed(seed)
+            with tf.variable_creator_scope(self.variables.make):
+                self.result = function(*tensors)
+            for operation in self.graph.get_operations():
+                if operation.type == "IteratorV2":  # one for all functions that are made of the graph
+                    name = tf.compat.as_bytes(f"{operation.name}_of_graph_{next(Graph.numbers)}")
+                    operation._set_attr("shared_name", tf.compat.v1.AttrValue(s=name))
+
+        if seed is not None:
+            tf.random.set_seed(seed)
+        with self.strategy.scope():
+            self.function = tf.compat.v1.wrap_function(build, list(signature))
+        self.inputs = list(self.function.inputs[: len(signature)])
+
+    def value_of(self, fetch):
+        """The tensor or operation that a session would compute for something: a name, a variable, a tensor."""
+        if isinstance(fetch, str):
+            return self.graph.as_graph_element(fetch)
+        if isinstance(fetch, tf.Variable):
+            return self.variables.read(fetch)
+        return fetch
+
+    def compute(self, fetches, feeds=(), values=()):
+        """Computes a flat list of tensors and operations of the graph; operations give None."""
+        function, looked_up = self.function_of(fetches, feeds)
+        return function(*values, *tf.nest.flatten([look_up() for look_up in looked_up]))
+
+    def function_of(self, fetches, feeds=()):
+        """What computes a flat list of tensors and operations, and what gives it its further inputs."""
+        key = tuple(id(one) for one in (*feeds, None, *fetches))
+        if key not in self._functions:
+            # What collectives of replicas look up in each call is given to the function as further inputs.
+            looked_up = self.graph.deferred_internal_captures
+            function = self.function.prune([*feeds, *looked_up], list(fetches))
+            self._functions[key] = function, self.graph.deferred_external_captures, (feeds, fetches)
+        return self._functions[key][:2]
+
+
+class Session(tf.compat.v1.Session):
+    """What hooks and scaffolds are given in the place of a TensorFlow 1 session: it runs parts of a model's graph.
+
+    What depends on the input draws a batch for it, as it would in TensorFlow 1.
+    """
+
+    def __init__(self, graph, draw=None, others=()):
+        self._graph_of_model = graph
+        self._draw = draw  # returns the next batch, as a flat list
+        self._others = tuple(others)
+
+    @property
+    def graph(self):
+        return self._graph_of_model.graph
+
+    @property
+    def graph_def(self):
+        return self.graph.as_graph_def()
+
+    @property
+    def sess_str(self):
+        return ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def __del__(self):
+        pass
+
+    def close(self):
+        pass
+
+    def as_default(self):
+        return contextlib.nullcontext(self)
+
+    def should_stop(self):
+        return False
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        """Computes what is asked for; `fetches` may be nested, and name tensors."""
+        return self.run_with(fetches, feed_dict)
+
+    def run_with(self, fetches, feed_dict=None, batch=None):
+        """Like `run`, with a batch for the input."""
+        with tf.init_scope():  # hooks are called in the model's graph
+            return self._compute(fetches, feed_dict, batch)
+
+    def _compute(self, fetches, feed_dict, batch):
+        leaves = leaves_of(fetches)
+        if not leaves:
+            return fetches
+        owner = self._graph_of_model
+        for other in self._others:
+            if any(getattr(leaf, "graph", None) is other.graph for leaf in leaves):
+                owner = other
+        flat = [owner.value_of(leaf) for leaf in leaves]
+        feed_dict = dict(feed_dict or {})
+        feeds = [owner.value_of(key) for key in feed_dict]
+        values = [tf.convert_to_tensor(value, key.dtype) for key, value in zip(feeds, feed_dict.values(), strict=True)]
+        if batch is None:
+            try:
+                results = owner.compute(flat, feeds, values)
+            except ValueError:  # it depends on the input
+                if owner is not self._graph_of_model or self._draw is None:
+                    raise
+                batch = self._draw()
+        if batch is not None:
+            results = owner.compute(flat, [*owner.inputs, *feeds], [*batch, *values])
+        results = [None if value is None else _numpy(value) for value in results]
+        return packed(fetches, results)
+
+
+def _numpy(value):
+    return value.numpy() if hasattr(value, "numpy") else value
+
+
+def leaves_of(fetches):
+    """The tensors, operations, variables and names in what is asked for, in its own order."""
+    if fetches is None:
+        return []
+    if isinstance(fetches, dict):
+        fetches = list(fetches.values())
+    if isinstance(fetches, (list, tuple)):
+        return [leaf for one in fetches for leaf in leaves_of(one)]
+    if isinstance(fetches, (tf.SparseTensor, tf.IndexedSlices, tf.RaggedTensor)):
+        return tf.nest.flatten(fetches, expand_composites=True)
+    return [fetches]
+
+
+def packed(fetches, results):
+    """Values in the form of what was asked for; sparse ones as sessions give them."""
+    results = iter(results)
+
+    def pack(fetch):
+        if fetch is None:
+            return None
+        if isinstance(fetch, dict):
+            return {key: pack(one) for key, one in fetch.items()}
+        if hasattr(fetch, "_fields"):
+            return type(fetch)(*(pack(one) for one in fetch))
+        if isinstance(fetch, tuple):
+            return tuple(pack(one) for one in fetch)
+        if isinstance(fetch, list):
+            return [pack(one) for one in fetch]
+        if isinstance(fetch, tf.SparseTensor):
+            return tf.compat.v1.SparseTensorValue(*(next(results) for _ in range(3)))
+        if isinstance(fetch, (tf.IndexedSlices, tf.RaggedTensor)):
+            return tuple(next(results) for _ in tf.nest.flatten(fetch, expand_composites=True))
+        return next(results)
+
+    return pack(fetches)

@@ -1,0 +1,55 @@
+"""The strategy of `tf.distribute` for what a RunConfig, or the cluster of TF_CONFIG, asks for."""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+
+
+def modern_strategy(strategy):
+    """The strategy of TensorFlow 2 for one of `tf.compat.v1.distribute`; others as they are."""
+    if strategy is None or not hasattr(tf.compat.v1.distribute, "MirroredStrategy"):
+        return strategy
+    old = tf.compat.v1.distribute
+    if isinstance(strategy, old.MirroredStrategy):
+        return tf.distribute.MirroredStrategy(strategy.extended.worker_devices)
+    if isinstance(strategy, old.experimental.CentralStorageStrategy):
+        return tf.distribute.experimental.CentralStorageStrategy(
+            strategy.extended.worker_devices, strategy.extended.parameter_devices[0]
+        )
+    if isinstance(strategy, old.experimental.MultiWorkerMirroredStrategy):
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if isinstance(strategy, old.OneDeviceStrategy):
+        return tf.distribute.OneDeviceStrategy(strategy.extended.worker_devices[0])
+    return strategy
+
+
+def _resolver(config):
+    """The cluster of TF_CONFIG for tf.distribute, which knows a chief and no master."""
+    jobs = {("chief" if job == "master" else job): tasks for job, tasks in config.cluster_spec.as_dict().items()}
+    jobs.pop("evaluator", None)
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec(jobs),
+        task_type="chief" if config.task_type == "master" else config.task_type,
+        task_id=config.task_id,
+        rpc_layer="grpc",
+    )
+
+
+def serve_coordinator(config):
+    """What a worker or ps of a cluster does: serves the chief, which coordinates. Never returns."""
+    resolver = _resolver(config)
+    cluster = resolver.cluster_spec()
+    # With fewer threads than there are workers, steps that wait for each other would wait for ever.
+    threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=max(os.cpu_count() or 1, 8))
+    tf.distribute.Server(
+        cluster, job_name=config.task_type, task_index=config.task_id, protocol="grpc", config=threads
+    ).join()
+
+
+def strategy_of(config):
+    """The strategy that a RunConfig asks for, or the cluster that it has parameter servers in; None for one device."""
+    if config.train_distribute is None and config.num_ps_replicas:
+        return tf.distribute.ParameterServerStrategy(_resolver(config))
+    return modern_strategy(config.train_distribute)

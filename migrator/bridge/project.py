@@ -1,0 +1,309 @@
+"""The bridge over a project: the files of its Estimator programs, by their symbols, and the file that runs them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from migrator.bridge.assemble import assemble, extended, held_by
+from migrator.bridge.codemod import Bridged, Problem, Support, bridge_file
+from migrator.bridge.files import Imports, Placed, place, read_imports
+from migrator.bridge.references import Names, read_names
+from migrator.bridge.support import MARK, NAME
+from migrator.bridge.table import is_maker, is_trainer
+from migrator.findings import Finding, Severity
+from migrator.names.free import free
+from migrator.names.spelling import canonical
+
+_SHAPES = re.compile(r"\.value\b|\bDimension\b|\.dims\b")
+_MENTIONS = ("tensorflow", "stimator")
+
+
+@dataclass
+class Bridges:
+    """What came of it: new texts (those of support files among them) and findings.
+
+    `programs` are the files that make the Estimators of bridged programs, `files` all files of these programs.
+    """
+
+    texts: dict[Path, str] = field(default_factory=dict)
+    findings: dict[Path, list[Finding]] = field(default_factory=dict)
+    programs: set[Path] = field(default_factory=set)
+    files: set[Path] = field(default_factory=set)
+
+    def add(self, path: Path, problem: Problem, severity: Severity) -> None:
+        """Adds a finding once."""
+        finding = Finding(str(path), problem.line, problem.column, problem.code, severity, problem.message)
+        found = self.findings.setdefault(path, [])
+        if finding not in found:
+            found.append(finding)
+
+
+def bridge_project(
+    texts: Mapping[Path, str],
+    left: Collection[Path] | None = None,
+    reasons: Mapping[Path, list[Finding]] | None = None,
+) -> Bridges:
+    """Bridges all programs of a project, or those that are made in the files `left`.
+
+    `reasons` are the findings of the form that was tried before. A program is a file that makes an Estimator, with all
+    that it imports; all of it changes, or nothing.
+    """
+    return _Project(texts, reasons or {}).run(left)
+
+
+def join(
+    bridges: Bridges, texts: Mapping[Path, str], findings: Mapping[Path, list[Finding]]
+) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+    """The texts and findings of another form and those of bridges, without what blocked a bridged program there."""
+    joined: dict[Path, list[Finding]] = {}
+    for path, found in findings.items():
+        solved = path in bridges.files and path not in texts
+        kept = [one for one in found if not (solved and one.severity in (Severity.MANUAL, Severity.REVIEW))]
+        joined[path] = kept
+    for path, found in bridges.findings.items():
+        told = {one.line for one in joined.get(path, ()) if one.severity is Severity.MANUAL}
+        new = [one for one in found if one.severity is not Severity.MANUAL or one.line not in told]
+        joined.setdefault(path, []).extend(new)
+    # A support file is written before the programs that import it.
+    support = {path: text for path, text in bridges.texts.items() if MARK in text}
+    return {**support, **texts, **bridges.texts}, joined
+
+
+class _Project:
+    def __init__(self, texts: Mapping[Path, str], reasons: Mapping[Path, list[Finding]]) -> None:
+        self.texts = texts
+        self.reasons = reasons
+        relevant = _relevant(texts)
+        self.imports: Imports = read_imports(relevant)
+        self.names: dict[Path, Names] = {}
+        self.globals: dict[Path, dict[str, str]] = {}
+        self.reached: set[Path] = set()
+        self.result = Bridges()
+
+    def run(self, left: Collection[Path] | None) -> Bridges:
+        makers: dict[Path, list[ast.AST]] = {}
+        for path in self.imports.trees:
+            if (left is None or path in left) and any(word in self.texts[path] for word in _MENTIONS):
+                places = self._makers(path)
+                if places:
+                    makers[path] = places
+        reaches = {path: self.imports.reach(path) for path in makers}
+        self.reached = {path for reach in reaches.values() for path in reach}
+        tried = {path: self._try(path, Support(NAME)) for path in dict.fromkeys(p for r in reaches.values() for p in r)}
+        blocked = {start for start, reach in reaches.items() if any(tried[path].blocking for path in reach)}
+        self._tell_blocked(makers, reaches, blocked, tried)
+        going = {start: reach for start, reach in reaches.items() if start not in blocked}
+        for group in _groups(going, {path for path, one in tried.items() if _changes(one, self.texts[path])}):
+            self._bridge(group, going, makers, tried)
+        return self.result
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _read(self, path: Path) -> Names:
+        if path not in self.names:
+            self.names[path] = read_names(self.imports.trees[path], self._given(path))
+        return self.names[path]
+
+    def _given(self, path: Path) -> dict[str, str]:
+        """The names of TensorFlow that a file gets from other files of the project, and what they mean."""
+        found: dict[str, str] = {}
+        for edge in self.imports.of.get(path, ()):
+            if edge.what:
+                theirs = self._global(edge.imported)
+                if edge.what == "*":
+                    found.update({n: origin for n, origin in theirs.items() if not n.startswith("_")})
+                elif edge.what in theirs:
+                    found[edge.name] = theirs[edge.what]
+        return found
+
+    def _global(self, path: Path) -> dict[str, str]:
+        """What the top level of a file binds to names of TensorFlow; nothing more where files import each other."""
+        if path in self.globals:
+            return self.globals[path]
+        found: dict[str, str] = {}
+        self.globals[path] = found
+        tree = self.imports.trees.get(path)
+        if tree is None or "import" not in self.texts[path]:
+            return found
+        found.update(self._given(path))
+        for node in tree.body:
+            for one in ast.walk(node) if isinstance(node, ast.Try | ast.If) else (node,):
+                if isinstance(one, ast.Import):
+                    for alias in one.names:
+                        if alias.name.partition(".")[0] == "tensorflow":
+                            local = alias.asname or "tensorflow"
+                            found[local] = alias.name if alias.asname else "tensorflow"
+                elif isinstance(one, ast.ImportFrom) and not one.level and one.module:
+                    if one.module.partition(".")[0] == "tensorflow":
+                        for alias in one.names:
+                            found[alias.asname or alias.name] = f"{one.module}.{alias.name}"
+        return found
+
+    def _makers(self, path: Path) -> list[ast.AST]:
+        """Where a file makes Estimators or derives from one; where it trains some, if it does neither."""
+        names = self._read(path)
+        heads = {reference.nodes[-1]: canonical(reference.origin) for reference in names.references}
+        made: list[ast.AST] = []
+        trained: list[ast.AST] = []
+        for node in ast.walk(names.tree):
+            if isinstance(node, ast.Call) and (name := heads.get(node.func, "")):
+                made += [node] if is_maker(name) else []
+                trained += [node] if is_trainer(name) else []
+            elif isinstance(node, ast.ClassDef) and any(is_maker(heads.get(base, "")) for base in node.bases):
+                made.append(node)
+        return made or trained[:1]
+
+    def _try(self, path: Path, support: Support, first: bool = False) -> Bridged:
+        if path not in self.imports.trees:
+            return Bridged(self.texts[path])
+        return bridge_file(self.texts[path], support, self._given(path), first)
+
+    # -- what stays --------------------------------------------------------------------------------------------------
+
+    def _tell_blocked(
+        self,
+        makers: Mapping[Path, list[ast.AST]],
+        reaches: Mapping[Path, list[Path]],
+        blocked: Collection[Path],
+        tried: Mapping[Path, Bridged],
+    ) -> None:
+        for start in sorted(blocked):
+            reasons = [(path, problem) for path in reaches[start] for problem in tried[path].blocking]
+            for path, problem in reasons:
+                self.result.add(path, problem, Severity.MANUAL)
+            if any(path == start for path, _ in reasons):
+                continue
+            path, problem = reasons[0]
+            message = f"this Estimator's program is blocked at {path}:{problem.line}: {problem.message}"
+            for node in makers[start]:
+                self.result.add(start, _problem(node, problem.code, message), Severity.MANUAL)
+
+    # -- what goes -----------------------------------------------------------------------------------------------------
+
+    def _bridge(
+        self,
+        group: Collection[Path],
+        reaches: Mapping[Path, list[Path]],
+        makers: Mapping[Path, list[ast.AST]],
+        tried: Mapping[Path, Bridged],
+    ) -> None:
+        """Writes the files of programs that share some."""
+        files = list(dict.fromkeys(path for start in sorted(group) for path in reaches[start]))
+        changing = [path for path in files if _changes(tried[path], self.texts[path])]
+        if not changing:
+            return
+        placed = place(changing, self.imports)
+        name = self._name(placed, changing)
+        imported = {edge.imported for path in files for edge in self.imports.of.get(path, ()) if edge.imported != path}
+        done = {path: self._try(path, placed.support(path, name), first=path not in imported) for path in changing}
+        used = {one for bridged in done.values() for one in bridged.used}
+        if any(_SHAPES.search(self.texts[path]) for path in changing):
+            used.add("keep_tensorflow_1_shapes")
+        if any(bridged.slim for bridged in done.values()):
+            used.add("let_tf_slim_find_its_layers")
+        file = placed.folder / f"{name}.py"
+        before = self.result.texts.get(file, self.texts.get(file))
+        text = assemble(used) if before is None else extended(before, used)
+        if text is None:
+            missing = ", ".join(sorted(used - held_by(before or "")))
+            message = (
+                f"`{file}` was changed since tf-migrate wrote it, and lacks {missing}: move it away, and run again"
+            )
+            for start in group:
+                self.result.add(start, _problem(makers[start][0], "TFM159", message), Severity.MANUAL)
+            return
+        if text != before:
+            self.result.texts[file] = text
+        for path, bridged in done.items():
+            if bridged.text != self.texts[path]:
+                self.result.texts[path] = bridged.text
+            for problem in bridged.remarks:
+                self.result.add(path, problem, Severity.REVIEW)
+        self._tell_slim(done)
+        self._tell_importers(done)
+        for start in group:
+            self.result.programs.add(start)
+            self.result.files.update(reaches[start])
+            message = f"the program keeps its code; `{file}` runs it on Keras and tf.distribute" + self._why(
+                reaches[start]
+            )
+            for node in makers[start]:
+                self.result.add(start, _problem(node, "TFM155", message), Severity.REVIEW)
+
+    def _name(self, placed: Placed, files: Collection[Path]) -> str:
+        """`keras_estimator`, or another name where the project has given that one away."""
+        taken = set()
+        here = placed.folder / f"{NAME}.py"
+        if here in self.texts and MARK not in self.texts[here]:
+            taken.add(NAME)
+        for path in files:
+            for binding in self._read(path).bindings:
+                if binding.name == NAME and not (binding.origin or "").endswith(NAME):
+                    taken.add(NAME)
+        return free(NAME, taken)
+
+    def _tell_slim(self, done: Mapping[Path, Bridged]) -> None:
+        message = "tf_slim has what this program uses of tf.contrib: pip install tf_slim"
+        for path, bridged in done.items():
+            if bridged.slim:
+                self.result.add(path, Problem(1, 1, "TFM167", message), Severity.REVIEW)
+
+    def _tell_importers(self, done: Mapping[Path, Bridged]) -> None:
+        """Files of TensorFlow 1 that are in no program, and import one that is."""
+        with_estimators = {path for path, bridged in done.items() if bridged.used}
+        for edge in self.imports.importers(with_estimators):
+            if edge.importer in done or "tensorflow" not in self.texts[edge.importer]:
+                continue
+            message = (
+                f"this file stays TensorFlow 1 code, and `{edge.imported.name}`, which it imports, runs on "
+                "TensorFlow 2 now: import tensorflow.compat.v1 as tf"
+            )
+            self.result.add(edge.importer, Problem(1, 1, "TFM158", message), Severity.REVIEW)
+
+    def _why(self, reach: Collection[Path]) -> str:
+        """What the form that was tried before would have needed, shortly."""
+        found = [
+            finding for path in reach for finding in self.reasons.get(path, ()) if finding.severity is Severity.MANUAL
+        ]
+        found = list({(f.path, f.line, f.code): f for f in found}.values())
+        if not found:
+            return ""
+        told = "; ".join(f"{f.code} at {f.path}:{f.line} ({_short(f.message)})" for f in found[:2])
+        return f". A native program is blocked by {told}" + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+
+
+def _short(message: str) -> str:
+    first = message.partition(": ")[0] if len(message) > 120 else message
+    return first if len(first) <= 160 else f"{first[:157]}..."
+
+
+def _problem(node: ast.AST, code: str, message: str) -> Problem:
+    return Problem(node.lineno, node.col_offset + 1, code, message)  # type: ignore[attr-defined]
+
+
+def _changes(bridged: Bridged, before: str) -> bool:
+    return bridged.text != before
+
+
+def _groups(reaches: Mapping[Path, list[Path]], changing: Collection[Path]) -> list[list[Path]]:
+    """The programs, those together that share a file which changes."""
+    groups: list[tuple[set[Path], list[Path]]] = []
+    for start, reach in reaches.items():
+        files, members = {path for path in reach if path in changing}, [start]
+        rest = []
+        for other, starts in groups:
+            if other & files:
+                files |= other
+                members = [*starts, *members]
+            else:
+                rest.append((other, starts))
+        groups = [*rest, (files, members)]
+    return [members for _, members in groups]
+
+
+def _relevant(texts: Mapping[Path, str]) -> dict[Path, str]:
+    return {path: text for path, text in texts.items() if path.suffix == ".py"}

@@ -1,0 +1,101 @@
+"""Functions that make a session of their own: they need the default graph, which TensorFlow 2 does not have by itself.
+
+`with tf.Session() as session:` makes its graph the default one, so what is built in it stays right. What is built
+before it, or for a session that is made otherwise, does not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+FUNCTION = "in_default_graph"
+_SESSIONS = ("tf.Session", "tf.InteractiveSession")
+# What fails, or means something else, where operations are run at once.
+_OF_GRAPHS = (
+    *("tf.placeholder", "tf.placeholder_with_default", "tf.train.Saver", "tf.train.import_meta_graph"),
+    *("tf.data.make_initializable_iterator", "tf.train.Supervisor", "tf.train.MonitoredTrainingSession"),
+    *("tf.train.MonitoredSession", "tf.train.SingularMonitoredSession", "tf.get_variable", "tf.global_variables"),
+)
+_OF_ESTIMATORS = ("train", "evaluate", "predict", "export_savedmodel", "export_saved_model", "train_and_evaluate")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class OwnSession:
+    """A function (None: the top level of the file) whose session needs the default graph, and where that shows.
+
+    `runs_estimators` says that it cannot run in one graph as a whole, because Estimators make graphs of their own.
+    """
+
+    function: Function | None
+    place: ast.expr
+    runs_estimators: bool
+
+
+def own_sessions(
+    tree: ast.Module, meanings: Mapping[ast.expr, str], supported: Collection[ast.expr]
+) -> list[OwnSession]:
+    """The functions of a file that make sessions. `meanings` are canonical names, `supported` the Estimators' names."""
+    found = []
+    functions: list[Function | None] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    for function in [None, *functions]:
+        if function is not None and any(_last(one) == FUNCTION for one in function.decorator_list):
+            continue
+        nodes = list(_own(tree if function is None else function))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        inside = {
+            one for node in nodes if isinstance(node, ast.With) and _enters(node, meanings) for one in _below(node)
+        }
+        contexts = {item.context_expr for node in nodes if isinstance(node, ast.With) for item in node.items}
+        sessions = [call for call in calls if meanings.get(call.func) in _SESSIONS and not _has_graph(call)]
+        if not sessions:
+            continue
+        loose = [call for call in sessions if call not in contexts and call not in inside]
+        outside = [call for call in calls if meanings.get(call.func) in _OF_GRAPHS and call not in inside]
+        if not loose and not outside:
+            continue
+        is_running = any(
+            isinstance(call.func, ast.Attribute) and call.func.attr in _OF_ESTIMATORS and call.func not in meanings
+            for call in calls
+        ) or any(node in supported for node in nodes)
+        generator = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
+        found.append(OwnSession(function, (loose or outside)[0].func, is_running or generator))
+    return found
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _own(block: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a block, those of the functions in it left out."""
+    queue = list(ast.iter_child_nodes(block))
+    while queue:
+        node = queue.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            queue += ast.iter_child_nodes(node)
+
+
+def _below(node: ast.With) -> Iterator[ast.AST]:
+    for statement in node.body:
+        yield from ast.walk(statement)
+
+
+def _enters(node: ast.With, meanings: Mapping[ast.expr, str]) -> bool:
+    """Whether a `with` makes a graph the default one."""
+    for item in node.items:
+        call = item.context_expr
+        if isinstance(call, ast.Call):
+            if meanings.get(call.func) in _SESSIONS:
+                return True
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "as_default":
+                return True
+    return False
+
+
+def _has_graph(call: ast.Call) -> bool:
+    return len(call.args) > 1 or any(keyword.arg == "graph" for keyword in call.keywords)

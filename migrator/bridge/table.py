@@ -1,0 +1,270 @@
+"""Which name of the support file stands for a symbol of TensorFlow 1 that TensorFlow 2.21 has no more.
+
+`SUPPLIED` maps canonical names (`tf.X`, see migrator.names.spelling) to names of `library/`. A row counts where the
+library has that name. What is not there stays out of the programs: a line that names it blocks the bridge.
+"""
+
+from __future__ import annotations
+
+_ESTIMATORS = (
+    *("Estimator", "EstimatorSpec", "ModeKeys", "RunConfig", "TrainSpec", "EvalSpec", "train_and_evaluate"),
+    *("WarmStartSettings", "VocabInfo", "FinalExporter", "LatestExporter", "BestExporter", "StepsExporter", "Exporter"),
+    *("DNNClassifier", "DNNRegressor", "DNNEstimator", "LinearClassifier", "LinearRegressor", "LinearEstimator"),
+    *("DNNLinearCombinedClassifier", "DNNLinearCombinedRegressor", "DNNLinearCombinedEstimator"),
+    *("BaselineClassifier", "BaselineRegressor", "BaselineEstimator", "BoostedTreesClassifier"),
+    *("BoostedTreesRegressor", "BoostedTreesEstimator", "add_metrics", "classifier_parse_example_spec"),
+    *("regressor_parse_example_spec", "Head", "BinaryClassHead", "MultiClassHead", "MultiLabelHead", "RegressionHead"),
+    *("LogisticRegressionHead", "PoissonRegressionHead", "MultiHead"),
+)
+_EXPORT = (
+    *("ServingInputReceiver", "TensorServingInputReceiver", "ExportOutput", "ClassificationOutput", "RegressionOutput"),
+    *("PredictOutput", "EvalOutput", "build_raw_serving_input_receiver_fn", "build_parsing_serving_input_receiver_fn"),
+)
+_STOPPING = (
+    *("make_early_stopping_hook", "stop_if_higher_hook", "stop_if_lower_hook", "stop_if_no_increase_hook"),
+    *("stop_if_no_decrease_hook",),
+)
+_EXPERIMENTAL = (
+    *_STOPPING,
+    "InMemoryEvaluatorHook",
+    "make_stop_at_checkpoint_step_hook",
+    "LinearSDCA",
+    "RNNClassifier",
+)
+_OF_CONTRIB = (
+    *_STOPPING,
+    *("DNNEstimator", "LinearEstimator", "DNNLinearCombinedEstimator", "BaselineEstimator", "add_metrics"),
+    *("InMemoryEvaluatorHook", "StepsExporter", "SavedModelEstimator", "forward_features", "clip_gradients_by_norm"),
+    *("multi_class_head", "binary_classification_head", "regression_head", "multi_label_head", "multi_head"),
+    *(
+        "logistic_regression_head",
+        "poisson_regression_head",
+        "replicate_model_fn",
+        "TowerOptimizer",
+        "dnn_logit_fn_builder",
+    ),
+    *("linear_logit_fn_builder", "call_logit_fn", "RNNClassifier", "RNNEstimator", "make_stop_at_checkpoint_step_hook"),
+    *("export_saved_model_for_mode", "export_all_saved_models", "build_raw_supervised_input_receiver_fn"),
+    *("boosted_trees_classifier_train_in_memory", "boosted_trees_regressor_train_in_memory"),
+)
+_TPU = ("TPUEstimator", "TPUEstimatorSpec", "TPUConfig", "InputPipelineConfig", "CrossShardOptimizer")
+_CANNED = tuple(name for name in _ESTIMATORS if name.endswith(("Classifier", "Regressor")))
+_PRIVATE_ROOTS = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
+_PRIVATE = {  # modules that hold some of the names above
+    "": _ESTIMATORS,
+    "estimator": ("Estimator", "EstimatorSpec", "WarmStartSettings", "VocabInfo"),
+    "run_config": ("RunConfig",),
+    "model_fn": ("EstimatorSpec", "ModeKeys"),
+    "mode_keys": ("ModeKeys",),
+    "training": ("TrainSpec", "EvalSpec", "train_and_evaluate"),
+    "exporter": ("Exporter", "FinalExporter", "LatestExporter", "BestExporter"),
+    "early_stopping": _STOPPING,
+    "inputs.numpy_io": ("numpy_input_fn",),
+    "inputs.pandas_io": ("pandas_input_fn",),
+    "inputs.inputs": ("numpy_input_fn", "pandas_input_fn"),
+    "export.export": _EXPORT,
+    "export.export_output": _EXPORT,
+    "export.export_lib": _EXPORT,
+    "canned.dnn": ("DNNClassifier", "DNNRegressor", "DNNEstimator"),
+    "canned.linear": ("LinearClassifier", "LinearRegressor", "LinearEstimator"),
+    "canned.dnn_linear_combined": tuple(name for name in _ESTIMATORS if name.startswith("DNNLinearCombined")),
+    "canned.baseline": tuple(name for name in _ESTIMATORS if name.startswith("Baseline")),
+    "tpu.tpu_estimator": _TPU,
+    "tpu.tpu_config": ("TPUConfig", "InputPipelineConfig"),
+}
+
+#: Symbol of TensorFlow 1 to name of the library.
+SUPPLIED: dict[str, str] = {
+    **{f"tf.estimator.{name}": name for name in _ESTIMATORS},
+    **{f"tf.estimator.export.{name}": name for name in _EXPORT},
+    **{f"tf.estimator.inputs.{name}": name for name in ("numpy_input_fn", "pandas_input_fn")},
+    **{f"tf.estimator.experimental.{name}": name for name in _EXPERIMENTAL},
+    **{f"tf.estimator.tpu.{name}": name for name in _TPU},
+    "tf.estimator.tpu.RunConfig": "TPURunConfig",
+    **{f"tf.contrib.tpu.{name}": name for name in _TPU},
+    "tf.contrib.tpu.RunConfig": "TPURunConfig",
+    **{f"tf.contrib.estimator.{name}": name for name in _OF_CONTRIB},
+    "tf.keras.estimator.model_to_estimator": "model_to_estimator",
+    "tf.contrib.training.HParams": "HParams",
+    "tf.contrib.predictor.from_saved_model": "predictor_from_saved_model",
+    "tf.contrib.predictor.from_estimator": "predictor_from_estimator",
+    **{f"tf.contrib.learn.{name}": name for name in ("Experiment", "make_export_strategy", "ExportStrategy")},
+    "tf.contrib.learn.utils.saved_model_export_utils.make_export_strategy": "make_export_strategy",
+    "tf.contrib.learn.learn_runner.run": "run_experiment",
+    "tf.contrib.learn.ModeKeys": "LearnModeKeys",
+    "tf.contrib.learn.RunConfig": "LearnRunConfig",
+    "tf.contrib.learn.run_config.RunConfig": "LearnRunConfig",
+    **{
+        f"{root}.{module}.{name}".replace("..", "."): name
+        for root in _PRIVATE_ROOTS
+        for module, names in _PRIVATE.items()
+        for name in names
+    },
+    **{f"tf.contrib.tpu.python.tpu.tpu_estimator.{name}": name for name in _TPU},
+    "tensorflow_estimator.python.estimator.tpu.tpu_config.RunConfig": "TPURunConfig",
+    "tf.contrib.tpu.python.tpu.tpu_config.RunConfig": "TPURunConfig",
+}
+SUPPLIED.update(
+    {
+        **{
+            f"tf.contrib.lookup.{name}": name
+            for name in (
+                *("index_table_from_file", "index_table_from_tensor", "index_to_string_table_from_file"),
+                "index_to_string_table_from_tensor",
+            )
+        },
+        "tf.contrib.lookup.HashTable": "hash_table",
+        "tf.contrib.distribute.MirroredStrategy": "mirrored_strategy",
+        **{
+            f"tf.contrib.summary.{name}": name
+            for name in (
+                *("create_file_writer", "create_summary_file_writer", "always_record_summaries", "all_summary_ops"),
+                *("never_record_summaries", "record_summaries_every_n_global_steps", "should_record_summaries"),
+                "summary_writer_initializer_op",
+            )
+        },
+        **{
+            f"tf.contrib.summary.{name}": f"summary_{name}"
+            for name in ("scalar", "histogram", "image", "audio", "generic", "flush", "initialize")
+        },
+        "tf.contrib.data.batch_and_drop_remainder": "batch_and_drop_remainder",
+        **{
+            f"tf.contrib.layers.{name}": name
+            for name in ("layer_norm", "xavier_initializer", "l1_regularizer", "l2_regularizer")
+        },
+        "tf.contrib.layers.xavier_initializer_conv2d": "xavier_initializer",
+        **{
+            f"tf.contrib.metrics.{name}": name
+            for name in (
+                *("f1_score", "streaming_mean_squared_error", "streaming_root_mean_squared_error"),
+                "streaming_mean_absolute_error",
+            )
+        },
+        **{
+            f"tf.contrib.metrics.{name}": name
+            for name in ("streaming_accuracy", "streaming_precision", "streaming_recall", "streaming_auc")
+        },
+        **{
+            f"tf.contrib.crf.{name}": name
+            for name in (
+                *("crf_log_likelihood", "crf_log_norm", "crf_sequence_score", "crf_unary_score", "crf_binary_score"),
+                *("crf_decode", "viterbi_decode"),
+            )
+        },
+        **{
+            f"tf.contrib.opt.{name}": name
+            for name in ("AdamWOptimizer", "MomentumWOptimizer", "extend_with_decoupled_weight_decay")
+        },
+    }
+)
+#: Modules whose names are those of the support file: `from tensorflow import estimator` gives that file this name.
+NAMESPACES = (
+    "tf.estimator",
+    "tf.estimator.export",
+    "tf.estimator.inputs",
+    "tf.estimator.experimental",
+    "tf.estimator.tpu",
+)
+
+#: Symbols that live on under another public name of `tf.compat.v1`, as TensorFlow 1 spells it.
+MOVED: dict[str, str] = {
+    **{
+        f"tf.contrib.estimator.{name}": f"tf.estimator.experimental.{name}"
+        for name in ("build_raw_supervised_input_receiver_fn", "dnn_logit_fn_builder", "linear_logit_fn_builder")
+    },
+    **{  # of TensorFlow before 1.15, and functions that are public ones with a warning around them
+        f"tf.contrib.framework.{name}": f"tf.train.{name}"
+        for name in (
+            *("get_global_step", "get_or_create_global_step", "create_global_step", "list_variables", "load_variable"),
+            *("load_checkpoint", "init_from_checkpoint", "checkpoints_iterator", "assert_global_step"),
+        )
+    },
+    "tf.contrib.framework.nest": "tf.nest",
+    **{  # hooks that TensorFlow 1.15 has under two names
+        f"tf.estimator.{name}": f"tf.train.{name}"
+        for name in (
+            *("CheckpointSaverHook", "CheckpointSaverListener", "FeedFnHook", "FinalOpsHook", "GlobalStepWaiterHook"),
+            *("LoggingTensorHook", "NanLossDuringTrainingError", "NanTensorHook", "ProfilerHook", "SecondOrStepTimer"),
+            *("SessionRunArgs", "SessionRunContext", "SessionRunHook", "SessionRunValues", "StepCounterHook"),
+            *("StopAtStepHook", "SummarySaverHook", "VocabInfo"),
+        )
+    },
+    **{  # of TensorFlow before 1.5
+        f"tf.contrib.data.{name}": f"tf.data.{name}"
+        for name in ("Dataset", "TextLineDataset", "TFRecordDataset", "FixedLengthRecordDataset", "Iterator")
+    },
+    "tf.contrib.training.checkpoints_iterator": "tf.train.checkpoints_iterator",
+    "tf.contrib.distribute.TPUStrategy": "tf.distribute.experimental.TPUStrategy",
+    **{
+        f"tf.contrib.data.{name}": f"tf.data.experimental.{name}"
+        for name in (
+            *("AUTOTUNE", "map_and_batch", "shuffle_and_repeat", "parallel_interleave", "bucket_by_sequence_length"),
+            *("group_by_window", "make_csv_dataset", "make_batched_features_dataset", "prefetch_to_device", "unique"),
+            *("sample_from_datasets", "choose_from_datasets", "copy_to_device", "ignore_errors", "scan", "Counter"),
+            *("CsvDataset", "SqlDataset", "RandomDataset", "TFRecordWriter", "make_saveable_from_iterator"),
+            *("dense_to_sparse_batch", "enumerate_dataset", "unbatch"),
+        )
+    },
+    "tf.python.ops.variable_scope.variable": "tf.Variable",
+    **{f"{root}.util.fn_args": "tf.python.util.function_utils.fn_args" for root in _PRIVATE_ROOTS},
+}
+#: What tf_slim, a package of its own, has of tf.contrib.slim, tf.contrib.layers and tf.contrib.framework.
+SLIM = frozenset(
+    """GDN OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES RevBlock VariableDeviceChooser adaptive_clipping_fn add_arg_scope
+    add_model_variable apply_regularization arg_scope arg_scope_func_key arg_scoped_arguments assert_global_step
+    assert_or_get_global_step assign_from_checkpoint assign_from_checkpoint_fn assign_from_values assign_from_values_fn
+    avg_pool2d avg_pool3d batch_norm bias_add bucketize conv1d conv2d conv2d_in_plane conv2d_transpose conv3d
+    conv3d_transpose convolution convolution1d convolution2d convolution2d_in_plane convolution2d_transpose
+    convolution3d convolution3d_transpose create_global_step current_arg_scope data_decoder data_provider dataset
+    dataset_data_provider dense_to_sparse dropout elu evaluation filter_variables flatten fully_connected gdn
+    get_global_step get_local_variables get_model_variables get_or_create_global_step get_trainable_variables
+    get_unique_variable get_variable_full_name get_variables get_variables_by_name get_variables_by_suffix
+    get_variables_to_restore global_variable group_norm has_arg_scope images_to_sequence instance_norm
+    l1_l2_regularizer l1_regularizer l2_regularizer layer_norm learning legacy_fully_connected legacy_linear legacy_relu
+    linear local_variable losses max_pool2d max_pool3d maxout metrics model_analyzer model_variable one_hot_encoding
+    optimize_loss parallel_reader pool prefetch_queue queues recompute_grad relu relu6 repeat rev_block
+    scale_gradient separable_conv2d separable_convolution2d sequence_to_images softmax spatial_softmax stack
+    sum_regularizer summaries summarize_activation summarize_activations summarize_biases summarize_collection
+    summarize_tensor summarize_tensors summarize_variables summarize_weights tfexample_decoder unit_norm variable
+    variance_scaling_initializer xavier_initializer xavier_initializer_conv2d""".split()  # noqa: SIM905
+)
+SLIM_NETS = frozenset(
+    "alexnet inception overfeat resnet_utils resnet_v1 resnet_v2 vgg".split()  # noqa: SIM905
+)
+#: Packages that need TensorFlow 1, and what to do about each.
+LIBRARIES = {
+    "horovod": "take Horovod out, and let `train_distribute` of the RunConfig distribute the training",
+    "tensor2tensor": "it is not maintained any more; copy what the program uses of it into the project",
+    "adanet": "it makes Estimators of TensorFlow 1",
+    "tensorflowonspark": "it starts Estimators of TensorFlow 1",
+    "tf_yarn": "it starts Estimators of TensorFlow 1",
+    "npu_bridge": "it is made for Ascend's TensorFlow 1",
+    "kfac": "it is made for TensorFlow 1",
+    "tensorflow_ranking": "its heads make Estimators of TensorFlow 1",
+    "sonnet": "its modules of TensorFlow 1 (version 1) are not those of TensorFlow 2 (version 2)",
+    "tensorforest": "it is made for TensorFlow 1",
+}
+#: Symbols of tensorflow_hub that are gone since TensorFlow 2.16.
+OF_HUB = {
+    f"tensorflow_hub.{name}": "load the module with hub.load, or with hub.KerasLayer"
+    for name in ("Module", "ModuleSpec", "create_module_spec", "load_module_spec", "register_module_for_export")
+}
+_TRAINERS = ("tf.estimator.train_and_evaluate", "tf.contrib.learn.Experiment", "tf.contrib.learn.learn_runner.run")
+
+
+def is_maker(name: str) -> bool:
+    """Whether a canonical name makes an Estimator when it is called."""
+    if not name.startswith(
+        ("tf.estimator.", "tf.contrib.", "tf.keras.estimator.", "tensorflow_estimator.", "tf.python.")
+    ):
+        return False
+    last = name.rpartition(".")[2]
+    if last in ("Estimator", "TPUEstimator", "model_to_estimator"):
+        return True
+    of_estimators = any(part in name for part in ("estimator", "contrib.learn", "tensor_forest", "contrib.timeseries"))
+    return of_estimators and last.endswith(("Classifier", "Regressor", "Estimator", "KMeans"))
+
+
+def is_trainer(name: str) -> bool:
+    """Whether a canonical name trains an Estimator that it is given."""
+    return name in _TRAINERS or name.endswith(".training.train_and_evaluate")

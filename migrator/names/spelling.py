@@ -1,0 +1,29 @@
+"""One name for each symbol of TensorFlow 1, whichever way a program spells it."""
+
+from __future__ import annotations
+
+from migrator.names.private import PUBLIC
+
+_ROOTS = (
+    *((f"tensorflow.python.estimator.{module}", "tf.estimator") for module in ("estimator", "model_fn", "run_config")),
+    ("tensorflow.python.estimator.training", "tf.estimator"),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_estimator", "tf.contrib.tpu"),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_config", "tf.contrib.tpu"),
+    ("tensorflow.contrib.tpu.python.tpu.tpu_optimizer", "tf.contrib.tpu"),
+    ("tensorflow.compat.v1", "tf"),
+    ("tensorflow_core.compat.v1", "tf"),
+    ("tensorflow", "tf"),
+    ("tf.compat.v1", "tf"),
+)
+
+
+def canonical(name: str) -> str:
+    """`tf.X` for whatever way `name` spells the TensorFlow module, or a symbol of it; other names as they are."""
+    changed = True
+    while changed:
+        changed = False
+        for prefix, short in _ROOTS:
+            if name == prefix or name.startswith(prefix + "."):
+                name, changed = short + name[len(prefix) :], True
+                break
+    return PUBLIC.get(name, name)

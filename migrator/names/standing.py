@@ -1,0 +1,107 @@
+"""What a file says that TensorFlow 2.21 does not understand, and which TensorFlow it was written for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrator.names.fate import Compat, Gone, New, Renamed, exists, fate, gone_keywords, needs_keras_2, symbol
+from migrator.names.uses import Use, uses
+
+_COMPAT = "tf.compat.v1"
+# Where TensorFlow 2 programs begin: what both versions have, but only programs of the second one train with.
+_OF_TWO = ("tf.keras", "tf.distribute", "tf.function", "tf.GradientTape", "tf.config", "tf.Module")
+# Gone since TensorFlow 2.0: programs that name these are of TensorFlow 1.
+_OF_ONE = ("tf.contrib", "tf.examples", "tf.models")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A name that TensorFlow 2.21 lacks, at the first line that says it.
+
+    `name` is `tf.X` or `tf.compat.v1.X`; `keywords` are the arguments that are gone, where the name itself is there.
+    `to` is where TensorFlow 2.21 has what TensorFlow 1 called so, None where it is gone. `further` are other lines.
+    """
+
+    name: str
+    line: int
+    column: int
+    to: str | None
+    keywords: tuple[str, ...] = ()
+    further: tuple[int, ...] = ()
+
+
+def is_plain(use: Use) -> bool:
+    """Whether a name is spelled as `tf.X`, which has another meaning in each of the two versions."""
+    return use.name != _COMPAT and not use.name.startswith(f"{_COMPAT}.")
+
+
+def standing(text: str) -> tuple[Standing, ...]:
+    """What stands in a file that TensorFlow 2.21 lacks, each name once, in the order of the lines.
+
+    Left out is what a program guards: by the version that it asks for, or by catching the error.
+    """
+    found: dict[tuple[str, tuple[str, ...]], Standing] = {}
+    lines: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for use in uses(text):
+        if use.guarded:
+            continue
+        gone: tuple[str, ...] = ()
+        if exists(use.name):
+            if is_plain(use) and use.called:
+                gone = tuple(sorted(gone_keywords(use.name).intersection(use.keywords)))
+            if not gone:
+                continue
+        name = symbol(use.name) if is_plain(use) else f"{_COMPAT}{symbol(use.name).removeprefix('tf')}"
+        key = name, gone
+        found.setdefault(key, Standing(name, use.line, use.column, _home(name, gone), gone))
+        lines.setdefault(key, []).append(use.line)
+    return tuple(
+        Standing(one.name, one.line, one.column, one.to, one.keywords, tuple(sorted({*lines[key]} - {one.line})))
+        for key, one in found.items()
+    )
+
+
+def _home(name: str, gone: tuple[str, ...]) -> str | None:
+    if gone:
+        return f"{_COMPAT}{name.removeprefix('tf')}"
+    match fate(name):
+        case Renamed(to) | Compat(to):
+            return to
+        case _:
+            return None
+
+
+def is_for_one(text: str) -> bool:
+    """Whether a file is of TensorFlow 1: it says, unguarded, what only TensorFlow 1 understands, and nothing newer."""
+    return bool(_of_one(text)) and not is_for_two(text)
+
+
+def is_for_two(text: str) -> bool:
+    """Whether a file names what programs of TensorFlow 2 are made of."""
+    return any(
+        is_plain(use) and (isinstance(fate(use.name), New) or _is_below(use.name, *_OF_TWO)) for use in uses(text)
+    )
+
+
+def _of_one(text: str) -> list[Standing]:
+    return [
+        one
+        for one in standing(text)
+        if one.keywords or not isinstance(fate(one.name), Gone) or _is_below(one.name, *_OF_ONE)
+    ]
+
+
+def has_estimators(text: str) -> bool:
+    """Whether a file names an Estimator of TensorFlow's, or what belongs to one."""
+    return any(
+        ".estimator" in use.name or "Estimator" in use.name or ".contrib.learn" in use.name for use in uses(text)
+    )
+
+
+def only_keras_2(text: str) -> tuple[Use, ...]:
+    """The names of a file, as they are spelled, that are there on Keras 2 (tf_keras) alone."""
+    return tuple(use for use in uses(text) if not use.guarded and needs_keras_2(use.name))
+
+
+def _is_below(name: str, *modules: str) -> bool:
+    return any(name == module or name.startswith(f"{module}.") for module in modules)

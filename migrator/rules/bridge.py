@@ -1,0 +1,106 @@
+"""The bridge: programs whose code stays as it is, and runs on Keras and tf.distribute through a support file."""
+
+from __future__ import annotations
+
+from migrator.findings import Severity
+from migrator.rules.rule import Rule
+
+RULES = (
+    Rule(
+        "TFM155",
+        "the program came out as a bridge",
+        Severity.REVIEW,
+        """
+The native form, a Keras model of Keras layers, was blocked by the lines that this finding names (or `--style bridge`
+was asked for). So the program keeps its code: only names change. `import tensorflow as tf` becomes
+`import tensorflow.compat.v1 as tf`, and what TensorFlow 2.21 has no more is taken from a file that is written beside
+the program, `keras_estimator.py`: the Estimator, its specs and configuration, on `tf.keras.Model` and `tf.distribute`.
+That file holds just the classes that the project uses. It belongs to the project, and imports nothing but TensorFlow.
+
+The model_fn runs as TensorFlow 1 code. Variables keep their names, so old checkpoints go on. The file has to be
+imported before TensorFlow, for it chooses Keras 2 (`tf_keras` from TensorFlow 2.16 on).
+
+`--style native` refuses such programs instead.
+""",
+    ),
+    Rule(
+        "TFM156",
+        "a symbol that is gone, and that nothing stands for",
+        Severity.MANUAL,
+        """
+TensorFlow 2.21 has the named symbol neither in `tf` nor in `tf.compat.v1`, and the support file of the bridge (see
+TFM155) has nothing to take its place. Every such line of a program is named at once. Replace each by hand, and run
+tf-migrate again.
+""",
+    ),
+    Rule(
+        "TFM157",
+        "a library that needs TensorFlow 1",
+        Severity.MANUAL,
+        """
+The program imports a library, or calls a function of one, that runs on TensorFlow 1 only. The finding says what to use
+instead.
+""",
+    ),
+    Rule(
+        "TFM158",
+        "a session of the program's own",
+        Severity.REVIEW,
+        """
+In TensorFlow 1 all code builds one default graph. In TensorFlow 2 operations run at once, but in model functions and
+input functions, which the support file of the bridge (see TFM155) calls in a graph of their own. So a function that
+makes a session is decorated with `in_default_graph`. Where it trains Estimators, too, or where the session is made at
+the top level of a file, put the lines that belong to the session into `with tf.get_default_graph().as_default():`.
+
+The finding also names files that stay TensorFlow 1 code, because they make no Estimator, and import one that is
+bridged.
+""",
+    ),
+    Rule(
+        "TFM159",
+        "the support file was changed",
+        Severity.MANUAL,
+        """
+An earlier run wrote `keras_estimator.py` for other programs of this project. This program needs classes that it has
+not, and somebody changed the file since, so it is not written anew. Move your version away, run tf-migrate again, and
+merge your changes into the new file.
+""",
+    ),
+    Rule(
+        "TFM167",
+        "the program needs tf_slim",
+        Severity.REVIEW,
+        """
+`tf.contrib.slim`, and most of `tf.contrib.layers` and `tf.contrib.framework`, live on in a package of their own:
+`pip install tf_slim`. Its functions are those of TensorFlow 1, with the same names of variables.
+""",
+    ),
+    Rule(
+        "TFM168",
+        "a switch that is left out",
+        Severity.REVIEW,
+        """
+The program turned eager execution off (`tf.disable_v2_behavior()`, say). The support file of the bridge runs on
+`tf.distribute`, which needs it, and builds the graphs of the model_fn itself: the call is left out.
+""",
+    ),
+    Rule(
+        "TFM169",
+        "a model that is not built",
+        Severity.MANUAL,
+        """
+`tf-migrate --try` runs every bridged program in a copy of its project, in the environment of migrated programs. Its
+Estimators do not train there: each builds its model, on the data's own types and shapes, in every mode that the program
+uses. This one was not built, and its program was left as it was. The finding has the error and the line.
+""",
+    ),
+    Rule(
+        "TFM177",
+        "a program that was not tried",
+        Severity.REVIEW,
+        """
+`tf-migrate --try` (see TFM169) could not run this program up to the use of an Estimator: it wants arguments, data or a
+package that are not here. It was migrated, but no model was built.
+""",
+    ),
+)

@@ -1,0 +1,73 @@
+"""Names of TensorFlow 1 in files of TensorFlow 2 that mean the same wherever they stand: each is spelled anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from migrator.findings import Severity
+from migrator.names.fate import Compat, Renamed, exists, fate
+from migrator.names.imports import dotted
+from migrator.names.uses import uses
+from migrator.program.modern import Change, ModernFile
+from migrator.rules.rule import Example, Rule
+
+RULES = (
+    Rule(
+        "TFM272",
+        "names of TensorFlow 1 in files of TensorFlow 2",
+        Severity.MIGRATED,
+        """
+A file of TensorFlow 2 with a name that only TensorFlow 1 had fails there. Functions that only moved get their new name:
+both names are one object in TensorFlow 2.21. What deals with flags, logs, files and settings, and not with graphs, is
+spelled `tf.compat.v1.X`, where it does the same with and without eager execution. All other names of TensorFlow 1 are
+told (TFM270): a graph, a session or a variable of `get_variable` is no part of a TensorFlow 2 program.
+""",
+        (
+            Example("tf.log(keras.Input([1]))", "tf.math.log(keras.Input([1]))"),
+            Example("tf.logging.info('begun')", "tf.compat.v1.logging.info('begun')"),
+        ),
+    ),
+)
+
+# Modules and symbols that make nothing in a graph, and so do the same in both ways to run TensorFlow.
+_BESIDE_GRAPHS = (
+    *("tf.app", "tf.flags", "tf.logging", "tf.gfile", "tf.python_io", "tf.resource_loader"),
+    *("tf.ConfigProto", "tf.GPUOptions", "tf.OptimizerOptions", "tf.GraphOptions", "tf.RunOptions", "tf.RunMetadata"),
+    *("tf.GraphDef", "tf.NodeDef", "tf.MetaGraphDef", "tf.Summary", "tf.Event", "tf.VERSION", "tf.GIT_VERSION"),
+    *("tf.COMPILER_VERSION", "tf.set_random_seed"),
+)
+
+
+def check_older_names(file: ModernFile) -> Iterable[Change]:
+    """Names that only TensorFlow 1 has, where another name means the same by itself."""
+    standing = {use.name for use in uses(file.parsed.text) if not use.guarded and not exists(use.name)}
+    if not standing:
+        return
+    below = {node.value for node in file.attributes}
+    for node in file.attributes:
+        name = file.name(node)
+        if node in below or name not in standing:
+            continue
+        spelled = _spelled(file, node, name)
+        if spelled is not None:
+            code = file.parsed.code(node)
+            yield Change("TFM272", node, f"`{code}` is `{spelled}` now", lambda _, s=spelled: cst.parse_expression(s))  # type: ignore[misc]
+
+
+def _spelled(file: ModernFile, node: cst.Attribute, name: str) -> str | None:
+    """The new spelling, by the name that the file gives to TensorFlow."""
+    head, _, rest = (dotted(node) or "").partition(".")
+    if file.parsed.imports.names.get(head) != "tensorflow" or name != f"tf.{rest}":
+        return None
+    match fate(name):
+        case Renamed(to) if ".experimental." not in to:
+            return head + to.removeprefix("tf")
+        case Compat(to) if any(name == one or name.startswith(f"{one}.") for one in _BESIDE_GRAPHS):
+            return head + to.removeprefix("tf")
+        case _:
+            return None
+
+
+CHECKS = (check_older_names,)

@@ -1,0 +1,83 @@
+"""One program on both sides: on TensorFlow 1.15.5 (else on the Estimator of 2.15.1), and on the bridge's library.
+
+The program fills `found`, a dictionary of plain values, from `tf` (compat.v1) and `est`: there tf.estimator, here the
+library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrator.harness.environments import migrated_python, original_python
+
+TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON", "")
+LIBRARY = Path(__file__).parents[2] / "migrator" / "bridge"
+
+HEAD = """\
+import importlib.util, json, os, sys, warnings
+warnings.simplefilter("ignore")
+OLD = sys.argv[1] == "old"
+if not OLD and importlib.util.find_spec("tf_keras"):
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow.compat.v1 as tf
+tf.logging.set_verbosity(tf.logging.ERROR)
+FOLDER = sys.argv[2]
+found = {}
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode()
+    return plain(value.tolist()) if hasattr(value, "tolist") else value
+
+
+"""
+OLD = """\
+if OLD:
+    est = tf.estimator
+"""
+NEW = """\
+else:
+    import importlib, pkgutil, types
+    sys.path.insert(0, {library!r})
+    import library
+    est = types.SimpleNamespace()
+    for module in {modules!r}:
+        vars(est).update(vars(importlib.import_module("library." + module)))
+"""
+FOOT = """
+with open(os.path.join(FOLDER, sys.argv[1] + ".json"), "w") as file:
+    json.dump(plain(found), file)
+"""
+
+
+def run_both(
+    program: str, folder: Path, modules: tuple[str, ...], setup: str = "", new: Path | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `program` finds on the old side, then on the new one; `setup` is run on the old side, before it."""
+    text = HEAD + OLD + setup + NEW.format(library=str(LIBRARY), modules=modules) + program + FOOT
+    script = folder / "program.py"
+    script.write_text(text)
+    old_python, new_python = Path(TENSORFLOW1) if TENSORFLOW1 else original_python(), new or migrated_python()
+    if old_python is None or new_python is None:
+        pytest.skip("no TensorFlow environments: make environments")
+    sides = []
+    for side, python in ("old", old_python), ("new", new_python):
+        done = subprocess.run(
+            [python, script, side, folder], capture_output=True, text=True, timeout=600, check=False, cwd=folder
+        )
+        assert not done.returncode, f"{side}: {done.stderr[-6000:]}"
+        sides.append(json.loads((folder / f"{side}.json").read_text()))
+    return sides[0], sides[1]

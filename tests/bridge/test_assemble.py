@@ -1,0 +1,153 @@
+"""The support file is made of just what is asked for, is always the same, and grows without losing anything."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+import pytest
+
+from migrator.bridge.assemble import SETUP, assemble, extended, held_by, library, read_library
+
+SMALL = {
+    "one": '''"""One."""
+
+from __future__ import annotations
+
+import os
+from collections import abc
+
+import numpy as np
+
+from .two import Base
+
+LIMIT = 3
+# What follows from it.
+DOUBLE = 2 * LIMIT
+
+
+@abc.Hashable.register
+class Thing(Base):
+    """A thing."""
+
+    size = DOUBLE
+
+
+def unused():
+    """Of no use."""
+    return os.getcwd()
+
+
+def keep_tensorflow_1_shapes():
+    """Called where the file is imported."""
+    np.seterr()
+''',
+    "two": '''"""Two."""
+
+
+class Base:
+    """What things are."""
+''',
+}
+
+
+def test_file_holds_what_is_asked_for_in_the_order_of_the_library() -> None:
+    text = assemble(["Thing", "keep_tensorflow_1_shapes"], read_library(SMALL))
+    assert (
+        text.partition('"""\n\n')[2]
+        == '''from __future__ import annotations
+
+import importlib.util
+from collections import abc
+
+if importlib.util.find_spec("tf_keras"):  # Keras 2, which TensorFlow has no more itself from 2.16 on
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+
+class Base:
+    """What things are."""
+
+
+LIMIT = 3
+# What follows from it.
+DOUBLE = 2 * LIMIT
+
+
+@abc.Hashable.register
+class Thing(Base):
+    """A thing."""
+
+    size = DOUBLE
+
+
+def keep_tensorflow_1_shapes():
+    """Called where the file is imported."""
+    np.seterr()
+
+
+keep_tensorflow_1_shapes()
+'''.replace("import importlib.util\n", "import importlib.util\nimport os\n")
+    )
+
+
+def test_same_names_same_text_in_any_order() -> None:
+    names = sorted(library().public)
+    assert assemble(names) == assemble(reversed(names)) == assemble([*names, *names])
+
+
+def test_file_of_every_name_reads_nothing_that_is_not_there() -> None:
+    for name in sorted(library().public):
+        tree = ast.parse(assemble([name]))
+        bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        bound |= {one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef | ast.FunctionDef)}
+        bound |= {one.name for one in ast.walk(tree) if isinstance(one, ast.ExceptHandler) and one.name}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                bound |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert not read - bound - set(dir(builtins)) - {"__class__", "__file__"}, name
+
+
+def test_own_code_is_not_imported() -> None:
+    text = assemble(library().public)
+    assert "migrator" not in text and "from ." not in text
+    assert [line for line in text.splitlines() if line.startswith(tuple(f"{name}(" for name in SETUP))]
+
+
+def test_file_with_what_is_asked_for_stays() -> None:
+    text = assemble(["Estimator"])
+    assert extended(text, ["ModeKeys"]) == text
+    changed = text.replace("class Estimator", "# Ours.\nclass Estimator")
+    assert extended(changed, ["Estimator"]) == changed
+
+
+def test_file_gets_what_it_lacks() -> None:
+    both = assemble(["Estimator", "numpy_input_fn"])
+    assert extended(assemble(["Estimator"]), ["numpy_input_fn"]) == both
+    assert {"Estimator", "numpy_input_fn"} <= held_by(both)
+
+
+def test_changed_file_is_not_written_anew() -> None:
+    text = assemble(["ModeKeys"])
+    assert extended(text.replace('"train"', '"TRAIN"'), ["numpy_input_fn"]) is None
+    assert extended("def (", ["ModeKeys"]) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"one": "x = 1\n", "two": "x = 2\n"}, "defined twice"),
+        ({"one": "print(1)\n"}, "only imports, definitions and constants"),
+        ({"one": "from .two import x\n\ny = x\n"}, "no module two"),
+        ({"one": "from .two import x\n\ny = x\n", "two": ""}, "y needs x"),
+        ({"one": "from .two import x as z\n", "two": "x = 1\n"}, "import by name"),
+        ({"one": "import os.path as p\n", "two": "import posixpath as p\n"}, "in two ways"),
+    ],
+)
+def test_library_that_cannot_be_copied(texts: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_library(texts)

@@ -1,0 +1,72 @@
+"""`--try`: models of bridged programs are built in every mode that they use, and what fails is told with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from migrator.cli.migrate import command
+
+pytestmark = pytest.mark.tensorflow
+
+HELPER = """import tensorflow as tf
+
+
+def loss_of(features, labels):
+    return tf.losses.mean_squared_error(labels, tf.layers.dense(features["x"], 1))
+
+
+def wrong(features):
+    return tf.layers.dense(features["x"], 1).nosuch
+"""
+GOOD = """import tensorflow as tf
+import helper
+
+
+def model_fn(features, labels, mode):
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, features)
+    loss = helper.loss_of(features, labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def data():
+    return tf.data.Dataset.from_tensors(({"x": [[1.0]]}, [[1.0]]))
+
+
+if __name__ == "__main__":
+    model = tf.estimator.Estimator(model_fn, "m")
+    model.train(data)
+    print(model.evaluate(data)["accuracy"] + 1)
+    print(list(model.predict(data)))
+    open("trained", "w").close()
+"""
+FILES = {
+    "helper.py": HELPER,
+    "good.py": GOOD,
+    "bad.py": GOOD.replace("helper.loss_of(features, labels)", "helper.wrong(features)"),
+    "late.py": GOOD.replace("return tf.estimator.EstimatorSpec(mode, features)", "return tf.estimator.nothing"),
+    "asks.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    open("data.csv")'),
+}
+
+
+def test_models_are_built_and_failures_told(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    done = CliRunner().invoke(command, ["--style", "bridge", "--try", str(tmp_path)])
+    told = sorted(line.split(" ", 2)[:2] for line in done.output.splitlines() if line.startswith("TFM"))
+    assert [(code, place.removeprefix(f"{tmp_path}/")) for code, place in told] == [
+        ("TFM155", "asks.py:19:13"),
+        ("TFM155", "good.py:18:13"),
+        ("TFM156", "late.py:7:16"),
+        ("TFM169", "helper.py:9:1"),  # in training
+        ("TFM169", "helper.py:9:1"),  # and in evaluation
+        ("TFM177", "asks.py:1:1"),
+    ]
+    assert (tmp_path / "bad.py").read_text() == FILES["bad.py"]
+    assert (tmp_path / "good.py").read_text() != FILES["good.py"]
+    assert "class Estimator" in (tmp_path / "keras_estimator.py").read_text()
+    assert not (tmp_path / "trained").exists() and not (tmp_path / "m").exists()

@@ -1,0 +1,325 @@
+"""One file of a bridged program: whole texts before and after, those that stay first."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.bridge.codemod import Support, bridge_file
+
+SUPPORT = Support("keras_estimator")
+
+
+def bridged(text: str, **more: object) -> str:
+    found = bridge_file(text, SUPPORT, **more)  # type: ignore[arg-type]
+    assert not found.blocking
+    return found.text
+
+
+STAYS = {
+    "no TensorFlow": "import numpy as np\n\ntf = np.float32\nprint(tf.estimator)\n",
+    "compat.v1 already": "import tensorflow.compat.v1 as tf\n\nx = tf.layers.dense(tf.zeros([1, 1]), 3)\n",
+    "compat.v1 spelled out": 'import tensorflow as tf\n\nx = tf.compat.v1.layers.dense\nz = tf.io.gfile.exists("")\n',
+    "TensorFlow 2": "import tensorflow as tf\n\ntf.random.set_seed(1)\nx = tf.keras.optimizers.Adam()\n",
+    "private and still there": "from tensorflow.python.ops import array_ops\n\nx = array_ops.zeros([3])\n",
+    "bridged": """import keras_estimator  # before TensorFlow: it chooses Keras 2
+import tensorflow.compat.v1 as tf
+
+x = keras_estimator.Estimator(lambda features: tf.layers.dense(features, 3))
+""",
+    "a parameter of that name": "import numpy\n\ndef f(estimator):\n    return estimator.EvalSpec\n",
+}
+
+
+@pytest.mark.parametrize("text", STAYS.values(), ids=STAYS)
+def test_stays(text: str) -> None:
+    assert bridged(text) == text
+
+
+CHANGES = {
+    "the least difference": (
+        "import tensorflow as tf\n\nx = tf.layers.dense(y, 3)\n",
+        "import tensorflow.compat.v1 as tf\n\nx = tf.layers.dense(y, 3)\n",
+    ),
+    "an Estimator": (
+        """# -*- coding: utf-8 -*-
+"Grüße"
+import os
+import tensorflow as tf
+
+def model_fn(features, mode):
+    "ü"; return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_sum(features["x"]))  # tf.estimator stays in comments
+
+est = (tf.estimator
+       .Estimator(model_fn))
+""",
+        """# -*- coding: utf-8 -*-
+"Grüße"
+import os
+import keras_estimator  # before TensorFlow: it chooses Keras 2
+import tensorflow.compat.v1 as tf
+
+def model_fn(features, mode):
+    "ü"; return keras_estimator.EstimatorSpec(mode, loss=tf.reduce_sum(features["x"]))  # tf.estimator stays in comments
+
+est = (keras_estimator.Estimator(model_fn))
+""",
+    ),
+    "names that are imported": (
+        """import tensorflow
+from tensorflow import estimator, layers as L
+from tensorflow.estimator import (
+    ModeKeys,
+    Estimator as Est,
+)
+from tensorflow.python.estimator.run_config import RunConfig
+from tensorflow.contrib.rnn import LSTMCell
+
+e = estimator.Estimator(Est, ModeKeys.TRAIN, RunConfig(), L.dense, LSTMCell)
+estimator.inputs.numpy_input_fn({})
+estimator.export.ServingInputReceiver
+tensorflow.estimator.Estimator
+tensorflow.zeros(3)
+""",
+        """import keras_estimator  # before TensorFlow: it chooses Keras 2
+import tensorflow.compat.v1 as tensorflow
+import keras_estimator as estimator
+from tensorflow.compat.v1 import layers as L
+from keras_estimator import (
+    ModeKeys,
+    Estimator as Est,
+)
+from keras_estimator import RunConfig
+from tensorflow.compat.v1.nn.rnn_cell import LSTMCell
+
+e = estimator.Estimator(Est, ModeKeys.TRAIN, RunConfig(), L.dense, LSTMCell)
+estimator.numpy_input_fn({})
+estimator.ServingInputReceiver
+keras_estimator.Estimator
+tensorflow.zeros(3)
+""",
+    ),
+    "modules with another name": (
+        """import tensorflow as tf
+import tensorflow.contrib.slim as slim
+from tensorflow.contrib import layers
+from tensorflow.contrib import rnn, learn
+
+contrib = tf.contrib
+e = tf.estimator
+
+def f(x):
+    cell = rnn.GRUCell(3)
+    x = slim.conv2d(x, 3, 3) + layers.fully_connected(x, 3) + contrib.layers.flatten(x)
+    x = tf.contrib.layers.python.layers.layers.batch_norm(x)
+    return e.EstimatorSpec(e.ModeKeys.TRAIN, x), e.export.PredictOutput(x), contrib.framework.nest.flatten(x)
+""",
+        """import keras_estimator  # before TensorFlow: it chooses Keras 2
+import tensorflow.compat.v1 as tf
+import tf_slim as slim
+import tf_slim as layers
+
+e = keras_estimator
+
+def f(x):
+    cell = tf.nn.rnn_cell.GRUCell(3)
+    x = slim.conv2d(x, 3, 3) + layers.fully_connected(x, 3) + slim.flatten(x)
+    x = slim.batch_norm(x)
+    return e.EstimatorSpec(e.ModeKeys.TRAIN, x), e.PredictOutput(x), tf.nest.flatten(x)
+""",
+    ),
+    "one name for many things": (
+        """from tensorflow.estimator import Estimator
+import tensorflow as tf
+
+class Own(tf.estimator.Estimator):
+    def __init__(self):
+        super().__init__(tf.estimator.ModeKeys.EVAL)
+""",
+        """import keras_estimator  # before TensorFlow: it chooses Keras 2
+from keras_estimator import Estimator
+
+class Own(keras_estimator.Estimator):
+    def __init__(self):
+        super().__init__(keras_estimator.ModeKeys.EVAL)
+""",
+    ),
+    "TensorFlow 2 with Estimators": (
+        "import tensorflow as tf\n\ntf.random.set_seed(1)\n"
+        "x = tf.estimator.Estimator(f, tf.compat.v1.estimator.RunConfig())\n",
+        "import keras_estimator  # before TensorFlow: it chooses Keras 2\nimport tensorflow as tf\n\n"
+        "tf.random.set_seed(1)\nx = keras_estimator.Estimator(f, keras_estimator.RunConfig())\n",
+    ),
+    "switches": (
+        """import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+tf.enable_eager_execution()
+
+if __name__ == "__main__":
+    tf.disable_eager_execution()
+""",
+        """import tensorflow.compat.v1 as tf
+tf.enable_eager_execution()
+
+if __name__ == "__main__":
+    pass
+""",
+    ),
+    "imports in one line and in functions": (
+        "import tensorflow as tf, numpy as np; import os\n\n"
+        "def f():\n    from tensorflow import layers; return layers, np\n",
+        "import tensorflow.compat.v1 as tf, numpy as np; import os\n\n"
+        "def f():\n    from tensorflow.compat.v1 import layers; return layers, np\n",
+    ),
+    "private and elsewhere": (
+        """from tensorflow.python.ops.variable_scope import variable
+from tensorflow.python.keras.layers import Dense
+from tensorflow.contrib.tpu.python.tpu import tpu_function
+
+x = variable(3), Dense(3), tpu_function.get_tpu_context()
+""",
+        """from tensorflow.compat.v1 import Variable as variable
+from tensorflow.compat.v1.keras.layers import Dense
+from tensorflow.python.tpu import tpu_function
+
+x = variable(3), Dense(3), tpu_function.get_tpu_context()
+""",
+    ),
+    "no name for TensorFlow yet": (
+        "from tensorflow.contrib import rnn\n\ndef f():\n    return rnn.LSTMCell(3)\n",
+        "import tensorflow.compat.v1 as tf\n\ndef f():\n    return tf.nn.rnn_cell.LSTMCell(3)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGES.values(), ids=CHANGES)
+def test_changes(before: str, after: str) -> None:
+    assert bridged(before) == after
+    assert bridged(after) == after
+
+
+def test_names_that_reach_the_file_through_others() -> None:
+    text = "from common import *\n\nx = tf.estimator.Estimator(tf.layers.dense)\n"
+    assert bridged(text, given={"tf": "tensorflow"}) == (
+        "import keras_estimator  # before TensorFlow: it chooses Keras 2\nfrom common import *\n\n"
+        "x = keras_estimator.Estimator(tf.layers.dense)\n"
+    )
+
+
+def test_first_file_of_a_process_imports_the_support_file() -> None:
+    text = '"""Doc."""\nimport os\nimport model\nimport tensorflow as tf\n\ntf.app.run(model.main)\n'
+    assert bridged(text, first=True) == (
+        '"""Doc."""\nimport os\nimport keras_estimator  # before TensorFlow: it chooses Keras 2\nimport model\n'
+        "import tensorflow.compat.v1 as tf\n\ntf.app.run(model.main)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("support", "lines"),
+    [
+        (
+            Support("keras_estimator", "pkg"),
+            "from pkg import keras_estimator{}from pkg.keras_estimator import ModeKeys",
+        ),
+        (Support("keras_estimator", "."), "from . import keras_estimator{}from .keras_estimator import ModeKeys"),
+        (Support("keras_estimator", ".."), "from .. import keras_estimator{}from ..keras_estimator import ModeKeys"),
+    ],
+)
+def test_import_of_a_support_file_in_a_package(support: Support, lines: str) -> None:
+    text = "from tensorflow.estimator import ModeKeys\n\nx = ModeKeys\n"
+    found = bridge_file(text, support, first=True)
+    assert found.text == lines.format("  # before TensorFlow: it chooses Keras 2\n") + "\n\nx = ModeKeys\n"
+
+
+BLOCKS = {
+    "every line at once": (
+        """import tensorflow as tf
+from tensorflow.contrib import crf, nosuch
+from tensorflow.examples.tutorials.mnist import input_data
+
+tf.nosuch(1)
+crf.nosuch(2); tf.contrib.layers.nosuch(3)
+input_data.read_data_sets("x")
+""",
+        [(3, "TFM156"), (5, "TFM156"), (6, "TFM156"), (6, "TFM156"), (7, "TFM156")],
+    ),
+    "libraries": (
+        "import horovod.tensorflow as hvd\nimport tensorflow_hub as hub\n\n"
+        "hvd.init()\nx = hub.Module('x')\ny = hub.load('y')\n",
+        [(1, "TFM157"), (5, "TFM157")],
+    ),
+    "everything of TensorFlow": ("from tensorflow import *\n\nx = zeros(3)\n", [(1, "TFM156")]),
+}
+
+
+@pytest.mark.parametrize(("text", "places"), BLOCKS.values(), ids=BLOCKS)
+def test_blocks(text: str, places: list[tuple[int, str]]) -> None:
+    assert sorted((one.line, one.code) for one in bridge_file(text, SUPPORT).blocking) == places
+
+
+def test_what_is_left_out_is_told() -> None:
+    found = bridge_file("import tensorflow as tf\ntf.disable_v2_behavior()\n", SUPPORT)
+    assert [(one.line, one.code) for one in found.remarks] == [(2, "TFM168")]
+
+
+def test_used_names_are_those_of_the_support_file() -> None:
+    found = bridge_file(CHANGES["names that are imported"][0], SUPPORT)
+    assert found.used == {"Estimator", "ModeKeys", "RunConfig", "numpy_input_fn", "ServingInputReceiver"}
+    assert not found.slim
+    assert bridge_file(CHANGES["modules with another name"][0], SUPPORT).slim
+
+
+SESSIONS = """import tensorflow as tf
+
+
+def export(path):
+    saver = tf.train.Saver()
+    with tf.Session() as session:
+        saver.restore(session, path)
+
+
+class Demo:
+    def ask(self):
+        session = tf.Session()
+        return session.run(tf.zeros(3))
+
+
+def right():
+    with tf.Session() as session:
+        return session.run(tf.placeholder(tf.float32))
+
+
+def right_as_well():
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32)
+        return tf.Session().run(x)
+
+
+def graph_of_its_own():
+    graph = tf.Graph()
+    return tf.Session(graph=graph)
+
+
+def model_fn(features):
+    return tf.train.Saver(), tf.placeholder(tf.float32)
+
+
+def both(x):
+    session = tf.Session()
+    tf.estimator.Estimator(x).train(x)
+
+
+session = tf.Session()
+"""
+
+
+def test_sessions_of_the_programs_own() -> None:
+    found = bridge_file(SESSIONS, SUPPORT)
+    lines = found.text.splitlines()
+    marked = [
+        lines[i + 1].strip() for i, line in enumerate(lines) if line.strip() == "@keras_estimator.in_default_graph"
+    ]
+    assert marked == ["def export(path):", "def ask(self):"]
+    assert [(one.line, one.code) for one in found.remarks] == [(41, "TFM158"), (37, "TFM158")]
+    assert found.used == {"Estimator", "in_default_graph"}
+    assert found.text.count("in_default_graph") == 2
+    assert bridge_file(found.text, SUPPORT).text == found.text

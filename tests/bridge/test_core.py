@@ -1,0 +1,327 @@
+"""A model_fn that stays as it is trains, evaluates and predicts the numbers of TensorFlow 1, under its names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.bridge.sides import run_both
+
+pytestmark = pytest.mark.tensorflow
+
+MODULES = ("specs", "config", "estimator", "training", "tpu")
+
+PROGRAM = """
+import shutil
+spec_class, modes = est.EstimatorSpec, est.ModeKeys
+random = np.random.RandomState(0)
+x = random.normal(size=(256, 4)).astype(np.float32)
+y = (x[:, 0] > 0).astype(np.int32) + (x[:, 1] > 0)
+
+
+def values(*shape):
+    whole = np.sin(np.arange(np.prod(shape))).reshape(shape).astype(np.float32)
+
+    def initializer(shape, dtype=None, partition_info=None):
+        first = 0 if partition_info is None else partition_info.var_offset[0]
+        return tf.constant(whole[first : first + int(shape[0])])
+
+    return initializer
+
+
+def dataset():
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat().batch(32)
+
+
+def evaluation():
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).batch(50)
+
+
+class Losses(tf.train.SessionRunHook):
+    def __init__(self, name="watched"):
+        self.name, self.losses, self.calls = name, [], []
+
+    def begin(self):
+        self.calls.append("begin " + tf.train.get_global_step().name)
+
+    def after_create_session(self, session, coord):
+        self.calls.append("created %d" % session.run(tf.train.get_global_step()))
+
+    def before_run(self, context):
+        return tf.train.SessionRunArgs({"loss": self.name + ":0"})
+
+    def after_run(self, context, run_values):
+        self.losses.append(run_values.results["loss"])
+
+    def end(self, session):
+        self.calls.append("end %d" % session.run(tf.train.get_global_step()))
+
+
+def network(features, mode, partitioner=None):
+    with tf.variable_scope("net", partitioner=partitioner):
+        w = tf.get_variable("w", [4, 8], initializer=values(4, 8))
+        hidden = tf.nn.relu(tf.matmul(features["x"], w))
+        hidden = tf.layers.batch_normalization(hidden, training=mode == "train")
+        return tf.layers.dense(hidden, 3, kernel_initializer=values(8, 3))
+
+
+def model_fn(features, labels, mode, params):
+    logits = network(features, mode)
+    predictions = {"class": tf.argmax(logits, 1), "probabilities": tf.nn.softmax(logits)}
+    if mode == modes.PREDICT:
+        return spec_class(mode, predictions=predictions)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    chosen = [v for v in tf.trainable_variables() if not v.op.name.startswith("net/batch")]
+    loss += 0.01 * tf.add_n([tf.nn.l2_loss(v) for v in chosen]) + 0.001 * tf.reduce_sum(tf.trainable_variables()[0])
+    metrics = {"accuracy": tf.metrics.accuracy(labels, predictions["class"]),
+               "first": tf.metrics.mean(predictions["probabilities"][:, 0])}
+    if mode == modes.EVAL:
+        return spec_class(mode, loss=loss, eval_metric_ops=metrics)
+    tf.identity(loss, name="watched")
+    step = tf.train.get_global_step()
+    tf.assign_add(step, 1000)  # asked for by nothing, so that it is not run
+    rate = tf.train.exponential_decay(params["rate"], step, 10, 0.9)
+    with tf.variable_scope("opt"):
+        optimizer = params["optimizer"](rate)
+        gradients, variables = zip(*optimizer.compute_gradients(loss))
+        gradients, _ = tf.clip_by_global_norm(gradients, 1.0)
+        counter = tf.Variable(3.0 * tf.ones([2]), name="counter", trainable=False)
+        update = optimizer.apply_gradients(zip(gradients, variables), global_step=step)
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS) if params.get("updates", True) else []
+        train_op = tf.group(update, tf.assign_add(counter, [1.0, 2.0]), *updates)
+    return spec_class(mode, loss=loss, train_op=train_op)
+
+
+def folder(name):
+    return os.path.join(FOLDER, sys.argv[1] + "_" + name)
+
+
+def trained(name, params, model_fn=model_fn, input_fn=dataset, steps=25, **settings):
+    estimator = est.Estimator(model_fn, folder(name), est.RunConfig(save_checkpoints_steps=10), params, **settings)
+    hook = Losses()
+    estimator.train(input_fn, hooks=[hook], steps=steps)
+    return estimator, hook
+
+
+momentum = lambda rate: tf.train.MomentumOptimizer(rate, 0.9)
+adam = tf.train.AdamOptimizer
+estimator, hook = trained("momentum", {"rate": 0.05, "optimizer": momentum})
+found["losses"], found["calls"] = hook.losses, hook.calls
+found["evaluation"] = estimator.evaluate(evaluation)
+found["two batches"] = estimator.evaluate(evaluation, steps=2, name="two")
+estimator.train(dataset, max_steps=40)
+estimator.train(dataset, max_steps=40)
+found["more"] = estimator.evaluate(evaluation)
+found["earlier"] = estimator.evaluate(evaluation, checkpoint_path=os.path.join(folder("momentum"), "model.ckpt-25"))
+found["predicted"] = [one for _, one in zip(range(3), estimator.predict(evaluation, predict_keys=["probabilities"]))]
+found["batches"] = [len(one["class"]) for one in estimator.predict(evaluation, yield_single_examples=False)]
+found["names"] = sorted(estimator.get_variable_names())
+found["values"] = {name: estimator.get_variable_value(name) for name in estimator.get_variable_names()}
+found["files"] = sorted(name for name in os.listdir(folder("momentum")) if name.endswith(".index"))
+
+# An optimizer with slots and powers; the averages of batch normalization without their updates.
+estimator, hook = trained("adam", {"rate": 0.01, "optimizer": adam, "updates": False})
+found["adam"], found["adam names"] = hook.losses, sorted(estimator.get_variable_names())
+found["adam evaluation"] = estimator.evaluate(evaluation)
+
+# Tensors of an iterator that is initialized by a hook, and a table of words.
+class Initialize(tf.train.SessionRunHook):
+    def after_create_session(self, session, coord):
+        session.run(self.iterator.initializer, feed_dict={self.start: 64})
+
+initialize = Initialize()
+
+def by_iterator():
+    initialize.start = tf.placeholder(tf.int64, [])
+    data = tf.data.Dataset.from_tensor_slices(({"x": x}, y)).skip(initialize.start).batch(32)
+    initialize.iterator = tf.data.make_initializable_iterator(data)
+    return initialize.iterator.get_next()
+
+estimator = est.Estimator(model_fn, folder("iterator"), params={"rate": 0.05, "optimizer": adam})
+hook = Losses()
+estimator.train(by_iterator, hooks=[initialize, hook])
+found["iterator"], found["iterator steps"] = hook.losses, int(estimator.get_variable_value("global_step"))
+
+def one_shot():
+    return tf.data.make_one_shot_iterator(dataset()).get_next()
+
+found["one shot"] = trained("one_shot", {"rate": 0.05, "optimizer": adam}, input_fn=one_shot, steps=5)[1].losses
+
+# A model that starts from the variables of another, by name.
+def starts_elsewhere(features, labels, mode, params):
+    logits = network(features, mode)
+    first = os.path.join(FOLDER, sys.argv[1] + "_momentum")
+    tf.train.init_from_checkpoint(first, {"net/": "net/"})
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    tf.identity(loss, name="watched")
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return spec_class(mode, loss=loss, train_op=train_op)
+
+found["elsewhere"] = trained("elsewhere", {}, starts_elsewhere, steps=5)[1].losses
+warm = est.WarmStartSettings(folder("momentum"), vars_to_warm_start="net/w")
+found["warm"] = trained("warm", {"rate": 0.05, "optimizer": adam}, steps=5, warm_start_from=warm)[1].losses
+
+# A scaffold whose function loads what it likes, and partitioned variables.
+def with_scaffold(features, labels, mode, params):
+    logits = network(features, mode, tf.fixed_size_partitioner(2))
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    tf.identity(loss, name="watched")
+    extra = tf.get_variable("extra", [], initializer=tf.zeros_initializer(), trainable=False)
+    given = tf.placeholder(tf.float32, [])
+    assign = tf.assign(extra, given)
+    scaffold = tf.train.Scaffold(init_fn=lambda scaffold, session: session.run(assign, {given: 7.0}))
+    train_op = tf.train.AdagradOptimizer(0.1).minimize(loss + 0.0 * extra, tf.train.get_global_step())
+    return spec_class(mode, loss=loss, train_op=train_op, scaffold=scaffold)
+
+estimator, hook = trained("scaffold", {}, with_scaffold, steps=5)
+found["scaffold"], found["extra"] = hook.losses, estimator.get_variable_value("extra")
+found["parts"] = {name: estimator.get_variable_value(name).shape for name in sorted(estimator.get_variable_names())}
+
+# Evaluation behind every checkpoint, and what train_and_evaluate returns.
+estimator = est.Estimator(model_fn, folder("both"), est.RunConfig(save_checkpoints_steps=10),
+                          {"rate": 0.05, "optimizer": momentum})
+seen = []
+class Watch(tf.train.SessionRunHook):
+    def end(self, session):
+        seen.append(int(session.run(tf.train.get_global_step())))
+result = est.train_and_evaluate(estimator, est.TrainSpec(dataset, max_steps=25),
+                                est.EvalSpec(evaluation, steps=None, hooks=[Watch()], throttle_secs=0))
+found["both"], found["evaluated at"] = [result[0], list(result[1])], seen
+
+# Two models of one process, params that change later, data that end, and a model without labels.
+changed = {"rate": 0.05, "optimizer": momentum}
+estimator = est.Estimator(model_fn, folder("params"), params=changed)
+changed["rate"] = 50.0
+hook = Losses()
+estimator.train(lambda: evaluation().take(3), hooks=[hook])
+found["params"] = hook.losses
+
+def without_labels(features, mode):
+    value = tf.reduce_mean(tf.square(tf.layers.dense(features, 1, kernel_initializer=values(4, 1))))
+    if mode == modes.PREDICT:
+        return spec_class(mode, predictions=features[:, 0])
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(value, tf.train.get_global_step())
+    return spec_class(mode, loss=value, train_op=train_op)
+
+estimator = est.Estimator(without_labels, folder("unlabelled"))
+estimator.train(lambda: tf.data.Dataset.from_tensor_slices(x).batch(64))
+found["unlabelled"] = estimator.evaluate(lambda: tf.data.Dataset.from_tensor_slices(x).batch(64))
+found["lone"] = [one for _, one in zip(range(2), estimator.predict(
+    lambda: tf.data.Dataset.from_tensor_slices((x, y)).batch(64)))]
+
+# Variables that start from others, and are given their first values again by a hook.
+def starts_from_others(features, labels, mode):
+    w = tf.get_variable("w", [4, 1], initializer=values(4, 1))
+    gathered = [tf.Variable(tf.zeros_like(v.initialized_value()), trainable=False) for v in tf.trainable_variables()]
+    twin = tf.Variable(w.initialized_value() * 3.0, name="twin", trainable=False)
+    value = tf.reduce_mean(tf.square(tf.matmul(features["x"], w)))
+    with tf.control_dependencies([gathered[0].assign_add(tf.gradients(value, w)[0]), twin.assign_sub(w)]):
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(0.0 * value, tf.train.get_global_step())
+
+    class Again(tf.train.SessionRunHook):
+        def begin(self):
+            self.first = tf.variables_initializer([gathered[0]])
+
+        def end(self, session):
+            found["twin"] = session.run(twin)
+            session.run(self.first)
+
+    scaffold = tf.train.Scaffold(init_op=tf.global_variables_initializer())
+    return spec_class(mode, loss=value, train_op=train_op, training_hooks=[Again()], scaffold=scaffold)
+
+estimator = est.Estimator(starts_from_others, folder("others"))
+estimator.train(dataset, steps=3)
+
+# A TPUEstimator without a TPU.
+tpu = tf.estimator.tpu if OLD else est
+config_class = tf.estimator.tpu.RunConfig if OLD else est.TPURunConfig
+
+def tpu_model_fn(features, labels, mode, params):
+    logits = network(features, mode)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits) * params["batch_size"]
+    if mode == modes.EVAL:
+        metrics = lambda labels, logits: {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, 1))}
+        return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=(metrics, [labels, logits]))
+    train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+estimator = tpu.TPUEstimator(tpu_model_fn, folder("tpu"), config_class(), use_tpu=False, train_batch_size=16,
+                             eval_batch_size=32)
+by_params = lambda params: tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat().batch(params["batch_size"])
+estimator.train(by_params, max_steps=5)
+found["tpu"] = estimator.evaluate(by_params, steps=3)
+"""
+
+GOES_ON = """
+# The folder that TensorFlow 1 has trained halfway is gone on from on both sides.
+halfway = folder("halfway")
+if OLD:
+    trained("halfway", {"rate": 0.05, "optimizer": adam}, steps=20)
+    shutil.copytree(halfway, os.path.join(FOLDER, "new_halfway"))
+found["goes on"] = trained("halfway", {"rate": 0.05, "optimizer": adam}, steps=20)[1].losses
+"""
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
+    return run_both(PROGRAM + GOES_ON, tmp_path_factory.mktemp("core"), MODULES)
+
+
+def close(old: Any, new: Any) -> bool:
+    if isinstance(old, dict):
+        return old.keys() == new.keys() and all(close(old[key], new[key]) for key in old)
+    if isinstance(old, list):
+        return len(old) == len(new) and all(close(one, other) for one, other in zip(old, new, strict=True))
+    if isinstance(old, float):
+        return abs(old - new) <= 2e-5 * max(1.0, abs(old))
+    return bool(old == new)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "losses",
+        "calls",
+        "evaluation",
+        "two batches",
+        "more",
+        "earlier",
+        "predicted",
+        "batches",
+        "names",
+        "values",
+        "files",
+        "adam",
+        "adam names",
+        "adam evaluation",
+        "iterator",
+        "iterator steps",
+        "one shot",
+        "elsewhere",
+        "warm",
+        "scaffold",
+        "extra",
+        "parts",
+        "both",
+        "evaluated at",
+        "params",
+        "unlabelled",
+        "lone",
+        "twin",
+        "tpu",
+        "goes on",
+    ],
+)
+def test_the_same_as_tensorflow_1(sides: tuple[dict[str, Any], dict[str, Any]], what: str) -> None:
+    old, new = sides
+    assert close(old[what], new[what]), f"{old[what]}\n{new[what]}"
+    assert old[what] not in ([], {})
+
+
+def test_trains_at_all(sides: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """The comparison is of numbers that change."""
+    losses = sides[1]["losses"]
+    assert len(losses) == 25
+    assert losses[-1] < 0.7 * losses[0]
+    assert sides[1]["adam evaluation"]["loss"] != sides[1]["evaluation"]["loss"]

@@ -1,0 +1,182 @@
+"""Programs of several files: which change, where the support file goes, and what is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrator.bridge.assemble import assemble
+from migrator.bridge.project import bridge_project
+from migrator.findings import Finding, Severity
+from migrator.migrate import Options, migrate
+from migrator.source.reading import Source
+
+MODEL = """import tensorflow as tf
+
+
+def model_fn(features, labels, mode):
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features["x"], 1))
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+"""
+TRAIN = """import tensorflow as tf
+from {model} import model_fn
+
+if __name__ == "__main__":
+    tf.estimator.Estimator(model_fn, "m").train(lambda: None, steps=3)
+"""
+FIRST = "  # before TensorFlow: it chooses Keras 2"
+
+
+def bridge(files: dict[str, str]) -> tuple[dict[str, str], list[Finding]]:
+    found = bridge_project({Path("/p", name): text for name, text in files.items()})
+    texts = {str(path.relative_to("/p")): text for path, text in found.texts.items()}
+    again = bridge_project({Path("/p", name): text for name, text in {**files, **texts}.items()})
+    assert not {p for p, text in again.texts.items() if texts.get(str(p.relative_to("/p"))) != text}
+    return texts, [one for some in found.findings.values() for one in some]
+
+
+def head(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(("import", "from"))]
+
+
+def test_files_side_by_side() -> None:
+    texts, findings = bridge({"train.py": TRAIN.format(model="model"), "model.py": MODEL, "other.py": MODEL})
+    assert texts["keras_estimator.py"] == assemble(["Estimator", "EstimatorSpec"])
+    assert head(texts["train.py"]) == [
+        "import keras_estimator" + FIRST,
+        "from model import model_fn",
+    ]
+    assert head(texts["model.py"]) == ["import keras_estimator" + FIRST, "import tensorflow.compat.v1 as tf"]
+    assert texts.keys() == {"keras_estimator.py", "train.py", "model.py"}
+    assert [(one.code, one.severity, one.line) for one in findings] == [("TFM155", Severity.REVIEW, 5)]
+
+
+PLACES = {
+    "below the folder that names are looked up in": (
+        {"train.py": TRAIN.format(model="models.model"), "models/model.py": MODEL, "models/__init__.py": ""},
+        "keras_estimator.py",
+        {"train.py": "import keras_estimator", "models/model.py": "import keras_estimator"},
+    ),
+    "in a package that is imported by its name": (
+        {"pkg/train.py": TRAIN.format(model="pkg.net.model"), "pkg/net/model.py": MODEL, "pkg/__init__.py": ""},
+        "pkg/keras_estimator.py",
+        {"pkg/train.py": "from pkg import keras_estimator", "pkg/net/model.py": "from pkg import keras_estimator"},
+    ),
+    "in a package of relative imports": (
+        {"pkg/train.py": TRAIN.format(model=".net.model"), "pkg/net/model.py": MODEL},
+        "pkg/keras_estimator.py",
+        {"pkg/train.py": "from . import keras_estimator", "pkg/net/model.py": "from .. import keras_estimator"},
+    ),
+    "of a file that others import from above": (
+        {
+            "main.py": "from pkg.one import run\n",
+            "pkg/one.py": MODEL + "\n\ndef run():\n    tf.estimator.Estimator(model_fn)\n",
+        },
+        "pkg/keras_estimator.py",
+        {"pkg/one.py": "from pkg import keras_estimator"},
+    ),
+    "of two programs in a folder": (
+        {
+            "a/one.py": MODEL + "tf.estimator.Estimator(model_fn)\n",
+            "a/two.py": MODEL + "tf.estimator.Estimator(model_fn)\n",
+        },
+        "a/keras_estimator.py",
+        {"a/one.py": "import keras_estimator", "a/two.py": "import keras_estimator"},
+    ),
+    "where the project has a file of that name": (
+        {"train.py": TRAIN.format(model="model"), "model.py": MODEL, "keras_estimator.py": "x = 1\n"},
+        "keras_estimator_2.py",
+        {"train.py": "import keras_estimator_2", "model.py": "import keras_estimator_2"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "support", "imports"), PLACES.values(), ids=PLACES)
+def test_place_of_the_support_file(files: dict[str, str], support: str, imports: dict[str, str]) -> None:
+    texts, _ = bridge(files)
+    assert [name for name in texts if "keras_estimator" in name] == [support]
+    for name, line in imports.items():
+        assert line + FIRST in head(texts[name]), texts[name]
+
+
+def test_file_without_estimators_that_a_program_imports() -> None:
+    data = "import tensorflow as tf\n\n\ndef batches():\n    return tf.data.Dataset.range(3).make_one_shot_iterator()\n"
+    texts, _ = bridge({"train.py": MODEL + "\nimport data\ntf.estimator.Estimator(model_fn)\n", "data.py": data})
+    assert head(texts["data.py"]) == ["import tensorflow.compat.v1 as tf"]
+
+
+def test_name_that_reaches_a_file_through_another() -> None:
+    files = {
+        "common.py": "import tensorflow as tf\nfrom tensorflow.estimator import ModeKeys as MK\n",
+        "train.py": "from common import *\nfrom common import MK as K\n\ntf.estimator.Estimator(None, K.TRAIN)\n",
+    }
+    texts, _ = bridge(files)
+    assert texts["common.py"] == ("import tensorflow.compat.v1 as tf\nfrom keras_estimator import ModeKeys as MK\n")
+    assert texts["train.py"].endswith("\nkeras_estimator.Estimator(None, K.TRAIN)\n")
+
+
+def test_program_that_is_blocked_stays_and_every_line_is_told() -> None:
+    model = MODEL + "\n\ndef other(x):\n    tf.contrib.nosuch.a(x)\n    return tf.contrib.nosuch.b(x)\n"
+    texts, findings = bridge({"train.py": TRAIN.format(model="model"), "model.py": model})
+    assert not texts
+    told = sorted((Path(one.path).name, one.line, one.code, one.severity) for one in findings)
+    assert told == [
+        ("model.py", 11, "TFM156", Severity.MANUAL),
+        ("model.py", 12, "TFM156", Severity.MANUAL),
+        ("train.py", 5, "TFM156", Severity.MANUAL),
+    ]
+
+
+def test_program_goes_though_it_shares_files_with_a_blocked_one() -> None:
+    helper = "import tensorflow as tf\n\n\ndef dense(x):\n    return tf.layers.dense(x, 3)\n"
+    good = "import tensorflow as tf\nimport helper\n\ntf.estimator.Estimator(helper.dense)\n"
+    bad = "import tensorflow as tf\nimport helper\n\ntf.estimator.Estimator(tf.nosuch)\n"
+    texts, _ = bridge({"helper.py": helper, "good.py": good, "bad.py": bad})
+    assert texts.keys() == {"keras_estimator.py", "helper.py", "good.py"}
+    texts, findings = bridge({"helper.py": helper, "good.py": good, "bad.py": bad + "import good\n"})
+    assert texts.keys() == {"keras_estimator.py", "helper.py", "good.py"}
+    told = {(Path(one.path).name, one.code) for one in findings}
+    assert told == {("bad.py", "TFM156"), ("bad.py", "TFM158"), ("good.py", "TFM155")}
+
+
+def test_support_file_grows_and_is_not_overwritten_when_changed() -> None:
+    files = {"train.py": TRAIN.format(model="model"), "model.py": MODEL}
+    old = assemble(["RunConfig"])
+    texts, _ = bridge({**files, "keras_estimator.py": old})
+    assert texts["keras_estimator.py"] == assemble(["RunConfig", "Estimator", "EstimatorSpec"])
+    texts, findings = bridge({**files, "keras_estimator.py": old + "\n# Ours.\n"})
+    assert not texts
+    assert [(one.code, one.severity) for one in findings] == [("TFM159", Severity.MANUAL)]
+
+
+def test_what_else_the_support_file_has_to_do() -> None:
+    slim = "import tensorflow as tf\n\nx = tf.contrib.slim.conv2d\ny = x.shape[1].value\ntf.estimator.Estimator(x)\n"
+    texts, findings = bridge({"train.py": slim})
+    assert texts["keras_estimator.py"].endswith("\n\n\nkeep_tensorflow_1_shapes()\nlet_tf_slim_find_its_layers()\n")
+    assert {one.code for one in findings} == {"TFM155", "TFM167"}
+
+
+def test_style_bridge_gives_the_support_file_too() -> None:
+    path = Path("/p/train.py")
+    text = MODEL + "\n\ntf.estimator.Estimator(model_fn).train(lambda: None)\n"
+    program, support = migrate([Source(path, text.encode(), text, "utf-8", False)], Options(style="bridge"))
+    assert "keras_estimator.Estimator(model_fn)" in program.text
+    assert support.source.path == Path("/p/keras_estimator.py") and not support.source.raw
+    again = migrate(
+        [Source(one.source.path, b"", one.text, "utf-8", False) for one in (program, support)], Options(style="bridge")
+    )
+    assert [one.text for one in again] == [program.text, support.text]
+    assert not any(one.findings for one in again)
+
+
+def test_cases_that_were_refused_needlessly() -> None:
+    folder = Path(__file__).parents[2].parent / "shared" / "cases" / "refused-needlessly"
+    if not folder.exists():
+        pytest.skip("the cases are not here")
+    texts = {path: path.read_text() for path in folder.rglob("*.py")}
+    found = bridge_project(texts)
+    assert not [one for some in found.findings.values() for one in some if one.severity is Severity.MANUAL]
+    for path, text in found.texts.items():
+        compile(text, str(path), "exec")

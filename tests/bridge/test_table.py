@@ -1,0 +1,69 @@
+"""The rows of the table lead somewhere, and the names of tf.contrib that moved are those of TensorFlow 1.15."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import migrator.bridge
+from migrator.bridge.assemble import library
+from migrator.bridge.homes import Kind, home_of
+from migrator.bridge.table import MOVED, SUPPLIED
+
+MOVED_FILE = Path(migrator.bridge.__file__).with_name("moved.json")
+TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "new", "parts"),
+    [
+        ("tf.layers.dense", Kind.COMPAT, "tf.layers.dense", 3),
+        ("tf.GraphKeys.UPDATE_OPS", Kind.COMPAT, "tf.GraphKeys.UPDATE_OPS", 3),
+        ("tf.flags.DEFINE_string", Kind.COMPAT, "tf.flags.DEFINE_string", 3),
+        ("tf.estimator.ModeKeys.TRAIN", Kind.SUPPORT, "ModeKeys", 3),
+        ("tf.estimator", Kind.SUPPORT, "", 2),
+        ("tf.estimator.nosuch", Kind.NONE, "tf.estimator.nosuch", 3),
+        ("tf.contrib.rnn.LSTMCell", Kind.COMPAT, "tf.nn.rnn_cell.LSTMCell", 4),
+        ("tf.contrib.data.map_and_batch", Kind.COMPAT, "tf.data.experimental.map_and_batch", 4),
+        ("tf.contrib.slim.conv2d", Kind.SLIM, "conv2d", 4),
+        ("tf.contrib.slim.nets.resnet_v2.resnet_v2_50", Kind.SLIM, "nets.resnet_v2", 5),
+        ("tf.contrib.layers.python.layers.layers.batch_norm", Kind.SLIM, "batch_norm", 7),
+        ("tf.contrib.keras.python.keras.layers.Dense", Kind.COMPAT, "tf.keras.layers.Dense", 7),
+        ("tf.contrib.nosuch.x", Kind.NONE, "tf.contrib.nosuch.x", 4),
+        ("tf.python.ops.array_ops.zeros", Kind.PRIVATE, "tf.python.ops.array_ops.zeros", 5),
+        ("tf.core.framework.summary_pb2", Kind.PRIVATE, "tf.core.framework.summary_pb2", 4),
+        ("tf.examples.tutorials.mnist.input_data", Kind.NONE, "tf.examples.tutorials.mnist.input_data", 5),
+    ],
+)
+def test_home(name: str, kind: Kind, new: str, parts: int) -> None:
+    found = home_of(name)
+    assert (found.kind, found.name, found.parts) == (kind, new, parts)
+
+
+def test_rows_that_move_a_name_lead_somewhere() -> None:
+    moved = {**json.loads(MOVED_FILE.read_text()), **MOVED}
+    nowhere = sorted(new for old, new in moved.items() if home_of(old).kind is Kind.NONE)
+    # What TensorFlow 2 dropped after 1.15; and functions of Estimators that the support file has not.
+    assert [name for name in nowhere if not name.startswith("tf.estimator.")] == [
+        "tf.config.experimental_list_devices",
+        "tf.keras.experimental.export_saved_model",
+        "tf.keras.experimental.load_from_saved_model",
+    ]
+
+
+def test_names_of_the_library_that_rows_lead_to_are_public() -> None:
+    assert {"Estimator", "RunConfig", "ModeKeys"} <= library().public
+    assert not [name for name in SUPPLIED.values() if name.startswith("_")]
+
+
+@pytest.mark.tensorflow
+def test_names_of_contrib_that_moved(tmp_path: Path) -> None:
+    if TENSORFLOW1 is None:
+        pytest.skip("TensorFlow 1.15 is not here: TF_MIGRATE_TENSORFLOW1_PYTHON")
+    tool = Path(__file__).parents[2] / "tools" / "make_moved_table.py"
+    subprocess.run([TENSORFLOW1, tool, tmp_path / "moved.json"], check=True, capture_output=True)
+    assert json.loads((tmp_path / "moved.json").read_text()) == json.loads(MOVED_FILE.read_text())

@@ -1,0 +1,113 @@
+"""UPDATE_OPS as a list at a line, and what waits for it: moving averages move where they moved, or the tool says no.
+
+What each program trains was run on TensorFlow 1.15.5: the averages of those in KEPT stay zero and one.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.findings import Severity
+from tests.rules.programs import run
+
+PROGRAM = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0], [3.0]], [[2.0], [5.0]])).repeat().batch(2)
+
+
+def applied(opt, loss):
+    ups = tf.get_collection("update_ops")
+    op = opt.minimize(loss, tf.train.get_global_step())
+    return tf.group(op, *ups)
+
+
+def model_fn(features, labels, mode):
+    FIRST
+    net = tf.layers.batch_normalization(features, training=mode == tf.estimator.ModeKeys.TRAIN)
+    BETWEEN
+    logits = tf.layers.dense(net, 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    opt = tf.train.GradientDescentOptimizer(0.1)
+    TRAINING
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=5)
+"""
+UPDATES = "tf.get_collection(tf.GraphKeys.UPDATE_OPS)"
+MINIMIZE = "train_op = opt.minimize(loss, tf.train.get_global_step())"
+AFTER = f"with tf.control_dependencies(ups):\n    {MINIMIZE}"
+AGAIN = "net = tf.layers.batch_normalization(tf.nn.relu(net), training=mode == tf.estimator.ModeKeys.TRAIN)"
+
+MOVED = {
+    "minimize waits": f"ups = {UPDATES}\n{AFTER}",
+    "gradients wait": f"with tf.control_dependencies({UPDATES}):\n"
+    "    pairs = opt.compute_gradients(loss)\ntrain_op = opt.apply_gradients(pairs, tf.train.get_global_step())",
+    "in a group": f"op = opt.minimize(loss, tf.train.get_global_step())\ntrain_op = tf.group(op, {UPDATES})",
+    "in a group of a helper": "train_op = applied(opt, loss)",
+    "the loss waits": f"with tf.control_dependencies({UPDATES}):\n    loss = tf.identity(loss)\n{MINIMIZE}",
+    "a term of the loss": f"with tf.control_dependencies({UPDATES}):\n    term = loss * 2.0\nloss = term\n{MINIMIZE}",
+    "by itself": "train_op = tf.contrib.layers.optimize_loss(loss, tf.train.get_global_step(), 0.1, 'SGD')",
+}
+KEPT = {
+    "never read": MINIMIZE,
+    "read and not run": f"ups = {UPDATES}\n{MINIMIZE}",
+    "only another name waits": f"{MINIMIZE}\nwith tf.control_dependencies({UPDATES}):\n    train_op = train_op",
+}
+REFUSED = {
+    "a summary waits": f'{MINIMIZE}\nwith tf.control_dependencies({UPDATES}):\n    tf.summary.scalar("loss", loss)',
+    "something else waits": f"{MINIMIZE}\nwith tf.control_dependencies({UPDATES}):\n    other = tf.identity(loss)",
+}
+
+
+def migrated(training: str, first: str = "pass", between: str = "pass", style: str = "native") -> tuple[str, list[str]]:
+    """The new program, and the codes of what stands in its way."""
+    text = PROGRAM
+    for key, code in (("FIRST", first), ("BETWEEN", between), ("TRAINING", training)):
+        text = text.replace(key, code.replace("\n", "\n    "))
+    new, findings = run(text, style=style)
+    return new, [f"{f.code}:{f.message}" for f in findings if f.severity is Severity.MANUAL]
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_averages_move_where_loss_or_train_op_wait_for_updates(name: str) -> None:
+    new, refused = migrated(MOVED[name])
+    assert not refused
+    assert "BatchNormalization()(features)" in new
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_averages_are_kept_where_nothing_waits(name: str) -> None:
+    new, refused = migrated(KEPT[name])
+    assert not refused
+    assert "BatchNormalization(momentum=1.0)(features)" in new
+
+
+def test_a_list_read_before_all_layers_is_empty() -> None:
+    new, refused = migrated(AFTER, first=f"ups = {UPDATES}")
+    assert not refused
+    assert "BatchNormalization(momentum=1.0)(features)" in new
+
+
+@pytest.mark.parametrize("style", ["native", "mapped"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_updates_that_run_now_and_then_are_refused(name: str, style: str) -> None:
+    _, refused = migrated(REFUSED[name], style=style)
+    assert any(one.startswith("TFM403:neither loss nor train_op waits") for one in refused)
+
+
+@pytest.mark.parametrize("style", ["native", "mapped"])
+@pytest.mark.parametrize("read", [UPDATES, 'tf.get_collection("update_ops")'])
+def test_a_list_read_between_two_layers_is_refused(read: str, style: str) -> None:
+    _, refused = migrated(AFTER, between=f"ups = {read}\n{AGAIN}", style=style)
+    assert any(one.startswith("TFM403:the moving averages of layers below this line") for one in refused)
+
+
+def test_layers_that_update_at_once_may_come_later() -> None:
+    at_once = "net = tf.contrib.layers.batch_norm(net, updates_collections=None)"
+    _, refused = migrated(AFTER, between=f"ups = {UPDATES}\n{at_once}", style="mapped")
+    assert not any("layers below this line" in one for one in refused)
