@@ -17,6 +17,7 @@ from migrator.rules.arrays import is_array_input
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.targets.choosing import own_strategy
+from migrator.targets.plan import primary
 from migrator.targets.registry import AUTO, TPU
 from migrator.targets.target import Target
 from migrator.walking import walk
@@ -258,18 +259,24 @@ class Datasets:
         return "context"
 
     def _params_text(self, mode: str) -> str:
-        """The params of the Estimator, which an input function reads too; a TPUEstimator adds the batch size."""
+        """The params of the Estimator, which an input function reads too; a TPUEstimator adds the batch size.
+
+        The shapes that a model is made for are those of one core where it reads the batch size of one core.
+        """
         params = self.program.params
-        size = self.program.batch_sizes.get(mode)
+        given = self.program.batch_sizes.get(mode)
+        size = None if given is None else self._text(given)
+        if size is not None and self.only_shapes and self.target is TPU and self.program.model_batch is not None:
+            size = f"{primary(size)} // {self.strategy}.num_replicas_in_sync"
         if params is None:
-            return "{}" if size is None else f'{{"batch_size": {self._text(size)}}}'
+            return "{}" if size is None else f'{{"batch_size": {size}}}'
         last = self.program.calls[-1]
         changed = rebound(self.program.file, self.program.scope, params, self.program.place.call, last)
         if changed is not None:
             message = f"`{changed[0]}` changes after the Estimator is made, and an input function reads it"
             raise Blocked("TFM103", changed[1], message)
         text = self._text(params)
-        return text if size is None else f"dict({text}, batch_size={self._text(size)})"
+        return text if size is None else f"dict({text}, batch_size={size})"
 
 
 class Assigned(cst.CSTVisitor):

@@ -1080,6 +1080,10 @@ class _Emitter:
         top = self._first_use()
         if self.kept:  # the first use is given the dataset that tells the shapes
             assert top is not None
+            if self.target is TPU and program.model_batch is not None:
+                message = "the model_fn reads the batch size of one core, but its input function "
+                message += "can be called only once, for a batch of all: read the size from the shape of a tensor"
+                raise Blocked("TFM145", program.place.call, message)
             return next(iter(self.kept.values())), top if self._acts_before(top) else None
         late: tuple[str, cst.CSTNode] | None = None
         for node, place, mode in candidates:

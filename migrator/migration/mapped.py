@@ -27,7 +27,7 @@ from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import Region, reach
 from migrator.program.tpu import without_host_call
 from migrator.program.training import TrainingProgram
-from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
+from migrator.targets.registry import AUTO, ONE_DEVICE
 from migrator.targets.target import Target
 
 
@@ -140,9 +140,6 @@ class MappedMigration(NativeMigration):
             self.signatures[program.model_fn] = signatures
             self.remarks[file.path] += signatures.remarks
         wants = any(uses_of(p, "predict") or p.servings for p in sharing)
-        if any(p.model_batch is not None and self._strategy(p) is TPU for p in sharing):
-            message = "the model_fn reads the batch size of one core, but its variables are made from a batch of all: "
-            raise Blocked("TFM145", program.model_fn.name, message + "read it from the shape of a tensor")
         if function.trains_itself:
             what = "a train_op of the program's own trains on"
             self.trained_by_themselves[program.model_fn] = "TFM422", what

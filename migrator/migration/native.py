@@ -323,7 +323,7 @@ class NativeMigration(GroupState):
     ) -> None:
         """Refuses a loss over variables of layers that the Keras model does not have. Raises Blocked (TFM312)."""
         kept = [s for i, s in enumerate(function.statements) if i not in function.train.consumed]
-        found = unused_layers(self.project, scope, kept, emitted.outputs)
+        found = unused_layers(self.project, scope, kept, emitted.outputs, function.output)
         if found is None or not (read_all or says(self._texts(program), "regularizer")):
             return
         message = "the loss adds up variables of a layer that it is not computed from: a Keras model has no such layer"

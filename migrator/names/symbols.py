@@ -53,7 +53,7 @@ _CHECKED = {
     },
     "tf.dimension_value": Home("tf.compat.dimension_value"),
     "tf.dimension_at_index": Home("tf.compat.dimension_at_index"),
-    **{f"tf.keras.models.{name}": Home(f"tf.keras.models.{name}") for name in ("LinearModel", "WideDeepModel")},
+    **{f"tf.keras.models.{name}": Home(f"tf.keras.experimental.{name}") for name in ("LinearModel", "WideDeepModel")},
     **{
         f"tf.saved_model.{module}.{name}": Home(f"tf.saved_model.{name}")
         for module, names in {

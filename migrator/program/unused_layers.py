@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from migrator.program.body import names_given
-from migrator.program.calls import calls_in
+from migrator.program.calls import calls_in, nodes_in
 from migrator.program.carving import given
 from migrator.program.helpers import Scope, helper_of
 from migrator.program.model_variables import is_making
@@ -25,18 +25,26 @@ _DEPTH = 6
 
 
 def unused_layers(
-    project: Project, scope: Scope, statements: Iterable[ModalStatement], outputs: Iterable[str]
+    project: Project,
+    scope: Scope,
+    statements: Iterable[ModalStatement],
+    outputs: Iterable[str],
+    output: cst.BaseExpression,
 ) -> cst.CSTNode | None:
-    """The last statement that makes layers in training which none of `outputs` (names) is computed from."""
+    """The last statement that makes layers in training which none of `outputs` (names) is computed from.
+
+    `output` is what the model computes; it may stand in the middle of a statement, as in `loss = f(y, network(x))`.
+    """
     nodes = [statement for statement in statements if TRAIN in statement.modes]
-    return _Search(project, scope, 0).search(nodes, set(outputs))
+    return _Search(project, scope, 0, output).search(nodes, set(outputs))
 
 
 class _Search:
-    def __init__(self, project: Project, scope: Scope, depth: int) -> None:
+    def __init__(self, project: Project, scope: Scope, depth: int, output: cst.BaseExpression | None = None) -> None:
         self.project = project
         self.scope = scope
         self.depth = depth
+        self.output = output
 
     def search(self, statements: Sequence[ModalStatement], needed: set[str]) -> cst.CSTNode | None:
         """Goes back from the names that are needed at the end to what gave them their values."""
@@ -56,7 +64,9 @@ class _Search:
         return None
 
     def _makes_layers(self, node: cst.CSTNode, objects: set[str]) -> bool:
-        calls = calls_in(node)
+        output = self.output
+        used = () if output is None else [n for n in nodes_in(node) if n is output or n.deep_equals(output)]
+        calls = set(calls_in(node)) - {call for place in used for call in calls_in(place)}
         if any(isinstance(call.func, cst.Name) and call.func.value in objects for call in calls):
             return True
         file = self.scope.file

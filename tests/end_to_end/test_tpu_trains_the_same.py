@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.proving import Servers, prove
+from tests.end_to_end.proving import Servers, prove, prove_project
 
 pytestmark = pytest.mark.tensorflow
 
@@ -73,6 +73,18 @@ MAPPED = """\
         hidden = tf.tanh(tf.matmul(features, weights))
     logits = tf.matmul(hidden, tf.get_variable("out", [params["units"], 1], initializer=tf.ones_initializer()))"""
 HOST_CALL = ", host_call=(print_loss, [loss])"
+
+
+RESHAPED = """\
+    parts = tf.reshape(features, [params["batch_size"], 3])
+    logits = tf.matmul(parts, tf.get_variable("out", [3, 1], initializer=tf.ones_initializer()))"""
+
+
+def test_shapes_of_the_batch_of_one_core(servers: Servers, tmp_path: Path) -> None:
+    """The network reshapes to the batch of one core, so its variables are made from such a batch."""
+    program = PROGRAM.format(network=RESHAPED.strip(), spec=HOST_CALL)
+    new = prove_project({"train.py": program}, "train.py", servers, tmp_path, style="mapped", tpu_cores=2)["train.py"]
+    assert "batch_size=8 // strategy.num_replicas_in_sync" in new
 
 
 @pytest.mark.parametrize(("style", "network"), [("native", NATIVE), ("mapped", MAPPED.strip())])

@@ -163,7 +163,8 @@ estimator.train(input_fn, max_steps=20)
 
 
 @pytest.mark.parametrize("size", ['params["batch_size"]', 'params.get("batch_size")', "size_of(params)"])
-def test_a_mapped_model_for_a_tpu_may_not_read_the_batch_of_a_core(size: str) -> None:
-    text = TPU.replace("SIZE", size)
-    new, findings = run(text, style="mapped")
-    assert new == text and "TFM145" in [f.code for f in findings]
+def test_a_mapped_model_for_a_tpu_has_the_shapes_of_a_core(size: str) -> None:
+    new, findings = run(TPU.replace("SIZE", size), style="mapped")
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    core, whole = "batch_size=16 // strategy.num_replicas_in_sync", '{"batch_size": 16}'
+    assert new.count(core.replace("batch_size=", '"batch_size": ')) == 2 and f"fit(input_fn({whole})" in new, new
