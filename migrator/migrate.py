@@ -56,7 +56,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     constructs cannot be carried over, its files stay as they are and each blocking line has a MANUAL finding.
     """
     from migrator.names.bare import says
-    from migrator.program.relevant import around_estimators, may_be_modern
+    from migrator.program.relevant import around, around_estimators, may_be_modern
     from migrator.rules.sessions import may_train
 
     support = {source.path: source.text for source in sources if MARK in source.text}
@@ -86,8 +86,8 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     # New code for Keras 3, or for a mesh of devices, is not to be judged by what other programs do wrong there.
     asks = options.keras == "3" or options.strategy == "dtensor"
     left = estimators | texts.keys() if asks else estimators - texts.keys()
-    # Nor is a bridged program: its code is of TensorFlow 1, and runs as such.
-    left = left | bridged | {path for path, text in everything.items() if NAME in text}
+    # Nor is a bridged program, of this run or an earlier one: its code is of TensorFlow 1, and runs as such.
+    left = left | bridged | set(around(everything, (path for path, text in everything.items() if NAME in text)))
     if any(may_be_modern(everything[source.path]) for source in relevant if source.path not in left):
         from migrator.modern import modernize
 

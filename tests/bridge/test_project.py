@@ -180,3 +180,17 @@ def test_cases_that_were_refused_needlessly() -> None:
     assert not [one for some in found.findings.values() for one in some if one.severity is Severity.MANUAL]
     for path, text in found.texts.items():
         compile(text, str(path), "exec")
+
+
+def test_a_second_run_leaves_what_a_bridged_program_reaches() -> None:
+    """DenseFeatures needs Keras 2, which the support file chooses before the layers are imported."""
+    layers = "import tensorflow as tf\nfrom tensorflow.keras.layers import DenseFeatures\n\n\ndef net(x):\n"
+    layers += "    return DenseFeatures(tf.placeholder)(x)\n"
+    files = {
+        "/p/layers.py": layers,
+        "/p/train.py": MODEL + "\nimport layers\n\ntf.estimator.Estimator(model_fn).train(lambda: layers.net(1))\n",
+    }
+    first = migrate([Source(Path(p), t.encode(), t, "utf-8", False) for p, t in files.items()], Options(style="bridge"))
+    again = migrate([Source(one.source.path, b"", one.text, "utf-8", False) for one in first], Options(style="bridge"))
+    assert [one.text for one in again] == [one.text for one in first]
+    assert len(first) == 3
