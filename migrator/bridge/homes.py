@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from migrator.bridge.assemble import library
-from migrator.bridge.table import MOVED, NAMESPACES, SLIM, SLIM_NETS, SUPPLIED
+from migrator.bridge.table import MOVED, NAMESPACES, SLIM, SLIM_MODULES, SLIM_NETS, SUPPLIED
 from migrator.names.fate import exists
 
 
@@ -54,6 +54,8 @@ def home_of(name: str) -> Home:
                 return Home(found.kind, found.name, end)
     if name in NAMESPACES:
         return Home(Kind.SUPPORT, "", len(parts))
+    if name in SLIM_MODULES:
+        return Home(Kind.SLIM, SLIM_MODULES[name], len(parts))
     public = _of_contrib(parts)
     if public is not None:
         return public

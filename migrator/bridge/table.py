@@ -231,6 +231,14 @@ SLIM = frozenset(
 SLIM_NETS = frozenset(
     "alexnet inception overfeat resnet_utils resnet_v1 resnet_v2 vgg".split()  # noqa: SIM905
 )
+#: Modules of contrib, taken as a whole, and where tf_slim has them (1.2.0; seen by importing each).
+SLIM_MODULES = {
+    **{
+        f"tf.contrib.layers.python.layers.{name}": f"layers.{name}"
+        for name in ("initializers", "layers", "regularizers", "normalization", "utils")
+    },
+    "tf.contrib.framework.python.ops.variables": "ops.variables",  # its arg_scope is the function of that name
+}
 #: Packages that need TensorFlow 1, and what to do about each.
 LIBRARIES = {
     "horovod": "take Horovod out, and let `train_distribute` of the RunConfig distribute the training",
