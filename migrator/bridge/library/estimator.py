@@ -253,6 +253,10 @@ class Estimator:
         data.start(Session(data.graph))
         _summary_writer(self.model_dir)
         with model.traced.graph.as_default():
+            keys = tf.compat.v1.GraphKeys
+            if not any(one.op.name == "loss" for one in tf.compat.v1.get_collection(keys.SUMMARIES)):
+                tf.compat.v1.summary.scalar("loss", model.loss)
+            tf.compat.v1.add_to_collection(keys.LOSSES, model.loss)
             hooks = [
                 *self._chief_hooks(model, hooks, saving_listeners),
                 *(hook for hook in hooks if not isinstance(hook, tf.compat.v1.train.CheckpointSaverHook)),

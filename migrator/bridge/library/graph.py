@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import itertools
 
 import tensorflow as tf
@@ -148,6 +149,51 @@ def _outside_of_graphs(function, *args):
         return executor.submit(function, *args).result()
 
 
+def in_wrapped_function():
+    """Whether a graph of TensorFlow 1 code is being built: a `wrap_function`'s, or one inside of it."""
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    while graph is not None and not getattr(graph, "name", "").startswith("wrapped_function"):
+        graph = getattr(graph, "outer_graph", None)
+    return graph is not None
+
+
+def let_keras_see_tensorflow_1():
+    """Lets Keras take the graphs of TensorFlow 1 code for what they are.
+
+    It makes its layers there in the way of TensorFlow 1, but asks in other places whether TensorFlow 2 is used, and
+    mixes the two: `tf.keras.Input` gives no tensor then, and batch normalization updates its averages at once.
+    """
+    modules = [tf.compat.v1, tf.compat.v1.compat.v1, tf.compat.v2.compat.v1]
+    for module in modules:
+        asked = module.executing_eagerly_outside_functions
+        if not hasattr(asked, "__wrapped__"):
+            module.executing_eagerly_outside_functions = functools.wraps(asked)(
+                lambda asked=asked: not in_wrapped_function() and asked()
+            )
+    build = tf.keras.layers.RNN.build
+    if not hasattr(build, "__wrapped__"):
+
+        @functools.wraps(build)
+        def build_in_own_scope(layer, input_shape):
+            if in_wrapped_function():
+                _build_cell(layer, input_shape)
+            build(layer, input_shape)
+
+        tf.keras.layers.RNN.build = build_in_own_scope
+
+
+def _build_cell(layer, input_shape):
+    """Makes the variables of a recurrent layer in its own scope, not in one of its cell: `lstm/kernel`."""
+    cell = layer.cell
+    if getattr(cell, "built", True) or isinstance(cell, tf.keras.layers.StackedRNNCells):
+        return
+    shape = input_shape[0] if isinstance(input_shape, list) else input_shape
+    if not tf.nest.is_nested(shape) or isinstance(shape, tuple):
+        shape = tuple(tf.TensorShape(shape).as_list())
+        cell.build(shape[1:] if layer.time_major else (shape[0], *shape[2:]))
+        cell.built = True
+
+
 class Graph:
     """TensorFlow 1 code as a graph: `result` is what the code returned, `run` computes parts of it.
 
@@ -159,6 +205,7 @@ class Graph:
     def __init__(self, function, signature=(), strategy=None, seed=None):
         # Tensors and variables are equal to themselves alone, and keys of dicts, as `feed_dict` wants them.
         tf.compat.v1.disable_tensor_equality()
+        let_keras_see_tensorflow_1()
         self.strategy = strategy or tf.distribute.get_strategy()
         self.variables = Variables(self.strategy)
         self.result = None
