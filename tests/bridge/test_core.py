@@ -233,6 +233,27 @@ def starts_from_others(features, labels, mode):
 estimator = est.Estimator(starts_from_others, folder("others"))
 estimator.train(dataset, steps=3)
 
+# The regularization of layers, of scopes, of shared variables and of split ones.
+def regularized(features, labels, mode):
+    l2, ones = tf.keras.regularizers.l2(0.1), tf.ones_initializer()
+    with tf.variable_scope("net", regularizer=lambda w: 0.03 * tf.reduce_sum(w * w)):
+        value = tf.matmul(features["x"], tf.get_variable("w", [4, 4], initializer=ones))
+    for _ in range(2):
+        with tf.variable_scope("shared", reuse=tf.AUTO_REUSE):
+            value = tf.layers.dense(value, 4, kernel_initializer=ones, kernel_regularizer=l2, name="d")
+    value = tf.layers.conv1d(value[:, :, None], 2, 2, kernel_initializer=ones, kernel_regularizer=l2,
+                             bias_regularizer=l2)
+    with tf.variable_scope("parts", partitioner=tf.fixed_size_partitioner(2)):
+        value = tf.layers.dense(tf.layers.flatten(value), 1, kernel_initializer=ones, kernel_regularizer=l2)
+    terms = len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES))
+    loss = 0.001 * tf.reduce_mean(tf.square(value)) + tf.losses.get_regularization_loss()
+    train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+    return spec_class(mode, loss=loss, train_op=train_op, eval_metric_ops={"terms": tf.metrics.mean(float(terms))})
+
+estimator = est.Estimator(regularized, folder("regularized"))
+estimator.train(dataset, steps=5)
+found["regularized"] = estimator.evaluate(dataset, steps=2)
+
 # A TPUEstimator without a TPU.
 tpu = tf.estimator.tpu if OLD else est
 config_class = tf.estimator.tpu.RunConfig if OLD else est.TPURunConfig
@@ -311,6 +332,7 @@ def close(old: Any, new: Any) -> bool:
         "unlabelled",
         "lone",
         "twin",
+        "regularized",
         "tpu",
         "goes on",
     ],

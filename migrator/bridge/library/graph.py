@@ -180,6 +180,21 @@ def let_keras_see_tensorflow_1():
             build(layer, input_shape)
 
         tf.keras.layers.RNN.build = build_in_own_scope
+    add = tf.compat.v1.layers.Layer.add_weight
+    if not hasattr(add, "__wrapped__"):
+
+        @functools.wraps(add)
+        def add_weight(layer, *args, regularizer=None, **kwargs):
+            if regularizer is None or not in_wrapped_function():
+                return add(layer, *args, regularizer=regularizer, **kwargs)
+            known = {id(one) for one in tf.compat.v1.global_variables()}
+            made = add(layer, *args, **kwargs)
+            # The regularization of a variable counts once, however often layers share it.
+            if not any(id(one) in known for one in getattr(made, "_variable_list", [made])):
+                layer._handle_weight_regularization(kwargs.get("name") or args[0], made, regularizer)
+            return made
+
+        tf.compat.v1.layers.Layer.add_weight = add_weight
 
 
 def _build_cell(layer, input_shape):

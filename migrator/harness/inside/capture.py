@@ -11,9 +11,16 @@ AVERAGED = "/ExponentialMovingAverage"
 
 
 def components(variable):
-    """The variables of this process's replicas, for a variable that a strategy mirrors."""
+    """The variables of this process's replicas, for a variable that a strategy mirrors in a graph."""
     values = getattr(variable, "values", None)
-    return list(values) if isinstance(values, (tuple, list)) and values else [variable]
+    return list(values) if isinstance(values, (tuple, list)) and values and _in_graph(values[0]) else [variable]
+
+
+def _in_graph(variable):
+    try:
+        return variable.op is not None
+    except AttributeError:  # it is eager
+        return False
 
 
 def component(variable):
@@ -69,6 +76,14 @@ def sources_of(tensor):
     return seen
 
 
+def variables_of(optimizer):
+    """The variables that an optimizer has made; its own `variables()` leaves out those that are no part of a graph."""
+    slots, others = getattr(optimizer, "_slots", None), getattr(optimizer, "_non_slot_dict", None)
+    if not isinstance(slots, dict) or not isinstance(others, dict):
+        return optimizer.variables()
+    return [variable for slot in slots.values() for variable in slot.values()] + list(others.values())
+
+
 class Capture(object):
     """What one call of model_fn for training showed: tensors of one replica of this worker. The first one keeps the
     captures of all of them in ``replicas``, and ``reduced``, the loss of all together.
@@ -105,7 +120,7 @@ class Capture(object):
         excluded = set(self.rate_variables(tf))
         for optimizer, _ in self.applied:
             # Keras' own stand in the graph once for each replica.
-            excluded.update(copy.op.name for variable in optimizer.variables() for copy in components(variable))
+            excluded.update(copy.op.name for variable in variables_of(optimizer) for copy in components(variable))
             hyper = [value for value in getattr(optimizer, "_hyper", {}).values() if hasattr(value, "assign")]
             excluded.update(component(variable).op.name for variable in hyper)
         step = tf.train.get_global_step(self.graph)

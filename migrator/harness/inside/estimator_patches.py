@@ -117,8 +117,8 @@ def patch_layers(tf, recorder):
             parts.wrap(kind, "__call__", recorder.call_layer)
 
 
-def patch_sources(tf, Estimator, optimizers, recorder):
-    """The lines of the user's program that train, read data and make the optimizer."""
+def patch_optimizer_lines(optimizers):
+    """The lines of the user's program that make optimizers."""
 
     def make_optimizer(original, self, *args, **kwargs):
         line = sources.user_line(self, "__init__")
@@ -126,6 +126,11 @@ def patch_sources(tf, Estimator, optimizers, recorder):
         sources.mark(self, line)
 
     parts.wrap(optimizers.Optimizer, "__init__", make_optimizer)
+
+
+def patch_sources(tf, Estimator, optimizers, recorder):
+    """The lines of the user's program that train, read data and make the optimizer."""
+    patch_optimizer_lines(optimizers)
 
     def train(original, self, *args, **kwargs):
         recorder.sources.setdefault("train", sources.user_line(self, "train"))

@@ -30,6 +30,9 @@ _KERAS_MODELS = "tensorflow_estimator.python.estimator.keras"
 class EstimatorRecorder(object):
     """State of the recorder in one process."""
 
+    program = "original"
+    keras = None  # the version of Keras that a program was written for
+
     def __init__(self, tf, plan, folder):
         self.tf = tf
         self.plan = plan

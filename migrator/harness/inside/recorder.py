@@ -22,6 +22,7 @@ SIBLINGS = (
     "mutate_keras3",
     "own_optimizers",
     "parts",
+    "record_bridge",
     "record_estimator",
     "record_keras",
     "record_keras3",
@@ -131,6 +132,8 @@ def install(plan):
             seed_graphs(int(plan["seed"]))
     else:
         modules["record_loop"].install(recorder)
+        if kind == "record_keras":
+            modules["record_bridge"].install(plan, folder, recorder)
     if plan.get("mutant"):
         if program == "original":
             raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")

@@ -97,9 +97,9 @@ def make_hook(recorder, hooks=()):
             trained = ancestors([capture.train_op])
             updates = capture.graph.get_collection(tf.GraphKeys.UPDATE_OPS) or averaging(capture.graph)
             self.program = {
-                "program": "original",
+                "program": recorder.program,
                 "tensorflow": tf.__version__,
-                "keras": None,
+                "keras": recorder.keras,
                 "variables": parts.describe(self.model),
                 "optimizer": recorder.optimizer_settings(),
                 "raw_slots": False,

@@ -1,0 +1,242 @@
+"""Records a program whose Estimator is the class of its own support file (``keras_estimator``), on TensorFlow 2.
+
+The classes are known by what they define, where the program makes them: the file may have another name, or stand inside
+of the program. What trains is TensorFlow 1 code in a graph, so it is recorded as an Estimator's is, by a hook.
+"""
+
+import builtins
+import importlib
+import os
+import time
+
+import batches
+import estimator_patches
+import numpy as np
+import own_optimizers
+import parts
+import sources
+from capture import make_part
+from record_estimator import EstimatorRecorder, element_spec
+from step_hook import make_hook
+from tracing import watch_clipping
+
+TRAIN = "train"
+
+
+class BridgeRecorder(EstimatorRecorder):
+    """State of the recorder in one process; ``keras`` is the one of other Keras programs."""
+
+    program = "migrated"
+
+    def __init__(self, tf, plan, folder, keras):
+        super(BridgeRecorder, self).__init__(tf, plan, folder)
+        self.keras = keras.keras_version
+        self.only_training = bool(plan.get("only_training")) and plan["task"]["type"] == "local"
+        self.other_weights = None  # whole values by name, which an evaluation is made with instead of its checkpoint's
+        self.evaluating_others = False
+
+    def call_model_fn(self, original, estimator, features, labels, mode, config):
+        if mode != TRAIN or self.is_other(estimator):
+            return original(estimator, features, labels, mode, config)
+        self.threads.estimating = True
+        try:
+            return self.train_model_fn(original, estimator, features, labels, mode, config)
+        finally:
+            self.threads.estimating = False
+
+    def ended(self):
+        """Whether as many steps were taken as the plan allows."""
+        limit = self.plan.get("steps")
+        return limit is not None and self.steps_done >= limit
+
+    def train(self, original, estimator, input_fn, hooks=None, steps=None, max_steps=None, saving_listeners=None):
+        """``Estimator.train``, for no more steps than the plan allows."""
+        limit = self.plan.get("steps")
+        self.sources.setdefault("train", sources.user_line(estimator, "train"))
+        self.sources.setdefault("input", sources.line_of_function(input_fn))
+        if limit is not None and not self.is_other(estimator):
+            if self.ended():
+                return estimator
+            if steps is not None:
+                steps = min(steps, limit - self.steps_done)
+            else:
+                max_steps = limit if max_steps is None else min(max_steps, limit)
+        return original(estimator, input_fn, hooks, steps, max_steps, saving_listeners)
+
+    def train_model(self, original, estimator, input_fn, hooks, saving_listeners):
+        """One training: with the hook that records its steps."""
+        if self.is_other(estimator):
+            self.folder.another_training()
+            return original(estimator, input_fn, hooks, saving_listeners)
+        self.model_dir = estimator.model_dir
+        hooks.insert(0, make_hook(self, hooks))
+        result = original(estimator, input_fn, hooks, saving_listeners)
+        if self.only_training and self.ended():
+            raise SystemExit(0)
+        return result
+
+    def make_model(self, original, model, model_fn, data, strategy=None, seed=None):
+        several = strategy is not None and (
+            strategy.num_replicas_in_sync > 1 or bool(getattr(strategy, "_should_use_with_coordinator", False))
+        )
+        if several and self.capture is None:
+            self.folder.note_unrecorded("an Estimator of the program's own under a strategy", sources.user_line())
+        return original(model, model_fn, data, strategy, seed)
+
+    def start(self, original, model, *args, **kwargs):
+        """Behind the first values of a model: those that the plan asks for."""
+        result = original(model, *args, **kwargs)
+        if self.other_weights is not None:
+            self._take(model.weights_by_name.values(), self.other_weights)
+        elif self.capture is not None and model.traced.graph is self.capture.graph:
+            self.start_values(model.session)
+        return result
+
+    def start_values(self, session):
+        if self.loaded:
+            return
+        self.loaded = True
+        model = self.capture.model_parts(self.tf)
+
+        def current():
+            return parts.join(model, [one.numpy() for one in (part.variable for part in model)])
+
+        with self.tf.init_scope():
+            values = parts.initial_values(self.plan, current)
+            if values is not None:
+                for part, piece in zip(model, parts.cut(model, values)):
+                    for variable in part.copies + self.capture.averages_of(part):
+                        variable.assign(piece)
+            parts.write_arrays(self.folder.file("initial.npz"), current())
+
+    # -- evaluation --
+    def evaluate(self, original, estimator, *args, **kwargs):
+        results = original(estimator, *args, **kwargs)
+        if self.is_other(estimator) or self.evaluating_others:
+            return results
+        numbers = parts.numbers(results)
+        step = int(numbers.pop("global_step"))
+        self.record_checkpoint(
+            kwargs.get("checkpoint_path") or estimator.latest_checkpoint(),
+            self.folder.file("evaluations", "%08d.npz" % step),
+        )
+        line = {"time": time.time(), "step": step, "results": numbers}
+        self.evaluating_others = True
+        try:
+            line.update(self._with_other_weights(original, estimator, step, *args, **kwargs))
+        finally:
+            self.evaluating_others = False
+            self.other_weights = None
+        self.folder.append_line("evaluations.jsonl", line)
+        return results
+
+    def _with_other_weights(self, original, estimator, step, *args, **kwargs):
+        """The results of the same evaluation with the weights of the plan, and with those that the run began with."""
+        found = {}
+        given = self.plan.get("evaluate_weights") or []
+        chosen = min(given, key=lambda one: abs(one["step"] - step)) if given else None
+        start = self.folder.initial_file() if self.plan.get("evaluation_control") else None
+        for name, path in (("same_weights", chosen and chosen["path"]), ("control", start)):
+            if path is None:
+                continue
+            with np.load(path) as archive:
+                self.other_weights = {name: archive[name] for name in archive.files}
+            try:
+                numbers = parts.numbers(original(estimator, *args, **kwargs))
+            except (KeyError, ValueError) as error:
+                found["note"] = "not evaluated with other weights: %s" % error.args[0]
+                continue
+            numbers.pop("global_step")
+            found[name] = numbers
+        if "same_weights" in found:
+            found["weights_step"] = chosen["step"]
+        return found
+
+    def _take(self, variables, values):
+        """Gives the variables of a model whole values by their names."""
+        with self.tf.init_scope():
+            model = [part for part in (make_part(one, True) for one in variables) if part.name in values]
+            missing = set(values) - {part.name for part in model}
+            if missing:
+                raise KeyError("no variable %r" % min(missing))
+            for part, piece in zip(model, parts.cut(model, values)):
+                part.variable.assign(piece)
+
+    # -- the program's classes --
+    def saw_class(self, made):
+        """Records by the classes of a support file, when the program makes them."""
+        known = vars(made)
+        if made.__name__ == "ModelOfModelFn" and "start" in known:
+            parts.wrap(made, "__init__", self.make_model)
+            parts.wrap(made, "start", self.start)
+        elif made.__name__ == "Estimator" and "_call_model_fn" in known and "_chief_hooks" in known:
+            self._watch(made)
+
+    def _watch(self, estimator):
+        redirect = self.redirect
+
+        def create(original, this, model_fn, model_dir=None, config=None, *args, **kwargs):
+            configured = getattr(config, "model_dir", None)
+            if configured and hasattr(config, "replace"):
+                config = config.replace(model_dir=redirect.folder(configured))
+            if model_dir is not None:
+                model_dir = redirect.folder(model_dir)
+            elif not configured:
+                model_dir = os.path.join(redirect.root, "unnamed-%d" % self.unnamed_models)
+                self.unnamed_models += 1
+                os.makedirs(model_dir, exist_ok=True)
+            return original(this, model_fn, model_dir, config, *args, **kwargs)
+
+        parts.wrap(estimator, "__init__", create)
+        parts.wrap(estimator, "_call_model_fn", self.call_model_fn)
+        parts.wrap(estimator, "train", self.train)
+        parts.wrap(estimator, "_train", self.train_model)
+        if self.plan.get("evaluate", True):
+            parts.wrap(estimator, "evaluate", self.evaluate)
+        if self.plan.get("replay"):
+
+            def call_input_fn(original, this, input_fn, mode, *args, **kwargs):
+                result = original(this, input_fn, mode, *args, **kwargs)
+                if mode != TRAIN or self.is_other(this):
+                    return result
+                skip = self.steps_done
+                return batches.replay_dataset(self.tf, self.folder.replay, element_spec(self.tf, result), skip=skip)
+
+            parts.wrap(estimator, "_call_input_fn", call_input_fn)
+
+
+def install(plan, folder, keras):
+    """Records Estimators of support files beside what ``keras`` records."""
+    tf = importlib.import_module("tensorflow.compat.v1")
+    optimizers = importlib.import_module("tensorflow.python.training.optimizer")
+    recorder = BridgeRecorder(tf, plan, folder, keras)
+    make = builtins.__build_class__
+
+    def build_class(function, name, *bases, **keywords):
+        made = make(function, name, *bases, **keywords)
+        if name in ("Estimator", "ModelOfModelFn") and isinstance(made, type):
+            recorder.saw_class(made)
+        return made
+
+    builtins.__build_class__ = build_class
+    estimator_patches.patch_dropout(tf, recorder)
+    estimator_patches.patch_layers(tf, recorder)
+    estimator_patches.patch_optimizer_lines(optimizers)
+    watch_clipping(lambda: recorder.traced.clipping if recorder.traced is not None else None)
+
+    def apply_gradients(original, self, grads_and_vars, *args, **kwargs):
+        if not recorder.calling_model:
+            return original(self, grads_and_vars, *args, **kwargs)
+        return recorder.apply_gradients(original, self, grads_and_vars, *args, **kwargs)
+
+    def apply_by_itself(original, self, grads_and_vars, *args, **kwargs):
+        if not recorder.calling_model:
+            return keras.saw_own_update(original, self, grads_and_vars, *args, **kwargs)
+        recorder.traced.own_rate = own_optimizers.rate_of(tf, self)
+        return recorder.apply_gradients(original, self, grads_and_vars, *args, **kwargs)
+
+    parts.wrap(optimizers.Optimizer, "apply_gradients", apply_gradients)
+    parts.wrap(optimizers.Optimizer, "compute_gradients", recorder.compute_gradients)
+    own_optimizers.watch(optimizers.Optimizer, apply_by_itself)
+    parts.wrap(tf.train.ExponentialMovingAverage, "apply", recorder.average)
+    return recorder
