@@ -6,13 +6,15 @@ PYTHON ?= $(shell for python in python3.11 python3.10 python3; do \
 	2>/dev/null && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# Two tests at a time: one of them mostly waits for processes to start. What stays together: tests/conftest.py.
-PYTEST := $(BIN)/pytest -n 2 --dist loadgroup
+# As many tests at a time as there are cores, two at least: one of two mostly waits for processes to start. What stays
+# together: tests/conftest.py.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); [ $$cores -ge 2 ] && echo $$cores || echo 2)
+PYTEST := $(BIN)/pytest -n $(WORKERS)
 STAMP := $(VENV)/.installed
 step = @printf '\n== %s\n' '$(1)'
 
 .DEFAULT_GOAL := help
-.PHONY: help venv environments lint format types test-fast test demo docs clean
+.PHONY: help venv environments lint format types test-fast test test-all demo docs clean
 
 help: ## say what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -40,11 +42,16 @@ types: venv ## mypy --strict
 
 test-fast: lint types ## lint, types and all tests that need no TensorFlow
 	$(call step,fast tests)
-	@$(PYTEST) -q -m 'not tensorflow'
+	@$(PYTEST) -q --durations=20 -m 'not tensorflow'
 
-test: test-fast environments ## everything, the training matrix last
+test: test-fast environments ## the fast tests, then trainings of every kind: what .ci/run calls, 12 minutes on two cores
 	$(call step,training matrix)
-	@$(PYTEST) -v -m tensorflow
+	@$(PYTEST) -v --durations=60 -m 'tensorflow and not release'
+
+test-all: test-fast environments ## everything, which a release has to pass; notes the fixtures and tables that did
+	$(call step,whole training matrix)
+	@$(PYTEST) -v --durations=150 -m tensorflow
+	@$(BIN)/python -m tests.release
 
 demo: environments ## migrate the multi-worker guide's program and verify it on a local cluster
 	@tools/demo $(BIN)

@@ -1,22 +1,116 @@
-"""Which tests go together when several processes share the work (`pytest -n 2 --dist loadgroup`), and how properties
-are tried: with the same examples in every run, however slow the machine is.
+"""Which tests go together when several processes share the work (`pytest -n logical`), what waits for a release, the
+interpreters that the tests of a process share, and how properties are tried: with the same examples in every run,
+however slow the machine is.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import hypothesis
 import pytest
+
+from tests import release
+
+if TYPE_CHECKING:
+    from migrator.harness.cluster import ForkServer
+    from migrator.harness.runs import Session
 
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")
 
+#: A verification of a fixture takes as long as a file and shares nothing: each goes where there is room, last.
+_ALONE = "::test_fixture_is_equivalent["
+
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests stay together, for they share what they start; the large files go first.
-
-    A verification of a fixture takes as long as a file and shares nothing: each goes where there is room, last.
-    """
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what waits for a release, see tests/release.py; a whole collection says what is marked no longer there."""
+    known = {(one.file, name) for one in release.WAITING for name in one.tests}
     for item in items:
-        if not item.name.startswith("test_fixture_is_equivalent"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        known.discard((item.path.stem, item.name))
+        found = release.find(item.path.stem, item.name)
+        if found is not None and found.waits(item.name):
+            item.add_marker(pytest.mark.release(found.reason))
+    whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.getoption("lf", False)
+    if known and whole:
+        lost = [f"tests/release.py: there is no {file}::{name}" for file, name in sorted(known)]
+        raise pytest.UsageError("\n".join(lost))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files without a test that runs TensorFlow are not read for those that do: this takes seconds in each process."""
+    if collection_path.suffix == ".py" and re.match(r"tensorflow\b", _marks(config)):
+        if "mark.tensorflow" not in collection_path.read_text(encoding="utf-8"):
+            return True
+    return None
+
+
+def _marks(config: pytest.Config) -> str:
+    return str(config.option.markexpr)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests stay together, for they share what they start; the files with the most tests go first.
+
+    (`--dist loadgroup` with a mark would say the same, and says nothing in pytest 9: xdist 3.8 writes the group into
+    an attribute that is no longer read.)
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if _ALONE in nodeid else nodeid.partition("::")[0]
+
+    return ByFile(config, log)
+
+
+@pytest.fixture(scope="session")
+def session_for() -> Iterator[Callable[[int], Session]]:
+    """Gives the interpreters of both programs, the migrated one on that generation of Keras.
+
+    TensorFlow is imported once in a process of tests for each kind of program.
+    """
+    from migrator.harness.cluster import ForkServer
+    from migrator.harness.environments import migrated_python
+    from migrator.harness.runs import open_session
+
+    with ExitStack() as stack:
+        opened: dict[int, Session] = {}
+
+        def session_for(keras: int) -> Session:
+            if keras in opened:
+                return opened[keras]
+            if not opened:
+                opened[keras] = stack.enter_context(open_session(keras=keras))
+            else:
+                other = next(iter(opened.values()))
+                server = ForkServer(migrated_python(), "migrated", folder=other.folder, keras=keras)
+                opened[keras] = replace(other, migrated=stack.enter_context(server))
+            return opened[keras]
+
+        yield session_for
+
+
+@pytest.fixture(scope="session")
+def servers(session_for: Callable[[int], Session]) -> tuple[ForkServer, ForkServer]:
+    """The interpreters of the original and of the migrated program."""
+    opened = session_for(2)
+    return opened.original, opened.migrated
+
+
+@pytest.fixture(scope="session")
+def first_keras2() -> Iterator[ForkServer]:
+    """TensorFlow 2.15.1, for programs that are migrated already."""
+    from migrator.harness.cluster import ForkServer
+    from migrator.harness.environments import original_python
+
+    with ForkServer(original_python(), "migrated") as server:
+        yield server

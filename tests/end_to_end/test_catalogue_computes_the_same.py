@@ -13,7 +13,7 @@ from benchmarks import catalogue
 from migrator.catalogue.page import measured
 from migrator.harness.environments import migrated_python, original_python
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.xdist_group("catalogue")]
+pytestmark = pytest.mark.tensorflow
 TRUE = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON", "")
 ROWS = catalogue.computed()
 #: Of 120,000 random numbers: ten times the widest distance of their means, deviations and quantiles that was seen.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import libcst as cst
 import pytest
 
-from migrator.harness.cluster import ForkServer
 from migrator.harness.environments import migrated_python, original_python
+from migrator.harness.runs import Session
 from migrator.rules.keras3 import OPS, WRAPPED, known_names, on_symbolic
 from tests.end_to_end.proving import Servers, prove, prove_project
 from tests.end_to_end.test_metrics_train_the_same import CASES as METRICS
@@ -27,12 +27,9 @@ pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[Servers]:
-    with (
-        ForkServer(original_python(), "original") as original,
-        ForkServer(migrated_python(), "migrated", keras=3) as migrated,
-    ):
-        yield original, migrated
+def servers(session_for: Callable[[int], Session]) -> Servers:
+    opened = session_for(3)
+    return opened.original, opened.migrated
 
 
 def run_program(script: Path, python: Path, *arguments: str) -> str:

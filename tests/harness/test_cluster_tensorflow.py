@@ -2,13 +2,11 @@
 
 import json
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
-from migrator.harness.environments import migrated_python, original_python
 
 pytestmark = pytest.mark.tensorflow
 
@@ -92,13 +90,9 @@ elif resolver.task_type == "chief":
 """
 
 
-@pytest.fixture(scope="module")
-def servers() -> Iterator[dict[str, ForkServer]]:
-    with (
-        ForkServer(original_python(), "original") as original,
-        ForkServer(migrated_python(), "migrated") as migrated,
-    ):
-        yield {"original": original, "migrated": migrated}
+@pytest.fixture(name="servers", scope="module")
+def by_program(servers: tuple[ForkServer, ForkServer]) -> dict[str, ForkServer]:
+    return {"original": servers[0], "migrated": servers[1]}
 
 
 def run(server: ForkServer, program: str, folder: Path, text: str, shape: str = "", *args: str) -> RunOutcome:

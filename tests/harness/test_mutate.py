@@ -4,7 +4,6 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from migrator.harness import environments
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 from migrator.harness.mutants.killing import same_numbers
 from migrator.harness.recording import Array, Recording, read, read_batch
@@ -194,9 +192,8 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with ForkServer(environments.migrated_python(), "migrated") as server:
-        yield Bench(tmp_path_factory.mktemp("runs"), server)
+def bench(tmp_path_factory: pytest.TempPathFactory, servers: tuple[ForkServer, ForkServer]) -> Bench:
+    return Bench(tmp_path_factory.mktemp("runs"), servers[1])
 
 
 def losses(recording: Recording) -> list[float]:

@@ -9,7 +9,6 @@ import pytest
 
 from migrator.harness.protocol import name_map
 from migrator.harness.recording import Recording
-from tests.end_to_end.conftest import servers, session_for  # noqa: F401
 from tests.end_to_end.proving import Servers, record
 from tests.rules.programs import run_project
 
@@ -41,7 +40,7 @@ print(narrow.evaluate(input_fn))
 """
 
 
-def test_the_first_model_is_recorded(servers: Servers, tmp_path: Path) -> None:  # noqa: F811
+def test_the_first_model_is_recorded(servers: Servers, tmp_path: Path) -> None:
     new, _ = run_project({"train.py": PROGRAM})["train.py"]
     recordings: list[Recording] = []
     for server, kind, text in zip(servers, ("original", "migrated"), (PROGRAM, new), strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
-from migrator.harness.environments import migrated_python
 from migrator.harness.recording import Recording, UnrecordedTraining, read
 
 pytestmark = pytest.mark.tensorflow
@@ -149,9 +147,8 @@ class Loops:
 
 
 @pytest.fixture(scope="module")
-def loops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loops]:
-    with ForkServer(migrated_python(), "migrated") as server:
-        yield Loops(server, tmp_path_factory.mktemp("loops"))
+def loops(tmp_path_factory: pytest.TempPathFactory, servers: tuple[ForkServer, ForkServer]) -> Loops:
+    return Loops(servers[1], tmp_path_factory.mktemp("loops"))
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from migrator.harness.cluster import LOCAL, ClusterShape, ForkServer, Launch
-from migrator.harness.environments import migrated_python
 from migrator.harness.recording import Recording, UnrecordedTraining, read
 
 pytestmark = pytest.mark.tensorflow
@@ -115,9 +113,8 @@ class Meshes:
 
 
 @pytest.fixture(scope="module")
-def meshes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meshes]:
-    with ForkServer(migrated_python(), "migrated") as server:
-        yield Meshes(server, tmp_path_factory.mktemp("meshes"))
+def meshes(tmp_path_factory: pytest.TempPathFactory, servers: tuple[ForkServer, ForkServer]) -> Meshes:
+    return Meshes(servers[1], tmp_path_factory.mktemp("meshes"))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
-from migrator.harness.environments import original_python
 from migrator.harness.recording import Recording, UnrecordedTraining, read, read_batch
 from migrator.harness.runs import plan_for
 
@@ -119,9 +117,8 @@ class Runner:
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    with ForkServer(original_python(), "original") as server:
-        yield Runner(server, tmp_path_factory.mktemp("sessions"))
+def runner(tmp_path_factory: pytest.TempPathFactory, servers: tuple[ForkServer, ForkServer]) -> Runner:
+    return Runner(servers[0], tmp_path_factory.mktemp("sessions"))
 
 
 def losses(recording: Recording) -> list[float]:

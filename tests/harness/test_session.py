@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -241,9 +241,8 @@ def test_a_fixed_order_is_not_a_random_one() -> None:
 
 
 @pytest.fixture(scope="module")
-def opened() -> Iterator[session.Session]:
-    with session.open_session() as made:
-        yield made
+def opened(session_for: Callable[[int], session.Session]) -> session.Session:
+    return session_for(2)
 
 
 @pytest.fixture(scope="module")

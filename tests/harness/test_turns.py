@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from migrator.harness import environments
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 from migrator.harness.recording import Recording, read
 
@@ -306,12 +305,8 @@ class Runner:
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    with (
-        ForkServer(environments.original_python(), "original") as original,
-        ForkServer(environments.migrated_python(), "migrated") as migrated,
-    ):
-        yield Runner(tmp_path_factory.mktemp("runs"), {"original": original, "migrated": migrated})
+def runner(tmp_path_factory: pytest.TempPathFactory, servers: tuple[ForkServer, ForkServer]) -> Runner:
+    return Runner(tmp_path_factory.mktemp("runs"), {"original": servers[0], "migrated": servers[1]})
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,219 @@
+"""What `make test` leaves to `make test-all`, which a release has to pass: why, and what covers its kind meanwhile.
+
+Two sorts wait. One is variants: the same code of the tool as another test that stays, with another parameter, or a long
+run on a cluster whose kind a shorter one covers. For end-to-end tests this was chosen by data: each line of the codemod
+that any test runs on the way to a training is run on the way to one in `make test` as well. The other sort compares
+TensorFlow with files that seldom change, a fixture or a table of names: such a test waits only while its files are as
+they were when `make test-all` was last green. Their digests are in release.json; `python -m tests.release` writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDED = Path(__file__).with_name("release.json")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Tests of `file` that wait: the function or method `test`, in these `cases` (none: all of it).
+
+    `instead` is a test that stays. `content` is a pattern of the files that the test is about, {case} for the case:
+    where they have changed since they were recorded, the test does not wait.
+    """
+
+    file: str
+    test: str
+    cases: tuple[str, ...]
+    reason: str
+    instead: str
+    content: str = ""
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The names as pytest has them."""
+        return tuple(f"{self.test}[{case}]" for case in self.cases) or (self.test,)
+
+    def waits(self, name: str) -> bool:
+        """Whether the test of this name, one of `tests`, has nothing new to say."""
+        return not self.content or recorded().get(self.place(name)) == digest(self.place(name))
+
+    def place(self, name: str) -> str:
+        return self.content.replace("{case}", name.removeprefix(self.test)[1:-1].removesuffix("_keras3"))
+
+
+# fmt: off
+_OF_A_FIXTURE = "a fixture that is as it was when it was verified, of a kind of which another is verified"
+_VARIANT = "the same code with another parameter"
+_CLUSTER = "a long run on a cluster of a kind that has a shorter one"
+_TABLE = "a table as it was when it was compared with TensorFlow"
+
+WAITING: tuple[Waiting, ...] = (
+    # -- fixtures --------------------------------------------------------------------------------------------------
+    Waiting(
+        "test_fixtures", "test_fixture_is_equivalent",
+        ("bert_classifier", "mapped_builder"), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[mapped_scopes]", "fixtures/{case}/**/*",
+    ),
+    Waiting(
+        "test_fixtures", "test_fixture_is_equivalent",
+        ("between_graph_sync",), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[between_graph]", "fixtures/{case}/**/*",
+    ),
+    Waiting(
+        "test_fixtures", "test_fixture_is_equivalent",
+        ("multi_worker_sharded",), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[multi_worker_mirrored]", "fixtures/{case}/**/*",
+    ),
+    Waiting(
+        "test_fixtures", "test_fixture_is_equivalent",
+        ("parameter_server_fixed_shards", "parameter_server_max_size"), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[parameter_server_min_size]", "fixtures/{case}/**/*",
+    ),
+    Waiting(
+        "test_fixtures", "test_fixture_is_equivalent",
+        ("mirrored_replicas",), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[custom_loop]", "fixtures/{case}/**/*",
+    ),
+    Waiting(
+        "test_fixtures", "test_fixture_is_equivalent",
+        ("two_files", "wide_and_deep"), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[classifier]", "fixtures/{case}/**/*",
+    ),
+    Waiting(
+        "test_fixtures", "test_fixture_is_equivalent",
+        ("classifier_keras3",), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[two_files_keras3]", "fixtures/{case}/**/*",
+    ),
+    Waiting(
+        "test_fixtures", "test_migrated_program_runs_by_itself",
+        (
+            "bert_classifier", "custom_loop", "in_process_cluster", "mirrored_replicas", "multi_worker_guide",
+            "towers", "tpu_convnet", "two_files", "two_files_keras3", "wide_and_deep",
+        ),
+        "a program that is as it was when it ran without tf-migrate",
+        "test_fixtures::test_migrated_program_runs_by_itself[classifier]", "fixtures/{case}/**/*",
+    ),
+    # -- tables of names -------------------------------------------------------------------------------------------
+    Waiting(
+        "test_fate", "test_the_table_is_what_tensorflow_says", (), _TABLE,
+        "test_symbols::test_every_target_exists", "migrator/names/fates.json",
+    ),
+    Waiting(
+        "test_fate", "test_what_is_gone_behind_the_interface_is_not_there", (), _TABLE,
+        "test_symbols::test_every_target_exists", "migrator/names/private.json",
+    ),
+    Waiting(
+        "test_symbols", "test_table_is_up_to_date", (), _TABLE,
+        "test_symbols::test_every_target_exists", "migrator/names/symbols.json",
+    ),
+    Waiting(
+        "test_tensorflow2", "test_what_is_said_of_tensorflow_2_21_is_true", (), _TABLE,
+        "test_symbols::test_every_target_exists", "migrator/rules/tf2_names.py",
+    ),
+    Waiting(
+        "test_tensorflow2", "test_what_is_said_of_scaled_losses_is_true", ("original", "migrated"),
+        "a fact of TensorFlow, without code of ours",
+        "test_own_loops_train_the_same::test_a_loop_of_its_own[a-loss-of-classes-on-two-replicas]",
+    ),
+    # -- the harness -----------------------------------------------------------------------------------------------
+    Waiting(
+        "test_cluster_faults", "test_faults_of_real_clusters",
+        ("original-worker:1-SIGSTOP", "original-chief:0-lock", "migrated-ps:1-SIGKILL"),
+        "each fault of each role is tried without TensorFlow too",
+        "test_cluster_faults::test_faults_of_real_clusters[migrated-worker:1-SIGSTOP]",
+    ),
+    Waiting(
+        "test_recording_runs", "test_local_original_against_local_keras", ("momentum", "adagrad"), _VARIANT,
+        "test_recording_runs::test_local_original_against_local_keras[adam]",
+    ),
+    Waiting(
+        "test_recording_runs", "test_learning_rate_factor", ("momentum",), _VARIANT,
+        "test_recording_runs::test_learning_rate_factor[adam]",
+    ),
+    Waiting(
+        "test_recording_runs", "test_two_mirrored_workers", ("creator", "distributed"), _VARIANT,
+        "test_recording_runs::test_two_mirrored_workers[global]",
+    ),
+    Waiting(
+        "test_session", "test_steps_limit_both_trainings", (), "the recorder's limit, by way of the command",
+        "test_recording_runs::test_steps_end_training",
+    ),
+    # -- end to end ------------------------------------------------------------------------------------------------
+    Waiting(
+        "test_bert_family_train_the_same", "test_predicts_the_same", ("a script beside a training",), _VARIANT,
+        "test_bert_family_train_the_same::test_predicts_the_same[extract_features]",
+    ),
+    Waiting(
+        "test_dtensor_trains_the_same", "test_core", ("8-shards0", "2-shards2"), "another layout of the same program",
+        "test_dtensor_trains_the_same::test_core[4-shards1]",
+    ),
+    Waiting(
+        "test_executions_train_the_same", "test_an_execution_of_many_steps_is_those_steps", ("servers",), _CLUSTER,
+        "test_executions_train_the_same::test_an_execution_of_many_steps_is_those_steps[mapped-servers]",
+    ),
+    Waiting(
+        "test_executions_train_the_same", "test_an_execution_of_many_steps_is_those_steps", ("mapped-replicas",),
+        _VARIANT, "test_executions_train_the_same::test_an_execution_of_many_steps_is_those_steps[replicas]",
+    ),
+    Waiting(
+        "test_executions_train_the_same", "test_workers_that_exchange_what_is_shown_once_for_an_execution",
+        ("native",), _CLUSTER,
+        "test_executions_train_the_same::test_workers_that_exchange_what_is_shown_once_for_an_execution[mapped]",
+    ),
+    Waiting(
+        "test_executions_train_the_same", "test_executions_of_keras_3", ("data-that-end",), _VARIANT,
+        "test_executions_train_the_same::test_executions_of_keras_3[periods]",
+    ),
+    Waiting(
+        "test_keras3_trains_the_same", "test_a_training_goes_on_where_it_ended", (),
+        "another way into the continuation of a training on Keras 3",
+        "test_executions_train_the_same::test_a_training_on_keras_3_that_ended_between_two_periods",
+    ),
+    Waiting(
+        "test_tasks_of_clusters", "test_servers_without_a_chief_do_not_wait_for_ever", ("task0", "task1"), _CLUSTER,
+        "test_tasks_of_clusters::test_servers_without_a_chief_do_not_wait_for_ever[task2]",
+    ),
+)
+# fmt: on
+
+
+def find(file: str, name: str) -> Waiting | None:
+    """What says that the test of this name in this file waits, whether its files have changed or not."""
+    return _by_name().get((file, name))
+
+
+@cache
+def _by_name() -> dict[tuple[str, str], Waiting]:
+    return {(one.file, name): one for one in WAITING for name in one.tests}
+
+
+@cache
+def recorded() -> dict[str, str]:
+    """The digests of when all tests were last green, by pattern."""
+    found: dict[str, str] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def digest(pattern: str) -> str:
+    """Of the files of a pattern, names and bytes."""
+    made = hashlib.sha256()
+    for path in sorted(ROOT.glob(pattern)):
+        if path.is_file() and "__pycache__" not in path.parts:
+            made.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+    return made.hexdigest()
+
+
+def places() -> list[str]:
+    """All patterns of files that tests wait for."""
+    return sorted({one.place(name) for one in WAITING if one.content for name in one.tests})
+
+
+if __name__ == "__main__":
+    RECORDED.write_text(json.dumps({place: digest(place) for place in places()}, indent=2) + "\n", encoding="utf-8")
