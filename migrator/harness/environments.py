@@ -194,6 +194,7 @@ def _make(specification: Specification, folder: Path, say: Say) -> None:
         excluded.write_text("".join(f"{name} ; python_version < '0'\n" for name in specification.without))
         install = [uv, "pip", "install", "--python", str(python), "--overrides", str(excluded)]
         _run(specification, [*install, *specification.requirements])
+        _compile(python)
         environment = {
             "CUDA_VISIBLE_DEVICES": "-1",
             "TF_CPP_MIN_LOG_LEVEL": "1",
@@ -205,6 +206,26 @@ def _make(specification: Specification, folder: Path, say: Say) -> None:
         (partial / "environment").rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _compile(python: Path) -> None:
+    """Keeps the bytecode of all modules beside them, if TensorFlow has none.
+
+    uv makes none. Python does so at the first import, but not where PYTHONDONTWRITEBYTECODE is set, as in many
+    containers: there each import of TensorFlow takes twice the time.
+    """
+    packages = [path for path in python.parent.parent.glob("lib/python*/site-packages") if path.is_dir()]
+    compiled = any(any(path.glob("tensorflow/python/framework/__pycache__/ops.*.pyc")) for path in packages)
+    if compiled or not packages:
+        return
+    # A module that cannot be compiled is one that nobody can import: its import says so.
+    subprocess.run(
+        [str(python), "-m", "compileall", "-qq", "-j", "0", *map(str, packages)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
 
 
 def _run(specification: Specification, command: list[str], environment: dict[str, str] | None = None) -> None:
@@ -234,8 +255,11 @@ def _run(specification: Specification, command: list[str], environment: dict[str
 def main() -> int:
     """Make both environments, print the paths of their interpreters; 0 if all went well."""
     try:
-        for make in (original_python, migrated_python):
-            print(make(lambda line: print(line, file=sys.stderr)), flush=True)
+        for specification in (original_specification(), migrated_specification()):
+            python = python_of(specification, lambda line: print(line, file=sys.stderr))
+            if python.is_relative_to(cache_folder()):
+                _compile(python)
+            print(python, flush=True)
     except EnvironmentNotReady as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

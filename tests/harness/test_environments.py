@@ -160,6 +160,22 @@ def test_pythons_that_tensorflow_does_not_know_are_replaced(monkeypatch: pytest.
     assert len(keys) == 2
 
 
+def test_bytecode_is_made_once_for_environments_of_ours(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("TF_MIGRATE_MIGRATED_PYTHON", sys.executable)
+    python = original_python()
+    packages = python.parent.parent / "lib" / "python3.11" / "site-packages"
+    bytecode = packages / "tensorflow" / "python" / "framework" / "__pycache__" / "ops.cpython-311.pyc"
+    packages.mkdir(parents=True)
+    (fake / "trials").unlink()
+    assert environments.main() == 0
+    assert (fake / "trials").read_text() == f"-m compileall -qq -j 0 {packages}\n"
+    bytecode.parent.mkdir(parents=True)
+    bytecode.touch()
+    assert environments.main() == 0
+    assert len((fake / "trials").read_text().splitlines()) == 1
+
+
 def test_main_prints_both_or_the_reason(
     fake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
