@@ -35,7 +35,7 @@ from migrator.program.training import (
     path_to,
     rebound,
 )
-from migrator.rules.batches import LOSS_OF_EXAMPLES, reads_batch, static_batches, whole_batches
+from migrator.rules.batches import LOSS_OF_EXAMPLES, check_batches, reads_batch, static_batches, whole_batches
 from migrator.rules.endless import never_end
 from migrator.rules.executions import STEPS_OF_EXECUTION, ends_early, know_their_sizes, trains_to_an_unknown_end
 from migrator.rules.folders import may_be_empty
@@ -311,6 +311,8 @@ class _Emitter:
         if not mapped and not program.model.ready:
             whole = not (divided or target is TPU or target.mesh)  # each replica is given batches of the dataset
             static = whole and reads_batch(project, program) and static_batches(project, program)
+            if not static:
+                check_batches(project, program)
             named = keras.named_inputs
             self._helper(
                 "make_inputs", lambda name: setup.make_inputs(name, self.indent, labelled, named, static=static)

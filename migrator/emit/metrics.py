@@ -351,9 +351,7 @@ class _Emitter:
     def _output(self, name: str, place: cst.CSTNode) -> None:
         """Makes a tensor of the network an output of the model. Raises Blocked (TFM503)."""
         given = [s for s in self.function.statements if name in names_given((s,))]
-        of_model = any(
-            (self.imports.resolve(c.func) or "").startswith(_OF_MODEL) for s in given for c in calls_in(s.node)
-        )
+        of_model = any(reads_model(s.node, self.imports) for s in given)
         if not given or of_model or any(names_in(s.node) & self.function.label_names for s in given):
             raise Blocked("TFM503", place, f"the metric needs `{name}`, which cannot be computed outside the network")
         self.outputs.add(name)
@@ -517,6 +515,11 @@ _WHOLE_TYPES = ("tf.int32", "tf.int64", "tf.uint8", "tf.int8", "tf.int16", "tf.b
 
 # What is neither a tensor of the network nor to be computed from its outputs.
 _OF_MODEL = ("tf.get_collection", "tf.trainable_variables", "tf.global_variables", "tf.losses.get_", "tf.train.")
+
+
+def reads_model(node: cst.CSTNode, imports: ImportMap) -> bool:
+    """Whether an expression reads what TensorFlow 1 kept of the model in its graph: variables, collected losses."""
+    return any((imports.resolve(call.func) or "").startswith(_OF_MODEL) for call in calls_in(node))
 
 
 class _NetworkCalls(cst.CSTVisitor):

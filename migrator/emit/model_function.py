@@ -11,7 +11,7 @@ from migrator.emit import optimizer
 from migrator.emit.general import ModelClass, class_name, owner_of
 from migrator.emit.layout import bracket, call, statements
 from migrator.emit.loss import emit_loss
-from migrator.emit.metrics import EmittedMetrics, emit_metrics
+from migrator.emit.metrics import EmittedMetrics, emit_metrics, reads_model
 from migrator.emit.names import free
 from migrator.emit.steps import given_steps, with_steps
 from migrator.names.bare import bare
@@ -428,7 +428,9 @@ class _Emitter:
         if name not in local:
             return True
         value = self.function.define(name)
-        return value is not None and all(self._is_static(n, seen | {name}) for n in names_in(value))
+        if value is None or reads_model(value, self.file.imports):
+            return False  # a sum over the model's variables, say, which are there when the model is
+        return all(self._is_static(n, seen | {name}) for n in names_in(value))
 
     # -- network ---------------------------------------------------------------------------------------------------
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
 from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in, is_true, nodes_in, number
-from migrator.program.parsed import ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
+from migrator.program.scopes import path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.arrays import is_array_input
 from migrator.rules.endless import functions_behind, never_end
@@ -41,12 +42,52 @@ def _is_whole(call: cst.Call) -> bool:
     return _drops(call) or _size(call) == "1" or _repeats_before(call)
 
 
+def _fed(program: TrainingProgram) -> list[tuple[cst.BaseExpression | None, str]]:
+    """The input functions of a program, each with the mode that it is called in."""
+    fed = [(one.get("input_fn"), "train") for one in program.trainings]
+    fed += [(one.get("input_fn"), "eval") for one in program.evaluations]
+    return fed + [(use.arguments.get("input_fn"), "infer") for use in program.all_uses if use.method == "predict"]
+
+
+def check_batches(project: Project, program: TrainingProgram) -> None:
+    """Refuses a network that needs the size of its batches, which TensorFlow 1 knew, where a Keras model does not.
+
+    Raises Blocked (TFM619).
+    """
+    nodes = reach(project, program.model_file, program.model_fn)
+    needs = next((node for function in nodes for node in _needing(function)), None)
+    made = [_batching(project, program, node, mode) for node, mode in _fed(program)]
+    if needs is not None and made and all(calls and all(map(_drops, calls)) for calls in made):
+        message = "the network reads the size of its batches, and a Keras model is not made for one size here"
+        raise Blocked("TFM619", needs if path_to(program.file.module, needs) else program.place.call, message)
+
+
+def _needing(function: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Where a function takes the first of the sizes of a tensor: directly, by a name for all of them, or unpacked."""
+    named: set[str] = set()
+    for node in nodes_in(function):
+        if isinstance(node, cst.Assign) and _is_size(node.value):
+            for target in node.targets:
+                if isinstance(target.target, cst.Name):
+                    named.add(target.target.value)
+                elif isinstance(target.target, cst.Tuple | cst.List):
+                    first = target.target.elements[0].value if target.target.elements else None
+                    if isinstance(first, cst.Name) and any(
+                        one.value == first.value and one is not first for one in name_nodes(function)
+                    ):
+                        yield node
+    for node in nodes_in(function):
+        if isinstance(node, cst.Subscript):
+            index = node.slice[0].slice
+            of_size = _is_size(node.value) or (isinstance(node.value, cst.Name) and node.value.value in named)
+            if of_size and isinstance(index, cst.Index) and number(index.value) == 0:
+                yield node
+
+
 def static_batches(project: Project, program: TrainingProgram) -> bool:
     """Whether all input functions give batches of one size, which TensorFlow 1 knew when it built the network."""
     sizes: set[str | None] = set()
-    fed = [(one.get("input_fn"), "train") for one in program.trainings]
-    fed += [(one.get("input_fn"), "eval") for one in program.evaluations]
-    fed += [(use.arguments.get("input_fn"), "infer") for use in program.all_uses if use.method == "predict"]
+    fed = _fed(program)
     given = {program.file.code(node) for node, _ in fed if node is not None}
     for node, mode in fed:
         calls = _batching(project, program, node, mode)

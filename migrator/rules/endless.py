@@ -14,6 +14,7 @@ import libcst as cst
 from migrator.names.bindings import read_bindings
 from migrator.program.calls import number, parameters_of, string
 from migrator.program.parsed import ParsedFile, Project
+from migrator.program.region import class_of
 from migrator.program.scopes import bindings, path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.arrays import is_array_input
@@ -47,7 +48,15 @@ class _ArrayInput:
     """An input function of arrays that are repeated for ever."""
 
 
-_Value = _Constant | _Data | _Function | _ArrayInput | None
+@dataclass(frozen=True)
+class _Object:
+    """An object of a class of the project."""
+
+    file: ParsedFile = field(compare=False)
+    node: cst.ClassDef
+
+
+_Value = _Constant | _Data | _Function | _ArrayInput | _Object | None
 _ENDLESS = _Data()
 _DEPTH = 12
 _MODES = {
@@ -167,6 +176,8 @@ class _Reader:
         value = self.value(program.file, given, names, _DEPTH)
         if isinstance(value, _ArrayInput):
             return _ENDLESS
+        if isinstance(value, _Object):
+            value = self._method_of(value, "__call__")
         told = {**dict.fromkeys(_GIVEN), "mode": _Constant(mode)}
         return self.called(value, [], told, _DEPTH) if isinstance(value, _Function) else None
 
@@ -226,6 +237,9 @@ class _Reader:
             name = file.imports.resolve(node)
             if name in _MODES:
                 return _Constant(_MODES[name])
+            owner = self.value(file, node.value, names, depth - 1)
+            if isinstance(owner, _Object):
+                return self._method_of(owner, node.attr.value)
             found = self.project.function(file, node)
             return None if found is None else _Function(*found, around={})
         for known in (number(node), string(node), self._compared(file, node, names, depth)):
@@ -297,10 +311,31 @@ class _Reader:
             found = self._method(file, node, node.func, names, depth)
             if found is not None:
                 return found
+        made = class_of(self.project, file, node.func)
+        if made is not None:
+            return _Object(*made)
         function = self.value(file, node.func, names, depth)
+        if isinstance(function, _Object):
+            function = self._method_of(function, "__call__")
         if not isinstance(function, _Function) or any(arg.star for arg in node.args):
             return None
         return self.called(function, self._args(file, node.args, names, depth), {}, depth)
+
+    def _method_of(self, owner: _Object, name: str) -> _Value:
+        """A method of an object; its `self` is given, of which nothing else is known."""
+        where: tuple[ParsedFile, cst.ClassDef] | None = (owner.file, owner.node)
+        for _ in range(_DEPTH):
+            if where is None:
+                break
+            file, node = where
+            found = [s for s in node.body.body if isinstance(s, cst.FunctionDef) and s.name.value == name]
+            if found:
+                if len(found) > 1 or found[0].decorators:
+                    return None
+                return _Function(file, found[0], {}, ((None, owner),))
+            bases = [arg.value for arg in node.bases if arg.keyword is None]
+            where = class_of(self.project, file, bases[0]) if len(bases) == 1 else None
+        return None
 
     def _zipped(self, file: ParsedFile, node: cst.Call, names: Mapping[str, _Value], depth: int) -> _Value:
         """What `zip` gives, of one structure of datasets or of several datasets: it ends where the first one does."""

@@ -73,5 +73,39 @@ def other_fn():
 estimator = tf"""
     driver = "estimator.train(input_fn, steps=3)\nestimator.evaluate(other_fn)"
     text = text_of(".batch(8, drop_remainder=True)", driver, SIZE)
-    assert STATIC not in run(text.replace("estimator = tf", other.format(4)))[0]
+    two = text.replace("estimator = tf", other.format(4))
+    new, findings = run(two)
+    assert new == two
+    assert [(f.code, f.line) for f in findings if f.severity is Severity.MANUAL] == [("TFM619", 10)]
     assert STATIC in run(text.replace("estimator = tf", other.format(8)))[0]
+    tolerant = two.replace("size = net.shape[0]", "size = -1").replace("[size, -1]", "[size, net.shape[1]]")
+    assert run(tolerant)[0] != tolerant
+
+
+OBJECT = """\
+class Input(Parent):
+    def __init__(self, size):
+        self.size = size
+
+    def {name}(self):
+        return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch({size}, drop_remainder=True)
+
+
+estimator = tf"""
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("__call__", "Input(8)"), ("__call__", "data"), ("give", "data.give")]
+)
+def test_input_functions_of_objects(name: str, given: str) -> None:
+    for base in ("", "class Parent:\n    pass\n\n\n"):
+        made = base + OBJECT.replace("Parent", "Parent" if base else "object").format(name=name, size="8")
+        text = text_of(".batch(8)", f"data = Input(8)\nestimator.train({given}, steps=3)", SIZE)
+        assert STATIC in run(text.replace("estimator = tf", made))[0]
+
+
+def test_objects_that_give_two_sizes() -> None:
+    text = text_of(".batch(8)", "estimator.train(Input(8), steps=3)\nestimator.evaluate(Input(4), steps=3)", SIZE)
+    text = text.replace("estimator = tf", OBJECT.replace("Parent", "object").format(name="__call__", size="self.size"))
+    assert "TFM619" in [f.code for f in run(text)[1]]
+    assert run(text, style="mapped")[0] != text
