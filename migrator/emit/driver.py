@@ -23,6 +23,7 @@ from migrator.program.params_changes import changes_later, changes_own
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.ready_scopes import Scoped, is_mean
 from migrator.program.region import Region, reach
+from migrator.program.results import looks_at_all
 from migrator.program.starts import VARIABLES, asks_global_step
 from migrator.program.tpu import TpuUse
 from migrator.program.training import (
@@ -1543,7 +1544,8 @@ class _Emitter:
             if self.loop.own:
                 loop = self.names["loop"]
                 head, arguments = f"{loop}.evaluate", [f"{loop}.batches({fed[0]})"]
-            if self.program.reads_global_step:
+            scope, imports = (self.program.scope if lent is None else lent.function), self.file.imports
+            if self.program.reads_global_step or looks_at_all(scope, use.place.call, imports):
                 arguments = [
                     f"{head}({', '.join(arguments)})",
                     f"global_step={model}.optimizer.iterations.numpy()",
@@ -1557,11 +1559,10 @@ class _Emitter:
         text = f"{head}({', '.join(arguments)})"
         comments = [value for value in _comments_in(use.place.call) if value not in text]
         if comments or self._is_too_long(use.place.call, text):
-            levels = path_to(self.program.scope if lent is None else lent.function, use.place.call)
-            depth = sum(isinstance(node, cst.IndentedBlock) for node in levels)
-            above = "".join(f"{value}\n{self.indent * (depth + 1)}" for value in comments)
+            # Lines in parentheses are printed with the indentation of the block that they come to.
+            above = "".join(f"{value}\n{self.indent}" for value in comments)
             filler = "" if comments else " " * _LONGEST  # what stands around it makes the line too long
-            text = call(head, [above + arguments[0], *arguments[1:]], self.indent, depth, filler).rstrip()
+            text = call(head, [above + arguments[0], *arguments[1:]], self.indent, 0, filler).rstrip()
         return cst.parse_expression(text)
 
 

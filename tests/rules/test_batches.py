@@ -94,9 +94,7 @@ class Input(Parent):
 estimator = tf"""
 
 
-@pytest.mark.parametrize(
-    ("name", "given"), [("__call__", "Input(8)"), ("__call__", "data"), ("give", "data.give")]
-)
+@pytest.mark.parametrize(("name", "given"), [("__call__", "Input(8)"), ("__call__", "data"), ("give", "data.give")])
 def test_input_functions_of_objects(name: str, given: str) -> None:
     for base in ("", "class Parent:\n    pass\n\n\n"):
         made = base + OBJECT.replace("Parent", "Parent" if base else "object").format(name=name, size="8")
