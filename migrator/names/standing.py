@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from migrator.names.fate import Compat, Gone, New, Renamed, exists, fate, gone_keywords, needs_keras_2, symbol
+from migrator.names.methods import lacking
 from migrator.names.uses import Use, uses
 
 _COMPAT = "tf.compat.v1"
@@ -55,6 +56,10 @@ def standing(text: str) -> tuple[Standing, ...]:
         key = name, gone
         found.setdefault(key, Standing(name, use.line, use.column, _home(name, gone), gone))
         lines.setdefault(key, []).append(use.line)
+    for method in lacking(text):
+        key = method.name, ()
+        found.setdefault(key, Standing(method.name, method.line, method.column, method.to))
+        lines.setdefault(key, []).append(method.line)
     return tuple(
         Standing(one.name, one.line, one.column, one.to, one.keywords, tuple(sorted({*lines[key]} - {one.line})))
         for key, one in found.items()
