@@ -26,13 +26,26 @@ def features_and_labels(element, only_features=False):
     return tuple(element) if element[1] is not None else (element[0],)
 
 
+def _input_context(strategy):
+    """Which part of the data this process reads; None without a strategy, and on parameter servers."""
+    if strategy is None or isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        return None
+    replicas, own = strategy.num_replicas_in_sync, len(strategy.extended.worker_devices)
+    resolver = strategy.cluster_resolver
+    number = 0
+    if resolver is not None and replicas > own:
+        jobs = resolver.cluster_spec().as_dict()
+        number = resolver.task_id + (len(jobs.get("chief", [])) if resolver.task_type == "worker" else 0)
+    return tf.distribute.InputContext(replicas // own, number, replicas)
+
+
 class Data:
     """The batches of an input_fn, each a flat list of tensors. The input_fn is called once, in a graph of its own."""
 
     def __init__(self, input_fn, strategy=None, seed=None, only_features=False):
         self._strategy = strategy
         self._only_features = only_features
-        self.graph = Graph(lambda: input_fn(tf.distribute.InputContext()), seed=seed)
+        self.graph = Graph(lambda: input_fn(_input_context(strategy)), seed=seed)
         self._flat = None
         made = self.graph.result
         if isinstance(made, tf.data.Dataset):

@@ -88,7 +88,11 @@ class Variables:
                 raise
             tensor = tf.convert_to_tensor(initial_value(), dtype=kwargs.get("dtype"))  # of values of the graph
             variable = _outside_of_graphs(create, lambda: tf.zeros(tensor.shape, tensor.dtype))
-        variable.__class__ = _with_graph(type(variable), VariableOp(name, self.graph), self.read, self.initializer)
+        # Central storage updates a variable in its variable, whose slots an optimizer finds by the same operation.
+        for one in (variable, getattr(variable, "_v", None)):
+            if isinstance(one, tf.Variable):
+                operation = VariableOp(name, self.graph)
+                one.__class__ = _with_graph(type(one), operation, self.read, self.initializer)
         self.by_name[name] = variable
         self._initial[id(variable)] = kwargs["initial_value"], None
         if tensor is not None:

@@ -12,6 +12,9 @@ def modern_strategy(strategy):
     if strategy is None or not hasattr(tf.compat.v1.distribute, "MirroredStrategy"):
         return strategy
     old = tf.compat.v1.distribute
+    # Reductions of two strategies in one process would take each other for their own, and fail where shapes differ.
+    for kind in (tf.distribute.MirroredStrategy, tf.distribute.MultiWorkerMirroredStrategy):
+        kind._collective_key_base += 1000
     if isinstance(strategy, old.MirroredStrategy):
         return tf.distribute.MirroredStrategy(strategy.extended.worker_devices)
     if isinstance(strategy, old.experimental.CentralStorageStrategy):
