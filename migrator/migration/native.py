@@ -90,6 +90,8 @@ class NativeMigration(GroupState):
         beside = leftovers.leave_beside(self, self._never_run())
         hooks.leave_out_iterators(self)
         self._config_reads()
+        for program in self.group.programs:
+            self.guarded(program.file, partial(self._check_hidden, program))
         self._models(models)
         for path, file in self.group.files.items():
             left_alone = {inner for node in beside for inner in functions_in(node)}
@@ -333,6 +335,18 @@ class NativeMigration(GroupState):
         """The code that a model_fn reaches."""
         region = reach(self.project, program.model_file, program.model_fn)
         return "\n".join(file.code(node) for node, file in region.items())
+
+    def _check_hidden(self, program: TrainingProgram) -> None:
+        """Refuses a program that gives names values in ways which no statement shows. Raises Blocked (TFM128)."""
+        run: dict[cst.CSTNode, ParsedFile] = {file.module: file for file in self.group.files.values()}
+        run.update(reach(self.project, program.model_file, program.model_fn))
+        if program.scope not in run:
+            run[program.scope] = program.file
+        for node, file in run.items():
+            try:
+                rebinding.check_hidden(self.project, file, node)
+            except Blocked as problem:
+                raise InFile(file, problem.code, problem.node, problem.message) from None
 
     def _check_names(self, program: TrainingProgram) -> None:
         """Refuses a network that binds a name in a way that is not followed. Raises Blocked (TFM128)."""

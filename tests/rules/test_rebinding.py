@@ -216,3 +216,62 @@ def test_a_with_statement_in_the_mapped_form(target: str) -> None:
     assert [one.code for one in findings if one.severity is Severity.MANUAL] == ["TFM403"]
     beside = text.replace(f"as {target}", "as scope")
     assert run(beside, style="mapped")[0] != beside
+
+
+HIDDEN = {
+    "exec of a text": 'exec("RATE = 5.0")\n',
+    "exec of a file": "exec(open('settings.py').read())\n",
+    "exec with globals": "exec(compile(TEXT, 'x', 'exec'), globals())\n",
+    "globals": "globals()['RATE'] = 5.0\n",
+    "globals in a loop": "for name in ['RATE']:\n    globals()[name] = 5.0\n",
+    "globals updated": "globals().update(RATE=5.0)\n",
+    "vars": "vars()['RATE'] = 5.0\n",
+    "module": "import sys\nsetattr(sys.modules[__name__], 'RATE', 5.0)\n",
+    "dict of a module": "import sys\nsys.modules[__name__].__dict__['RATE'] = 5.0\n",
+    "a name of TensorFlow": "tf.layers.dense = print\n",
+    "setattr of TensorFlow": "setattr(tf.layers, 'dense', print)\n",
+}
+READING = NET + LOSS + "optimizer = tf.train.GradientDescentOptimizer(RATE)\n" + TRAIN
+
+
+@pytest.mark.parametrize("style", ["native", "mapped"])
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_names_that_are_bound_without_a_statement(hidden: str, style: str) -> None:
+    text = PROGRAM.format(body=indent(READING.rstrip(), "    ")).replace(
+        "\n\n\ndef input_fn", "\nRATE = 0.1\n{}\n\ndef input_fn"
+    )
+    assert not refusals(run(text.replace("{}", ""), style=style)[1])
+    old = text.replace("{}", HIDDEN[hidden])
+    new, findings = run(old, style=style)
+    assert new == old
+    assert set(refusals(findings)) - {"TFM203"} == {"TFM128"}
+
+
+@pytest.mark.parametrize(
+    "place", ["exec('loss = loss * 50.0')\n", "locals()['loss'] = 50.0\n", "exec(params['text'])\n"]
+)
+def test_names_of_a_model_fn_that_are_bound_without_a_statement(place: str) -> None:
+    text = PROGRAM.format(body=indent((NET + LOSS + place + SGD + TRAIN).rstrip(), "    "))
+    assert refusals(run(text)[1]) == ["TFM128"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "globals()['UNREAD_NAME'] = 1\n",
+        "exec('unread_name = 1')\n",
+        "space = {}\nexec('RATE = 5.0', space)\n",
+        "class Bag:\n    pass\n\n\nbag = Bag()\nsetattr(bag, 'RATE', 5.0)\n",
+        "def never():\n    exec(input())\n",
+        "print(globals().get('RATE'), vars())\n",
+    ],
+)
+def test_what_binds_no_name_that_is_read(line: str) -> None:
+    text = PROGRAM.format(body=indent(READING.rstrip(), "    ")).replace(
+        "\n\n\ndef input_fn", f"\nRATE = 0.1\n{line}\n\ndef input_fn"
+    )
+    assert not refusals(run(text)[1])
+
+
+def refusals(findings: list[Finding]) -> list[str]:
+    return sorted({f.code for f in findings if f.severity is Severity.MANUAL})
