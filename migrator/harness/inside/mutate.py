@@ -566,9 +566,11 @@ def batch_norm_updates(mutation):
     kind = _batch_normalization(mutation)
 
     def keep(original, layer, variable, *args, **kwargs):
-        if mutation.phase == "train":
+        # Outside of `fit` it is a graph of TensorFlow 1 code, which runs what it is given here, or a loop of one's own.
+        alone = mutation.phase is None and not mutation.tf.executing_eagerly()
+        if mutation.phase == "train" or alone:
             mutation.change(layer)
-        return variable
+        return variable.read_value() if alone else variable
 
     parts.wrap(kind, "_assign_moving_average", keep)
     parts.wrap(kind, "_assign_new_value", keep)

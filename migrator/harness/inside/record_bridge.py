@@ -14,6 +14,7 @@ import estimator_patches
 import numpy as np
 import own_optimizers
 import parts
+import replicas
 import sources
 from capture import make_part
 from record_estimator import EstimatorRecorder, element_spec
@@ -76,12 +77,16 @@ class BridgeRecorder(EstimatorRecorder):
         return result
 
     def make_model(self, original, model, model_fn, data, strategy=None, seed=None):
-        several = strategy is not None and (
-            strategy.num_replicas_in_sync > 1 or bool(getattr(strategy, "_should_use_with_coordinator", False))
-        )
-        if several and self.capture is None:
-            self.folder.note_unrecorded("an Estimator of the program's own under a strategy", sources.user_line())
-        return original(model, model_fn, data, strategy, seed)
+        result = original(model, model_fn, data, strategy, seed)
+        capture = self.capture
+        if capture is not None and capture.graph is model.traced.graph and strategy is not None:
+            self.replicas = int(strategy.num_replicas_in_sync)
+            self.local_replicas = replicas.local(strategy)
+            if self.local_replicas > 1:
+                capture.reduced = model.loss
+            if self.replicas > self.local_replicas or model.workers is not None:
+                self.folder.note_unrecorded("an Estimator of a support file on a cluster", sources.user_line())
+        return result
 
     def start(self, original, model, *args, **kwargs):
         """Behind the first values of a model: those that the plan asks for."""

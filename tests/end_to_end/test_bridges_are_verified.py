@@ -1,0 +1,104 @@
+"""`verify` of programs that keep their code and run it on a support file: what trains there is recorded and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrator.harness import session
+from migrator.migrate import Options, migrate
+from migrator.source.reading import Source
+
+pytestmark = pytest.mark.tensorflow
+
+PROGRAM = """\
+import numpy as np
+import tensorflow as tf
+
+
+class Damped(tf.train.Optimizer):
+    def __init__(self, rate):
+        super(Damped, self).__init__(False, "Damped")
+        self.learning_rate = rate
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        moves = []
+        for gradient, variable in grads_and_vars:
+            with tf.variable_scope(variable.op.name):
+                m = tf.get_variable("damped_m", variable.shape, trainable=False, initializer=tf.zeros_initializer())
+            new = 0.9 * m + gradient
+            moves += [m.assign(new), variable.assign_sub(self.learning_rate * new)]
+        return tf.group(*(moves + [global_step.assign_add(1)]), name=name)
+
+
+def data():
+    random = np.random.RandomState(0)
+    x = random.normal(size=(64, 4)).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, x.sum(1, keepdims=True)))
+
+
+def train_input_fn():
+    return data().shuffle(64).repeat().batch(8)
+
+
+def model_fn(features, labels, mode, params):
+    training = mode == tf.estimator.ModeKeys.TRAIN
+    with tf.variable_scope("net", partitioner=tf.fixed_size_partitioner(2)):
+        w = tf.get_variable("w", [4, 6])
+    net = tf.layers.batch_normalization(tf.matmul(features["x"], w), momentum=0.5, training=training)
+    net = tf.layers.dropout(net, 0.3, training=training)
+    out = tf.layers.dense(net, 1, kernel_regularizer=tf.keras.regularizers.l2(0.01))
+    loss = tf.losses.mean_squared_error(labels, out) + tf.losses.get_regularization_loss()
+    if not training:
+        metrics = {"mae": tf.metrics.mean_absolute_error(labels, out)}
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
+    optimizer = Damped(0.02) if params["own"] else tf.train.AdamOptimizer(0.02)
+    weights = tf.trainable_variables()
+    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, weights), 0.5)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = optimizer.apply_gradients(zip(gradients, weights), global_step=tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+estimators = [tf.estimator.Estimator(model_fn, params={"own": OWN}, config=tf.estimator.RunConfig(tf_random_seed=3))]
+spec = tf.estimator.TrainSpec(train_input_fn, max_steps=12)
+print(tf.estimator.train_and_evaluate(estimators[0], spec, tf.estimator.EvalSpec(lambda: data().batch(16))))
+"""
+
+
+def bridged(text: str, folder: Path) -> tuple[Path, Path]:
+    """The original and the bridged program, written into a folder."""
+    original, new = folder / "original.py", folder / "new.py"
+    original.write_text(text, encoding="utf-8")
+    source = Source(new, text.encode(), text, "utf-8", False)
+    for made in migrate([source], Options(style="bridge")):
+        made.source.path.write_text(made.text, encoding="utf-8")
+    assert (folder / "keras_estimator.py").exists()
+    return original, new
+
+
+def judged(original: Path, new: Path, opened: session.Session) -> dict[str, Any]:
+    return session.verify(session.make_case(original, new), session=opened).document
+
+
+@pytest.mark.parametrize("own", ["False", "True"], ids=["Adam", "an optimizer of its own"])
+def test_a_bridged_program_is_equivalent(
+    own: str, session_for: Callable[[int], session.Session], tmp_path: Path
+) -> None:
+    """Shuffled batches are replayed to it, evaluations are made with the original's weights, too."""
+    report = judged(*bridged(PROGRAM.replace("OWN", own), tmp_path), session_for(2))
+    assert report["verdict"] == "EQUIVALENT", report
+    levels = {level["id"]: level["status"] for level in report["levels"]}
+    assert {levels[name] for name in ("L0b", "L1", "L2", "L3", "L4", "L5", "L7")} == {"EQUIVALENT"}
+
+
+def test_a_wrong_support_file_is_different(session_for: Callable[[int], session.Session], tmp_path: Path) -> None:
+    """The updates of the moving averages are lost."""
+    original, new = bridged(PROGRAM.replace("OWN", "False"), tmp_path)
+    text = new.read_text(encoding="utf-8")
+    assert "tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS))" in text
+    new.write_text(text.replace("tf.get_collection(tf.GraphKeys.UPDATE_OPS)", "[]"), encoding="utf-8")
+    assert judged(original, new, session_for(2))["verdict"] == "DIFFERENT"
