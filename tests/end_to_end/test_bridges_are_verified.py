@@ -46,7 +46,7 @@ def train_input_fn():
 
 def model_fn(features, labels, mode, params):
     training = mode == tf.estimator.ModeKeys.TRAIN
-    with tf.variable_scope("net", partitioner=tf.fixed_size_partitioner(2)):
+    with tf.variable_scope("net", partitioner=None if params["own"] else tf.fixed_size_partitioner(2)):
         w = tf.get_variable("w", [4, 6])
     net = tf.layers.batch_normalization(tf.matmul(features["x"], w), momentum=0.5, training=training)
     net = tf.layers.dropout(net, 0.3, training=training)

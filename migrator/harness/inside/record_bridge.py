@@ -92,7 +92,7 @@ class BridgeRecorder(EstimatorRecorder):
         """Behind the first values of a model: those that the plan asks for."""
         result = original(model, *args, **kwargs)
         if self.other_weights is not None:
-            self._take(model.weights_by_name.values(), self.other_weights)
+            self._take(model.traced.variables.saved.values(), self.other_weights)
         elif self.capture is not None and model.traced.graph is self.capture.graph:
             self.start_values(model.session)
         return result
@@ -158,12 +158,10 @@ class BridgeRecorder(EstimatorRecorder):
         return found
 
     def _take(self, variables, values):
-        """Gives the variables of a model whole values by their names."""
+        """Gives the variables of a model whole values by their names; there may be more values: of an optimizer."""
         with self.tf.init_scope():
-            model = [part for part in (make_part(one, True) for one in variables) if part.name in values]
-            missing = set(values) - {part.name for part in model}
-            if missing:
-                raise KeyError("no variable %r" % min(missing))
+            model = [make_part(one, True) for one in variables]
+            model = [part for part in model if part.name != self.tf.GraphKeys.GLOBAL_STEP]
             for part, piece in zip(model, parts.cut(model, values)):
                 part.variable.assign(piece)
 
