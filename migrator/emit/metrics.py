@@ -401,6 +401,13 @@ class _Emitter:
                     self._check_given(read - {name}, definition.index + 1, metric)
                     queue += read - seen
                     seen |= read
+        # What Keras gives a metric are the labels and features of the data, not what a block made of them before.
+        unclear = sorted(seen & {self.labels, self.features} & self.function.unclear)
+        if unclear:
+            text = (
+                f"`{unclear[0]}`, which the metric reads, gets another value in a block: give it in a line of its own"
+            )
+            raise Blocked("TFM503", metric.call, text)
 
     def _check_given(self, names: set[str], after: int, metric: Metric) -> None:
         later = [s for s in self.function.statements[after:] if {TRAIN, EVAL} & s.modes]

@@ -21,6 +21,17 @@ from migrator.rules.site import CallRule, Site, call_text, expression, keyword
 
 RULES = (
     Rule(
+        "TFM431",
+        "Keras' Adagrad by its name",
+        Severity.REVIEW,
+        """
+`compile("adagrad")` and `tf.keras.optimizers.get("adagrad")` start the accumulators at 0.0 in TensorFlow 1.15, at 0.1
+since 2.0 and wherever the class itself is called (measured on 1.15.5 and 2.15.1). The new program does as 1.15 did; a
+program that was written for TensorFlow 2, as `verify` runs it, trains otherwise: take
+`tf.keras.optimizers.legacy.Adagrad()` there.
+""",
+    ),
+    Rule(
         "TFM401",
         "optimizers become Keras optimizers",
         Severity.MANUAL,
@@ -747,14 +758,28 @@ def compiled(call: cst.Call, values: Callable[[str], list[cst.BaseExpression | N
     if index is None:
         return call.with_changes(args=[keyword("optimizer", _LEGACY_RMSPROP), *args]) if "loss" in keys else call
     given = args[index].value
-    kind = {"nadam": "Nadam", "rmsprop": "RMSprop"}.get((string(given) or "").lower())
-    if kind is not None:
-        args[index] = args[index].with_changes(value=expression(f"tf.keras.optimizers.legacy.{kind}()"))
+    made = _BY_NAME.get((string(given) or "").lower())
+    if made is not None:
+        args[index] = args[index].with_changes(value=expression(f"tf.keras.optimizers.legacy.{made}"))
     elif isinstance(given, cst.Name | cst.Attribute | cst.Subscript | cst.IfExp):
         known = values(given.value) if isinstance(given, cst.Name) else [None]
         if not known or not all(isinstance(one, cst.Call) for one in known):  # it may be the name of one
             args[index] = args[index].with_changes(value=_legacy_of([cst.Arg(given)]))
     return call.with_changes(args=args)
+
+
+#: What the names of Keras' optimizers gave in TensorFlow 1.15, where the class of that name gives something else now.
+_BY_NAME = {"nadam": "Nadam()", "rmsprop": "RMSprop()", "adagrad": "Adagrad(initial_accumulator_value=0.0)"}
+
+
+def starts_at_zero(call: cst.Call, name: str | None) -> bool:
+    """Whether a call of `compile` or `tf.keras.optimizers.get` asks for Adagrad by its name (TFM431)."""
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    if not call.args or (name != "tf.keras.optimizers.get" and (name is not None or method != "compile")):
+        return False
+    keyed = [a.value for a in call.args if a.keyword is not None and a.keyword.value in ("optimizer", "identifier")]
+    given = keyed or [a.value for a in call.args[:1] if a.keyword is None and not a.star]
+    return any((string(one) or "").lower() == "adagrad" for one in given)
 
 
 _METRICS = {
@@ -803,6 +828,8 @@ def _named_metrics(
 
 def _get(site: Site) -> cst.BaseExpression:
     """`tf.keras.optimizers.get("rmsprop")`: TensorFlow 1's own Keras gave what is called legacy now."""
+    if starts_at_zero(site.call, site.name):
+        return expression(f"tf.keras.optimizers.legacy.{_BY_NAME['adagrad']}")
     return _legacy_of(site.call.args)
 
 
@@ -811,6 +838,8 @@ def _legacy_of(args: Sequence[cst.Arg]) -> cst.Call:
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
     given = [arg.with_changes(comma=comma) for arg in args]
     return cst.Call(expression("tf.keras.optimizers.get"), [*given, keyword("use_legacy_optimizer", cst.Name("True"))])
+
+
 _LEGACY_RMSPROP = expression("tf.keras.optimizers.legacy.RMSprop()")
 
 

@@ -22,7 +22,7 @@ from migrator.rules import datasets, embeddings, initializers, keras3, keras_lay
 from migrator.rules.catalogue import call_rules, phases
 from migrator.rules.dropout import is_training_dropout, training_dropout
 from migrator.rules.inputs import is_iterator
-from migrator.rules.optimizers import compiled
+from migrator.rules.optimizers import compiled, starts_at_zero
 from migrator.rules.rule import Example, Rule
 from migrator.rules.scopes import read_scope
 from migrator.rules.site import CallRule, Site, TrainingContext, expression
@@ -505,6 +505,9 @@ class Rewriter(cst.CSTTransformer):
         try:
             if object_class is not None:
                 return layers.called_object(self._site(object_class, original_node, updated_node), updated_node)
+            if starts_at_zero(original_node, name) and (self.of_keras_models or name is not None):
+                message = "Adagrad by its name starts at 0.0, as in TensorFlow 1.15; TensorFlow 2 starts it at 0.1"
+                self.remarks.append(Blocked("TFM431", original_node, message))
             if name is None and self.of_keras_models:
                 updated_node = compiled(updated_node, self.values_of)
             if name is None:

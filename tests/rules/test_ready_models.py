@@ -398,3 +398,13 @@ def test_what_a_metric_is_called_by_the_program_stays() -> None:
     call = cst.ensure_type(cst.parse_expression(f'model.compile("sgd", "mse", {named})'), cst.Call)
     new = compiled(call, lambda _: [])
     assert cst.Module([]).code_for_node(new).endswith(f"{named})")
+
+
+def test_adagrad_by_its_name_starts_as_in_tensorflow_1() -> None:
+    end = ESTIMATOR.replace(", config=config", "") + TRAIN
+    zero = "tf.keras.optimizers.legacy.Adagrad(initial_accumulator_value=0.0)"
+    direct = 'model = build(1)\nmodel.compile(optimizer="Adagrad", loss="mse")\n'
+    for text in (direct, NAMED.format(metrics="[]", optimizer='tf.keras.optimizers.get("adagrad")')):
+        assert zero in migrated(text + end)
+        assert "TFM431" in [f.code for f in run(TOP + text + end)[1]]
+    assert zero not in migrated('model = build(1)\nmodel.compile(tf.keras.optimizers.Adagrad(), "mse")\n' + end)

@@ -275,3 +275,27 @@ def test_what_binds_no_name_that_is_read(line: str) -> None:
 
 def refusals(findings: list[Finding]) -> list[str]:
     return sorted({f.code for f in findings if f.severity is Severity.MANUAL})
+
+
+@pytest.mark.parametrize("form", ["try", "for", "while", "if", "with"])
+@pytest.mark.parametrize("metric", ["labels", "weights=labels, labels=features"])
+def test_a_metric_of_labels_that_a_block_changes(form: str, metric: str) -> None:
+    blocks = {
+        "try": "try:\n    labels = 2.0 - labels\nexcept ValueError:\n    pass\n",
+        "for": "for labels in [2.0 - labels]:\n    pass\n",
+        "while": "while True:\n    labels = 2.0 - labels\n    break\n",
+        "if": "if params['rate']:\n    labels = 2.0 - labels\n",
+        "with": "with contextlib.nullcontext(2.0 - labels) as labels:\n    pass\n",
+    }
+    named = "labels" if metric == "labels" else "labels=features, weights=labels"
+    ops = f"metrics = {{'mse': tf.metrics.mean_squared_error({named}, predictions=logits)}}\n"
+    body = NET + blocks[form] + LOSS + SGD + TRAIN + ops
+    text = PROGRAM.format(body=indent(body.rstrip(), "    ")).replace(
+        "train_op=train_op)", "train_op=train_op, eval_metric_ops=metrics)"
+    )
+    new, findings = run(
+        text.replace(
+            "estimator.train(input_fn, steps=3)", "estimator.train(input_fn, steps=3)\nestimator.evaluate(input_fn)"
+        )
+    )
+    assert refusals(findings) or "labels = 2.0 - labels" in new.partition("compute_metrics")[2], new
