@@ -270,6 +270,8 @@ class _Emitter:
             self._add_metrics(model, metrics)
         lines = [*given, *metrics.made, *(model.lines(self.indent, self.keras) if model is not None else ())]
         output = self._one_line(self._built(function.output))
+        if general is None:
+            self._no_mode(function.output, function.output)
         if general is not None:
             output = self._one_line(self._rewritten(output_of((*outputs, *metrics.outputs))))
         elif metrics.outputs:
@@ -289,6 +291,7 @@ class _Emitter:
             lines += lines_of_saved(function.train.saved, model_name)
         result = model_name
         if self.predictions is not None:
+            self._no_mode(self.predictions, self.predictions)
             predicted = self._one_line(self._built(self.predictions))
             if self.rewriter.training.exports and self._takes_dicts():
                 if not isinstance(self.predictions, cst.Name):

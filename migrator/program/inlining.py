@@ -16,7 +16,7 @@ import libcst as cst
 
 from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
-from migrator.program.calls import is_none, string
+from migrator.program.calls import is_none, parameters_of, string
 from migrator.program.comments import comment_lines
 from migrator.program.further_imports import import_of, origin_of
 from migrator.program.helpers import Scope, can_stay, helper_of, touches_training, trains
@@ -246,6 +246,23 @@ class _Inliner:
         """The functions inside the model_fn."""
         return [node for _, node in bindings(self.function) if isinstance(node, cst.FunctionDef)]
 
+    def _check_defaults(
+        self, file: ParsedFile, helper: cst.FunctionDef, arguments: Mapping[str, cst.BaseExpression], call: cst.Call
+    ) -> None:
+        """Refuses a default that reads a name with several values: it was read where the helper is defined."""
+        nested = any(helper is one for one in self._nested())
+        scope: cst.CSTNode = self.function if nested else file.module
+        params = helper.params
+        for param in (*params.posonly_params, *params.params, *params.kwonly_params):
+            if param.default is None or arguments.get(param.name.value) is not param.default:
+                continue
+            for name in sorted(names_in(param.default)):
+                values = sum(known == name for known, _ in bindings(scope))
+                given = nested and any(one.name.value == name for one in parameters_of(self.function))
+                if values + given > 1:
+                    message = f"a default of `{helper.name.value}` reads `{name}`, which gets another value: pass it"
+                    raise Blocked("TFM120", call, message)
+
     # -- one call --------------------------------------------------------------------------------------------------
 
     def _expand(
@@ -258,6 +275,7 @@ class _Inliner:
     ) -> Statements:
         body = _plain_body(helper, call)
         arguments = _bind(helper, call, self._is_bound(call, helper))
+        self._check_defaults(file, helper, arguments, call)
         bound = {name for name, node in bindings(helper) if not isinstance(node, cst.Attribute | cst.Subscript)}
         bound |= _bound_inside(helper)
         parameters = set(arguments)

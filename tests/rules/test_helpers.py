@@ -357,3 +357,19 @@ def test_a_helper_with_a_layer_name_is_called_once(network: str) -> None:
     assert found and "tower(net" in text.splitlines()[found[0].line - 1]
     once = program(network="net = tower(net)").replace("def model_fn", TWICE + "def model_fn")
     assert not [f for f in run(once)[1] if f.severity is Severity.MANUAL]
+
+
+@pytest.mark.parametrize("top", [False, True])
+def test_a_default_that_is_read_before_its_name_changes(top: bool) -> None:
+    lines = "scale = 0.5\ndef scaled(value, by=scale):\n    return value * by\n"
+    loss = "loss = tf.losses.mean_squared_error(labels, logits)\n"
+    again = "scale = 100.0\n"
+    if top:
+        text = program(loss=loss + "loss = scaled(loss)").replace("def input_fn", lines + again + "\n\ndef input_fn", 1)
+        once = text.replace(again, "")
+    else:
+        text = program(loss=loss + lines + again + "loss = scaled(loss)")
+        once = program(loss=loss + lines + "loss = scaled(loss)")
+    assert "TFM120" in [f.code for f in run(text)[1]]
+    assert run(text)[0] == text
+    assert run(once)[0] != once

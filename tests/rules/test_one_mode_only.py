@@ -71,3 +71,12 @@ def test_what_fails_in_another_mode_too_is_refused() -> None:
     text = program(loss=FAILING.format("labels=labels, loss=0.0").replace(".PREDICT", ".EVAL"))
     new, findings = run(text, style="auto")
     assert new == text and "TFM105" in {finding.code for finding in findings}
+
+
+def test_an_output_that_reads_the_mode() -> None:
+    scaled = "logits / (1.0 if mode == tf.estimator.ModeKeys.TRAIN else 2.0)"
+    text = program(loss=f"loss = tf.losses.mean_squared_error(labels, {scaled})")
+    new, findings = run(text)
+    assert new == text
+    assert "TFM106" in [f.code for f in findings]
+    assert run(text, style="mapped")[0] != text
