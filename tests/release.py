@@ -72,17 +72,17 @@ WAITING: tuple[Waiting, ...] = (
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
-        ("parameter_server_fixed_shards", "parameter_server_max_size"), _OF_A_FIXTURE,
-        "test_fixtures::test_fixture_is_equivalent[parameter_server_min_size]", "fixtures/{case}/**/*",
+        ("parameter_server_fixed_shards", "parameter_server_max_size", "parameter_server_min_size"), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[between_graph]", "fixtures/{case}/**/*",
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
-        ("mirrored_replicas",), _OF_A_FIXTURE,
-        "test_fixtures::test_fixture_is_equivalent[custom_loop]", "fixtures/{case}/**/*",
+        ("custom_loop", "mirrored_replicas"), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[towers]", "fixtures/{case}/**/*",
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
-        ("two_files", "wide_and_deep"), _OF_A_FIXTURE,
+        ("multi_worker_guide", "two_files", "wide_and_deep"), _OF_A_FIXTURE,
         "test_fixtures::test_fixture_is_equivalent[classifier]", "fixtures/{case}/**/*",
     ),
     Waiting(
@@ -173,11 +173,157 @@ WAITING: tuple[Waiting, ...] = (
     Waiting(
         "test_keras3_trains_the_same", "test_a_training_goes_on_where_it_ended", (),
         "another way into the continuation of a training on Keras 3",
-        "test_executions_train_the_same::test_a_training_on_keras_3_that_ended_between_two_periods",
+        "test_interrupted_trainings_go_on::test_it_goes_on_at_the_rate_that_the_program_gives_now[keras 3]",
     ),
     Waiting(
         "test_tasks_of_clusters", "test_servers_without_a_chief_do_not_wait_for_ever", ("task0", "task1"), _CLUSTER,
         "test_tasks_of_clusters::test_servers_without_a_chief_do_not_wait_for_ever[task2]",
+    ),
+    Waiting(
+        "test_cluster_faults", "test_a_keras_program_trains_with_parameter_servers_on_one_core",
+        (),
+        "a training on servers where a machine has one core",
+        "test_executions_train_the_same::test_an_execution_of_many_steps_is_those_steps[mapped-servers]",
+    ),
+    Waiting(
+        "test_mutate", "test_settings_seen_and_unseen",
+        ("adam batches-epsilon-0.001", "momentum batches-momentum-0.5"),
+        _VARIANT,
+        "test_mutate::test_settings_seen_and_unseen[adam batches-beta_2-0.5]",
+    ),
+    Waiting(
+        "test_mutate", "test_the_last_batch_of_an_epoch",
+        ("examples-whole1-left1",),
+        _VARIANT,
+        "test_mutate::test_the_last_batch_of_an_epoch[generator-whole2-left2]",
+    ),
+    Waiting(
+        "test_mutate", "test_nothing_to_change",
+        ("sparse_rows", "loss_reduction", "batch_norm_updates", "stale_evaluation"),
+        _VARIANT,
+        "test_mutate::test_nothing_to_change[nesterov]",
+    ),
+    Waiting(
+        "test_recording_runs", "test_clipping_is_a_setting",
+        ("none-expected0", "value-expected2", "several-expected4"),
+        _VARIANT,
+        "test_recording_runs::test_clipping_is_a_setting[asymmetric-expected3]",
+    ),
+    Waiting(
+        "test_own_layers_train_the_same", "test_a_program_that_only_predicts_makes_its_variables_in_the_loop",
+        (),
+        "predictions in a loop, without a training",
+        "test_own_layers_train_the_same::test_predictions_in_a_loop_are_fed_what_came_before",
+    ),
+    Waiting(
+        "test_executions_train_the_same", "test_a_training_on_keras_3_that_ended_between_two_periods",
+        (),
+        "another way into the continuation of a training on Keras 3",
+        "test_interrupted_trainings_go_on::test_it_goes_on_at_the_rate_that_the_program_gives_now[keras 3]",
+    ),
+    Waiting(
+        "test_mesh_trains_the_same", "test_a_table_that_was_partitioned_is_divided",
+        (),
+        "the table of a fixture that is verified on its mesh",
+        "test_fixtures::test_fixture_is_equivalent[partitioned_embedding]",
+    ),
+    Waiting(
+        "test_mesh_trains_the_same", "test_a_checkpoint_moves_between_layouts",
+        (),
+        _VARIANT,
+        "test_meshes_and_replicas_train_the_same::test_checkpoints_of_programs_move_between_layouts",
+    ),
+    Waiting(
+        "test_weight_averages_train_the_same", "test_averages_of_the_weights",
+        ("Momentum with a rate that changes, counted-2", "Adam, clipped, before the step-2"),
+        "the same on another number of steps",
+        "test_weight_averages_train_the_same::test_averages_of_the_weights[Adam, clipped, before the step-3]",
+    ),
+    Waiting(
+        "test_metrics_train_the_same", "test_evaluates_the_same",
+        ("truth values and curves", "classes"),
+        _VARIANT,
+        "test_metrics_train_the_same::test_evaluates_the_same[truth values and curves with weights]",
+    ),
+    Waiting(
+        "test_ready_models_train_the_same", "test_clusters_train_the_same",
+        ("-", "-chief=1,ps=1"),
+        _CLUSTER,
+        "test_ready_models_train_the_same::"
+        "test_clusters_train_the_same[train_distribute=tf.distribute.experimental.MultiWorkerMirroredStrategy()-worker=2]",
+    ),
+    Waiting(
+        "test_strategies_train_the_same", "test_a_chosen_strategy_trains_the_same",
+        ("if-1", "if-2", "function-1"),
+        _VARIANT,
+        "test_strategies_train_the_same::test_a_chosen_strategy_trains_the_same[if-0]",
+    ),
+    Waiting(
+        "test_canned_train_the_same", "test_canned_estimator",
+        ("linear binary", "linear weighted", "deep binary"),
+        _VARIANT,
+        "test_canned_train_the_same::test_canned_estimator[deep classes]",
+    ),
+    Waiting(
+        "test_bert_family_train_the_same", "test_layers_of_keras_train_the_same",
+        ("bfloat16-0.01",),
+        _VARIANT,
+        "test_bert_family_train_the_same::test_layers_of_keras_train_the_same[fp32-0.0001]",
+    ),
+    Waiting(
+        "test_interrupted_trainings_go_on", "test_trainings_on_data_without_an_end",
+        ("between", "shuffled"),
+        _VARIANT,
+        "test_interrupted_trainings_go_on::test_trainings_on_data_without_an_end[periods]",
+    ),
+    Waiting(
+        "test_interrupted_trainings_go_on", "test_it_goes_on_at_the_rate_that_the_program_gives_now",
+        ("fit",),
+        _VARIANT,
+        "test_interrupted_trainings_go_on::test_it_goes_on_at_the_rate_that_the_program_gives_now[loop]",
+    ),
+    Waiting(
+        "test_repeated_trainings_count_the_same", "test_a_batch_that_is_looked_for_is_no_step",
+        ("loop", "handed", "ends"),
+        _VARIANT,
+        "test_repeated_trainings_count_the_same::test_a_batch_that_is_looked_for_is_no_step[kept]",
+    ),
+    Waiting(
+        "test_rules_train_the_same", "test_trains_and_evaluates_the_same",
+        ("absolute difference, mean_absolute_error", "sparse softmax, accuracy", "total loss with two regularizers"),
+        "losses and metrics of which the catalogue computes each",
+        "test_catalogue_computes_the_same::test_all_rows_compute_the_same[keras2-2.15]",
+    ),
+    Waiting(
+        "test_hooks_train_the_same", "test_hooks_train_the_same",
+        ("no decrease, looked at after each step",),
+        _VARIANT,
+        "test_hooks_train_the_same::test_hooks_train_the_same[no decrease]",
+    ),
+    Waiting(
+        "test_training_trains_the_same", "test_trains_the_same",
+        ("Adadelta", "proximal Adagrad"),
+        "optimizers of which the catalogue computes each",
+        "test_catalogue_computes_the_same::test_all_rows_compute_the_same[keras2-2.15]",
+    ),
+    Waiting(
+        "test_by_hand_trains_the_same", "test_towers_of_a_model_fn_are_two_replicas",
+        ("plain",),
+        _VARIANT,
+        "test_by_hand_trains_the_same::test_towers_of_a_model_fn_are_two_replicas[branches]",
+    ),
+    Waiting(
+        "test_rebinding_trains_the_same", "test_names_of_all_kinds",
+        ("unpacked",),
+        _VARIANT,
+        "test_rebinding_trains_the_same::test_names_of_all_kinds[in a loop]",
+    ),
+    Waiting(
+        "test_mapped_trains_the_same", "test_a_program_in_the_mapped_form_trains_the_same",
+        ("variables and layers of a scope that is entered twice",),
+        _VARIANT,
+        "test_mapped_trains_the_same::"
+        "test_a_program_in_the_mapped_form_trains_the_same[variables of every kind, loops and reuse]",
     ),
 )
 # fmt: on
