@@ -71,7 +71,10 @@ def run(name, input_fn, strategy, eval_strategy=None, optimizer=lambda rate: tf.
     config = est.RunConfig(train_distribute=strategy, eval_distribute=eval_strategy, session_config=session)
     estimator = est.Estimator(model_fn, folder, config, {"optimizer": optimizer, "keras": name != "central storage"})
     hook = Losses()
-    estimator.train(input_fn, hooks=[hook], steps=6)
+    if "TF_CONFIG" in os.environ:
+        est.train_and_evaluate(estimator, est.TrainSpec(input_fn, max_steps=12, hooks=[hook]), est.EvalSpec(once))
+    else:
+        estimator.train(input_fn, hooks=[hook], steps=12)
     found[name] = [hook.found]
     if config.is_chief:
         found[name].append({one: estimator.get_variable_value(one) for one in estimator.get_variable_names()})
@@ -87,6 +90,14 @@ run("mirrored", data, mirrored(), mirrored())
 run("mirrored adagrad", data, mirrored(), optimizer=tf.train.AdagradOptimizer)
 run("central storage", data, central())
 """
+WORKERS = """
+def sharded(input_context):
+    assert input_context.num_replicas_in_sync == 2
+    return once().shard(input_context.num_input_pipelines, input_context.input_pipeline_id).repeat()
+
+run("workers", sharded, tf.distribute.experimental.MultiWorkerMirroredStrategy())
+"""
+
 # The gradients are the same in every step, so that the order of the workers' steps does not matter.
 SERVERS = """
 def linear(features, labels, mode, params):
@@ -162,6 +173,13 @@ def test_replicas_are_not_one_device(replicas: tuple[dict[str, Any], dict[str, A
     new = replicas[1]
     assert not close(new["one device"], new["mirrored"])
     assert not close(new["mirrored adagrad"], new["mirrored"])
+
+
+def test_workers_train_as_replicas_do(tmp_path: Path, replicas: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """Two workers that read every other batch are two replicas that are given batches in turn."""
+    found = run_cluster(COMMON + WORKERS, tmp_path, {"worker": 2})
+    for one, other in zip(found["workers"], replicas[1]["mirrored"], strict=False):
+        assert close(one, other), (one, other)
 
 
 def test_servers_train_as_one_device_does(tmp_path: Path) -> None:

@@ -16,12 +16,14 @@ class NamedSaver:
         strategy: the strategy that they were made under.
         max_to_keep: how many checkpoints are kept; 0 or None: all.
         keep_every_n_hours: one checkpoint in so many hours is kept for ever.
+        writes: whether this process writes, or only helps another that does to read the values.
     """
 
-    def __init__(self, variables, strategy, max_to_keep=5, keep_every_n_hours=10000.0):
+    def __init__(self, variables, strategy, max_to_keep=5, keep_every_n_hours=10000.0, writes=True):
         self._variables = variables
         self._strategy = strategy
         self._max_to_keep = max_to_keep
+        self._writes = writes
         self._keep_seconds = keep_every_n_hours * 3600
         self._next_to_keep = time.time() + self._keep_seconds
         self._written = None  # (path, time) of those that may be deleted
@@ -31,6 +33,9 @@ class NamedSaver:
         path = f"{path}-{step}"
         folder = os.path.dirname(path)
         pieces = [getattr(variable, "_save_slice_info", None) for variable in self._variables.values()]
+        values = [_value(variable) for variable in self._variables.values()]
+        if not self._writes:
+            return path
         tf.io.gfile.makedirs(folder)
         tf.raw_ops.SaveV2(
             prefix=path,
@@ -38,7 +43,7 @@ class NamedSaver:
                 piece.full_name if piece else name for name, piece in zip(self._variables, pieces, strict=True)
             ],
             shape_and_slices=[piece.spec if piece else "" for piece in pieces],
-            tensors=[_value(variable) for variable in self._variables.values()],
+            tensors=values,
         )
         if self._written is None:  # those of earlier trainings count too
             state = tf.train.get_checkpoint_state(folder)
@@ -101,14 +106,21 @@ def step_of_checkpoint(model_dir):
 
 
 class CheckpointSaver(tf.compat.v1.train.SessionRunHook):
-    """Writes a checkpoint before the first step, every so often, and behind the last step."""
+    """Writes a checkpoint before the first step, every so often, and behind the last step.
 
-    def __init__(self, saver, step, model_dir, save_secs=None, save_steps=None, listeners=(), name="model.ckpt"):
+    Clocks of several workers differ: with `agree`, they decide together whether it is time, in every tenth step.
+    """
+
+    def __init__(
+        self, saver, step, model_dir, save_secs=None, save_steps=None, listeners=(), name="model.ckpt", agree=None
+    ):
         self._saver = saver
         self._step = step  # returns the global step
         self._path = os.path.join(model_dir, name)
         self._timer = tf.compat.v1.train.SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._listeners = list(listeners)
+        self._agree = agree
+        self._runs = 0
 
     def begin(self):
         for listener in self._listeners:
@@ -118,8 +130,18 @@ class CheckpointSaver(tf.compat.v1.train.SessionRunHook):
         self._save(session)
 
     def after_run(self, run_context, run_values):
-        if self._timer.should_trigger_for_step(self._step()) and self._save(run_context.session):
+        if self._is_time() and self._save(run_context.session):
             run_context.request_stop()
+
+    def _is_time(self):
+        self._runs += 1
+        if self._agree is not None and self._runs % 10:
+            return False
+        due = self._timer.should_trigger_for_step(self._step())
+        if self._agree is None:
+            return due
+        with tf.init_scope():
+            return self._agree(due)
 
     def end(self, session):
         step = self._step()

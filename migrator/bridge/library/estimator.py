@@ -17,7 +17,7 @@ from .data import Data, call_with_known_arguments
 from .exporting import export_all_saved_models, export_saved_model
 from .graph import Graph, Session, leaves_of, packed
 from .specs import EstimatorSpec, ModeKeys
-from .strategies import modern_strategy, strategy_of
+from .strategies import any_worker, modern_strategy, strategy_of
 
 
 class ModelOfModelFn(tf.keras.Model):
@@ -288,15 +288,19 @@ class Estimator:
 
     def _chief_hooks(self, model, hooks, listeners):
         """Those that write checkpoints and summaries, in the order of a monitored session."""
-        config, spec = self._config, model.spec
-        if not config.is_chief:
+        config, spec, strategy = self._config, model.spec, model.traced.strategy
+        # Averages that each worker has its own of are read by all workers together, of whom the chief writes.
+        together = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        if not config.is_chief and not together:
             return []
+        listeners = listeners if config.is_chief else []
         settings = None if spec.scaffold.saver is None else spec.scaffold.saver.as_saver_def()
         saver = NamedSaver(
             model.traced.variables.saved,
-            model.traced.strategy,
+            strategy,
             config.keep_checkpoint_max if settings is None else settings.max_to_keep,
             config.keep_checkpoint_every_n_hours if settings is None else settings.keep_checkpoint_every_n_hours,
+            config.is_chief,
         )
         own = [
             hook
@@ -308,14 +312,19 @@ class Estimator:
         if own:
             timer = own[0]._timer
             seconds, steps = timer._every_secs, timer._every_steps
-            listeners = [*own[0]._listeners, *(one for one in listeners if one not in own[0]._listeners)]
+            if config.is_chief:
+                listeners = [*own[0]._listeners, *(one for one in listeners if one not in own[0]._listeners)]
         if seconds or steps:
-            found.append(CheckpointSaver(saver, model.global_step, self.model_dir, seconds, steps, listeners))
+            agree = any_worker(strategy) if together and seconds else None
+            step = model.global_step
+            found.append(CheckpointSaver(saver, step, self.model_dir, seconds, steps, listeners, agree=agree))
         elif listeners:
             raise ValueError(
                 "There should be a CheckpointSaverHook to use saving_listeners. Please set one of the "
                 "RunConfig.save_checkpoints_steps or RunConfig.save_checkpoints_secs."
             )
+        if not config.is_chief:
+            return found
         found += [hook for hook in spec.training_chief_hooks if hook not in own]
         if config.log_step_count_steps:
             every = config.log_step_count_steps

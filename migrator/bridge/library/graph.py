@@ -264,11 +264,28 @@ class Graph:
         """What computes a flat list of tensors and operations, and what gives it its further inputs."""
         key = tuple(id(one) for one in (*feeds, None, *fetches))
         if key not in self._functions:
-            # What collectives of replicas look up in each call is given to the function as further inputs.
-            looked_up = self.graph.deferred_internal_captures
-            function = self.function.prune([*feeds, *looked_up], list(fetches))
-            self._functions[key] = function, self.graph.deferred_external_captures, (feeds, fetches)
+            # What collectives of replicas look up in each call is given to the function as further inputs: only those
+            # that it has, as all workers have to look up the same, whatever else one of them computes.
+            behind = _operations_behind(fetches)
+            graph = self.graph
+            captures = zip(graph.deferred_internal_captures, graph.deferred_external_captures, strict=True)
+            used = [(tensor, look_up) for tensor, look_up in captures if tensor.op in behind]
+            function = self.function.prune([*feeds, *(tensor for tensor, _ in used)], list(fetches))
+            self._functions[key] = function, [look_up for _, look_up in used], (feeds, fetches)
         return self._functions[key][:2]
+
+
+def _operations_behind(fetches):
+    """The operations that something is computed by."""
+    waiting = [getattr(one, "op", one) for one in fetches]
+    found = set()
+    while waiting:
+        operation = waiting.pop()
+        if operation not in found:
+            found.add(operation)
+            waiting += [tensor.op for tensor in operation.inputs]
+            waiting += operation.control_inputs
+    return found
 
 
 class Session(tf.compat.v1.Session):

@@ -56,3 +56,13 @@ def strategy_of(config):
     if config.train_distribute is None and config.num_ps_replicas:
         return tf.distribute.ParameterServerStrategy(_resolver(config))
     return modern_strategy(config.train_distribute)
+
+
+def any_worker(strategy):
+    """A function that tells all workers, who call it together, whether one of them says yes."""
+
+    def ask(says):
+        answers = strategy.run(lambda: tf.constant(float(says)))
+        return bool(strategy.reduce(tf.distribute.ReduceOp.SUM, answers, axis=None) > 0)
+
+    return ask
