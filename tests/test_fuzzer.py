@@ -109,3 +109,13 @@ def test_the_loss_of_an_evaluation_that_the_user_was_told_of() -> None:
 def test_programs_that_end_badly() -> None:
     assert after_running(ORIGINAL, Run("KeyError: 'x'")).kind is Kind.CRASHED
     assert after_running(Run("KeyError: 'x'"), MIGRATED).kind is Kind.INVALID
+
+
+def test_a_bridge_is_judged_by_what_it_prints() -> None:
+    bridged = replace(MIGRATED, weights=(), steps=(), evaluations=())
+    assert after_running(ORIGINAL, bridged).kind is Kind.DIFFERENT
+    assert after_running(ORIGINAL, bridged, printed_only=True).kind is Kind.SAME
+    other = replace(bridged, output="shown 0.6 6\n")
+    assert after_running(ORIGINAL, other, printed_only=True).kind is Kind.DIFFERENT
+    assert Migration({"keras_estimator.py": "", "train.py": ""}, (), ()).bridged
+    assert not Migration({"train.py": ""}, (), ()).bridged

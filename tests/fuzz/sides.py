@@ -33,6 +33,11 @@ class Migration:
     refusals: tuple[str, ...]
     failure: str = ""
 
+    @property
+    def bridged(self) -> bool:
+        """Whether the program keeps its Estimator, which a support file answers for."""
+        return any(name.endswith("keras_estimator.py") for name in self.texts)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -51,18 +56,23 @@ class Run:
 
 @dataclass(frozen=True)
 class Setting:
-    """With what everything is run: the tool's tree, the originals' interpreter (None: TensorFlow 2.15's), processes."""
+    """With what everything is run: the tool's tree, the originals' interpreter (None: TensorFlow 2.15's), processes.
+
+    `style` is that of the tool; with `bridge`, what is blocked in it may become a bridge, as with the command.
+    """
 
     tree: Path = TREE
     original: Path | None = None
     jobs: int = 1
+    style: str = "auto"
+    bridge: bool = False
 
 
 def migrate(programs: Sequence[Texts], setting: Setting) -> list[Migration]:
     """Migrates every program by itself with the tool of the setting's tree. RuntimeError if that does not run."""
     environment = {**os.environ, "PYTHONPATH": str(setting.tree), "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
-        [sys.executable, str(_INSIDE / "migrating.py")],
+        [sys.executable, str(_INSIDE / "migrating.py"), setting.style, *(["bridge"] if setting.bridge else [])],
         input=json.dumps([dict(texts) for texts in programs]),
         capture_output=True,
         text=True,

@@ -39,7 +39,9 @@ def attempt(programs: Sequence[Values], setting: Setting) -> list[Trial]:
     left = [at for at, outcome in enumerate(outcomes) if outcome is None]
     ran = run_sides([texts[at] for at in left], [migrations[at].texts for at in left], setting)
     runs = dict(zip(left, zip(*ran, strict=True), strict=True))
-    judged = {at: after_running(*pair, migrations[at].codes) for at, pair in runs.items()}
+    judged = {
+        at: after_running(*pair, migrations[at].codes, printed_only=migrations[at].bridged) for at, pair in runs.items()
+    }
     apart = [at for at, outcome in judged.items() if outcome.kind is Kind.DIFFERENT]
     again, _ = run_sides([texts[at] for at in apart for _ in range(_REPEATS)], [], setting)
     for turn, at in enumerate(apart):

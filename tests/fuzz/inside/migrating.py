@@ -1,6 +1,7 @@
 """Migrates programs with the tool that PYTHONPATH names: a list of programs as JSON in, what became of each out.
 
-A program is a dictionary of files by name. Each is migrated as a project of its own.
+A program is a dictionary of files by name. Each is migrated as a project of its own, in the style that the first
+argument names; a second one, `bridge`, says that it may become a bridge where that is blocked.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, decode
 
 
-def migrated(texts: dict[str, str]) -> dict[str, Any]:
+def migrated(texts: dict[str, str], options: Options) -> dict[str, Any]:
     """What the command would make of the program: its texts and the codes of its findings."""
     sources = [decode(Path(name), text.encode()) for name, text in texts.items()]
     assert all(isinstance(source, Source) for source in sources)
     try:
-        results = migrate(sources, Options())  # type: ignore[arg-type]
+        results = migrate(sources, options)  # type: ignore[arg-type]
     except Exception:
         return {"texts": texts, "codes": [], "refusals": [], "failure": traceback.format_exc()}
     found = [finding for result in results for finding in result.findings]
@@ -35,4 +36,5 @@ def migrated(texts: dict[str, str]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump([migrated(texts) for texts in json.load(sys.stdin)], sys.stdout)
+    asked = Options(style=sys.argv[1], bridge=sys.argv[2:] == ["bridge"])
+    json.dump([migrated(texts, asked) for texts in json.load(sys.stdin)], sys.stdout)
