@@ -87,12 +87,14 @@ def decay():
         lambda: of("opt", "extend_with_decoupled_weight_decay")(tf.train.GradientDescentOptimizer)(
             0.2, learning_rate=0.1
         ).apply_gradients([(tf.ones([3]), v)]),
+        lambda: of("opt", "AdamWOptimizer")(0.1, 0.01).apply_gradients([(tf.ones([3]), v)], decay_var_list=[]),
     ]
     values = []
     for step in steps:
         with tf.control_dependencies([one for some in values for one in some]):
             with tf.control_dependencies([step()]):
                 values.append([v.read_value(), u.read_value(), q.read_value()])
+    found["slots"] = [one.name for one in tf.global_variables()]
     return values
 
 
@@ -140,7 +142,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dic
 
 
 @pytest.mark.parametrize(
-    "what", ["fields", "viterbi", "layers", "names", "tables", "decay", "metrics", "batches", "summaries"]
+    "what", ["fields", "viterbi", "layers", "names", "tables", "decay", "slots", "metrics", "batches", "summaries"]
 )
 def test_same_numbers_and_names(found: tuple[dict[str, Any], dict[str, Any]], what: str) -> None:
     old, new = found

@@ -15,7 +15,8 @@ def extend_with_decoupled_weight_decay(base_optimizer):
             super().__init__(*args, **kwargs)
 
         def apply_gradients(self, grads_and_vars, global_step=None, name=None, decay_var_list=None):
-            self._decayed = None if decay_var_list is None else {id(variable) for variable in decay_var_list}
+            # With an empty list all variables decay, as without one.
+            self._decayed = {id(variable) for variable in decay_var_list} if decay_var_list else None
             return super().apply_gradients(grads_and_vars, global_step=global_step, name=name)
 
         def minimize(self, *args, decay_var_list=None, **kwargs):
@@ -46,5 +47,24 @@ def extend_with_decoupled_weight_decay(base_optimizer):
     return OptimizerWithDecay
 
 
-AdamWOptimizer = extend_with_decoupled_weight_decay(tf1.train.AdamOptimizer)
-MomentumWOptimizer = extend_with_decoupled_weight_decay(tf1.train.MomentumOptimizer)
+class AdamWOptimizer(extend_with_decoupled_weight_decay(tf1.train.AdamOptimizer)):
+    """Adam with decoupled weight decay; its slots have its own name, as in tf.contrib.opt."""
+
+    def __init__(
+        self,
+        weight_decay,
+        learning_rate=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        epsilon=1e-8,
+        use_locking=False,
+        name="AdamW",
+    ):
+        super().__init__(weight_decay, learning_rate, beta1, beta2, epsilon, use_locking, name)
+
+
+class MomentumWOptimizer(extend_with_decoupled_weight_decay(tf1.train.MomentumOptimizer)):
+    """Momentum with decoupled weight decay; its slots have its own name, as in tf.contrib.opt."""
+
+    def __init__(self, weight_decay, learning_rate, momentum, use_locking=False, name="MomentumW", use_nesterov=False):
+        super().__init__(weight_decay, learning_rate, momentum, use_locking, name, use_nesterov)
