@@ -1490,6 +1490,11 @@ class _Emitter:
                 message = f"the {exporter.kind}Exporter writes once, when the training is over"
                 self.remarks.append(Blocked("TFM143", exporter.call, message))
             folder = f'os.path.join({plan.model_dir}, "export", {self._text(exporter.name)})'
+            if "predictor" not in self.names:
+                message = (
+                    "exporters of a model that has no outputs by name, as a ready Keras model, are not carried over"
+                )
+                raise Blocked("TFM142", exporter.call, message)
             arguments = [self.names["predictor"], self._text(exporter.serving), folder]
             depth = 1 if self.target.reads_cluster else 0
             lines.append(self.indent * depth + call(self.names["export_model"], arguments, self.indent, depth))

@@ -408,3 +408,19 @@ def test_adagrad_by_its_name_starts_as_in_tensorflow_1() -> None:
         assert zero in migrated(text + end)
         assert "TFM431" in [f.code for f in run(TOP + text + end)[1]]
     assert zero not in migrated('model = build(1)\nmodel.compile(tf.keras.optimizers.Adagrad(), "mse")\n' + end)
+
+
+def test_exporters_of_a_ready_model_are_refused() -> None:
+    model = 'model = build(1)\nmodel.compile(optimizer="adam", loss="mse")\n'
+    serving = (
+        "def serving_fn():\n    x = tf.placeholder(tf.float32, [None, 1])\n"
+        "    return tf.estimator.export.ServingInputReceiver(x, x)\n\n\n"
+    )
+    estimator = ESTIMATOR.replace(", config=config", "").replace("(model", '(model, model_dir="out"')
+    exporter = 'exporter = tf.estimator.LatestExporter("exporter", serving_fn)\n'
+    specs = (
+        "tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=3), "
+        "tf.estimator.EvalSpec(input_fn, steps=2, exporters=exporter))\n"
+    )
+    codes = [f.code for f in run(TOP + serving + model + estimator + exporter + specs)[1]]
+    assert "TFM142" in codes and "TFM905" not in codes, codes
