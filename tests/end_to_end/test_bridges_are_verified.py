@@ -10,7 +10,15 @@ import pytest
 
 from migrator.harness import session
 from migrator.migrate import Options, migrate
-from migrator.source.reading import Source
+from migrator.source.reading import Source, read
+from tests.fixture_cases import load_cases
+
+#: Fixtures of TensorFlow 1 in one process, by name.
+FIXTURES = {
+    case.name: case
+    for case in load_cases()
+    if not (case.tensorflow2 or case.cluster or case.keras != "2" or case.tpu_cores > 1)
+}
 
 pytestmark = pytest.mark.tensorflow
 
@@ -102,3 +110,27 @@ def test_a_wrong_support_file_is_different(session_for: Callable[[int], session.
     assert "tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS))" in text
     new.write_text(text.replace("tf.get_collection(tf.GraphKeys.UPDATE_OPS)", "[]"), encoding="utf-8")
     assert judged(original, new, session_for(2))["verdict"] == "DIFFERENT"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("bert_classifier", "classifier", "mapped_scopes", "mirrored_replicas", "two_files"),
+        "wide_and_deep",
+    ],
+)
+def test_a_fixture_on_the_bridge_is_equivalent(
+    name: str, session_for: Callable[[int], session.Session], tmp_path: Path
+) -> None:
+    case = FIXTURES[name]
+    place = case.original.parent if case.script else case.original
+    files = sorted(place.glob("*.py")) if place.is_dir() else [place]
+    new = tmp_path / "new" / case.original.name
+    new.parent.mkdir()
+    sources = [source for source in map(read, files) if isinstance(source, Source)]
+    for made in migrate(sources, Options(style="bridge")):
+        (new.parent / made.source.path.name).write_text(made.text, encoding="utf-8")
+    assert "keras_estimator" in new.read_text(encoding="utf-8")
+    asked = session.make_case(case.original, new, args=case.args, devices=case.devices or 1)
+    report = session.verify(asked, session=session_for(2)).document
+    assert report["verdict"] == "EQUIVALENT", report
