@@ -370,7 +370,8 @@ def test_an_estimator_given_to_a_function_that_predicts() -> None:
 def test_an_estimator_given_to_a_function_that_evaluates() -> None:
     driver = "estimator.train(input_fn, steps=3)\nshow(epoch=1, model=estimator, make_data=input_fn)"
     new = migrated(lending("model.evaluate(make_data).items()", driver))
-    assert "global_step=model.optimizer.iterations.numpy()" in new
+    results = "dict(model.evaluate(make_data(),return_dict=True),global_step=model.optimizer.iterations.numpy(),)"
+    assert f"foronein{results}.items():" in "".join(new.split())
     assert "show(epoch=1, model=model_2, make_data=input_fn)" in new
 
 
