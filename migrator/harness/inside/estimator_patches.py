@@ -169,12 +169,15 @@ def patch_dropout(tf, recorder):
     module = sys.modules[kinds[-1].__module__]
     backend = getattr(module, "backend", None) or module.K
 
-    def call(original, self, inputs, training=None):
+    def call(original, self, inputs, *args, **kwargs):
+        if not recorder.building:
+            return original(self, inputs, *args, **kwargs)
+        training = kwargs.get("training", args[0] if args else None)
         # tf.layers passes the truth value of the mode comparison. An Estimator of a Keras model sets the phase for the
         # whole graph; where nobody does, it is a placeholder that says no.
-        told = training if training is not None or not recorder.building else backend.learning_phase()
+        told = training if training is not None else backend.learning_phase()
         asked = training is None and hasattr(told, "dtype")
-        if told is None or asked or not (hasattr(told, "dtype") or told) or not recorder.building:
+        if told is None or asked or not (hasattr(told, "dtype") or told):
             return original(self, inputs, training=training)
         note(self.rate, inputs)
         if pin:
