@@ -22,7 +22,7 @@ x = np.random.RandomState(0).normal(size=(96, 4)).astype(np.float32)
 y = (x[:, :1] > 0).astype(np.float32)
 once = lambda: tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
 session = tf.ConfigProto(device_count={"CPU": 2})
-if not OLD:
+if not tf.__version__.startswith("1."):
     devices = [tf.config.LogicalDeviceConfiguration()] * 2
     if "TF_CONFIG" not in os.environ:
         tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], devices)
