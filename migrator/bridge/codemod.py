@@ -616,7 +616,10 @@ def _is_only_one(name: str) -> bool:
 
 def _may_be_module(name: str) -> bool:
     """Whether a name of tf.contrib, or a private one, is that of a module: these are written small."""
-    return name.startswith(("tf.contrib", "tf.python", "tf.estimator")) and name.rpartition(".")[2].islower()
+    return (
+        name.startswith(("tf.contrib", "tf.python", "tf.estimator", "tf.examples"))
+        and name.rpartition(".")[2].islower()
+    )
 
 
 def _private_stays(origin: str) -> bool:

@@ -155,6 +155,8 @@ SUPPLIED.update(
             f"tf.contrib.opt.{name}": name
             for name in ("AdamWOptimizer", "MomentumWOptimizer", "extend_with_decoupled_weight_decay")
         },
+        "tf.examples.tutorials.mnist.input_data.read_data_sets": "read_data_sets",
+        **{f"tf.contrib.learn.datasets.mnist.{name}": name for name in ("read_data_sets", "load_mnist")},
     }
 )
 #: Modules whose names are those of the support file: `from tensorflow import estimator` gives that file this name.

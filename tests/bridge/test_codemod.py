@@ -238,9 +238,9 @@ from tensorflow.examples.tutorials.mnist import input_data
 
 tf.nosuch(1)
 crf.nosuch(2); tf.contrib.layers.nosuch(3)
-input_data.read_data_sets("x")
+input_data.nosuch("x")
 """,
-        [(3, "TFM156"), (5, "TFM156"), (6, "TFM156"), (6, "TFM156"), (7, "TFM156")],
+        [(5, "TFM156"), (6, "TFM156"), (6, "TFM156"), (7, "TFM156")],
     ),
     "libraries": (
         "import horovod.tensorflow as hvd\nimport tensorflow_hub as hub\n\n"
