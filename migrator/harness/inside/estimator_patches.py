@@ -10,7 +10,8 @@ import sources
 from redirect import patch_argument, patch_checkpoint_functions
 
 
-def patch_places(tf, Estimator, recorder):
+def patch_model_dir(Estimator, recorder):
+    """The folder of every Estimator is one below the run's own."""
     redirect = recorder.redirect
 
     def create(original, self, model_fn, model_dir=None, config=None, *args, **kwargs):
@@ -27,6 +28,12 @@ def patch_places(tf, Estimator, recorder):
         return original(self, model_fn, model_dir, config, *args, **kwargs)
 
     parts.wrap(Estimator, "__init__", create)
+
+
+def patch_places(tf, Estimator, recorder):
+    """Every place that an Estimator program keeps its training state in."""
+    redirect = recorder.redirect
+    patch_model_dir(Estimator, recorder)
     copies = [tf.train]
     for name in ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1"):
         try:

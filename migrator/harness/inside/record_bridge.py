@@ -6,10 +6,8 @@ of the program. What trains is TensorFlow 1 code in a graph, so it is recorded a
 
 import builtins
 import importlib
-import os
 import time
 
-import batches
 import estimator_patches
 import numpy as np
 import own_optimizers
@@ -32,6 +30,7 @@ class BridgeRecorder(EstimatorRecorder):
     def __init__(self, tf, plan, folder, keras):
         super(BridgeRecorder, self).__init__(tf, plan, folder)
         self.keras = keras.keras_version
+        self.weights_for = keras.weights_for
         self.only_training = bool(plan.get("only_training")) and plan["task"]["type"] == "local"
         self.other_weights = None  # whole values by name, which an evaluation is made with instead of its checkpoint's
         self.evaluating_others = False
@@ -104,7 +103,7 @@ class BridgeRecorder(EstimatorRecorder):
         model = self.capture.model_parts(self.tf)
 
         def current():
-            return parts.join(model, [one.numpy() for one in (part.variable for part in model)])
+            return parts.join(model, [part.variable.numpy() for part in model])
 
         with self.tf.init_scope():
             values = parts.initial_values(self.plan, current)
@@ -115,44 +114,42 @@ class BridgeRecorder(EstimatorRecorder):
             parts.write_arrays(self.folder.file("initial.npz"), current())
 
     # -- evaluation --
-    def evaluate(self, original, estimator, *args, **kwargs):
-        results = original(estimator, *args, **kwargs)
+    def evaluate(self, original, estimator, input_fn, steps=None, hooks=None, checkpoint_path=None, name=None):
+        given = (input_fn, steps, hooks, checkpoint_path, name)
+        results = original(estimator, *given)
         if self.is_other(estimator) or self.evaluating_others:
             return results
         numbers = parts.numbers(results)
         step = int(numbers.pop("global_step"))
-        self.record_checkpoint(
-            kwargs.get("checkpoint_path") or estimator.latest_checkpoint(),
-            self.folder.file("evaluations", "%08d.npz" % step),
-        )
+        checkpoint = checkpoint_path or estimator.latest_checkpoint()
+        self.record_checkpoint(checkpoint, self.folder.file("evaluations", "%08d.npz" % step))
         line = {"time": time.time(), "step": step, "results": numbers}
         self.evaluating_others = True
         try:
-            line.update(self._with_other_weights(original, estimator, step, *args, **kwargs))
+            line.update(self._with_other_weights(lambda: original(estimator, *given), step))
         finally:
             self.evaluating_others = False
             self.other_weights = None
         self.folder.append_line("evaluations.jsonl", line)
         return results
 
-    def _with_other_weights(self, original, estimator, step, *args, **kwargs):
+    def _with_other_weights(self, evaluate, step):
         """The results of the same evaluation with the weights of the plan, and with those that the run began with."""
         found = {}
-        given = self.plan.get("evaluate_weights") or []
-        chosen = min(given, key=lambda one: abs(one["step"] - step)) if given else None
+        chosen = self.weights_for(step)
         start = self.folder.initial_file() if self.plan.get("evaluation_control") else None
-        for name, path in (("same_weights", chosen and chosen["path"]), ("control", start)):
+        for what, path in (("same_weights", chosen and chosen["path"]), ("control", start)):
             if path is None:
                 continue
             with np.load(path) as archive:
                 self.other_weights = {name: archive[name] for name in archive.files}
             try:
-                numbers = parts.numbers(original(estimator, *args, **kwargs))
+                numbers = parts.numbers(evaluate())
             except (KeyError, ValueError) as error:
                 found["note"] = "not evaluated with other weights: %s" % error.args[0]
                 continue
             numbers.pop("global_step")
-            found[name] = numbers
+            found[what] = numbers
         if "same_weights" in found:
             found["weights_step"] = chosen["step"]
         return found
@@ -176,21 +173,7 @@ class BridgeRecorder(EstimatorRecorder):
             self._watch(made)
 
     def _watch(self, estimator):
-        redirect = self.redirect
-
-        def create(original, this, model_fn, model_dir=None, config=None, *args, **kwargs):
-            configured = getattr(config, "model_dir", None)
-            if configured and hasattr(config, "replace"):
-                config = config.replace(model_dir=redirect.folder(configured))
-            if model_dir is not None:
-                model_dir = redirect.folder(model_dir)
-            elif not configured:
-                model_dir = os.path.join(redirect.root, "unnamed-%d" % self.unnamed_models)
-                self.unnamed_models += 1
-                os.makedirs(model_dir, exist_ok=True)
-            return original(this, model_fn, model_dir, config, *args, **kwargs)
-
-        parts.wrap(estimator, "__init__", create)
+        estimator_patches.patch_model_dir(estimator, self)
         parts.wrap(estimator, "_call_model_fn", self.call_model_fn)
         parts.wrap(estimator, "train", self.train)
         parts.wrap(estimator, "_train", self.train_model)
@@ -202,8 +185,7 @@ class BridgeRecorder(EstimatorRecorder):
                 result = original(this, input_fn, mode, *args, **kwargs)
                 if mode != TRAIN or self.is_other(this):
                     return result
-                skip = self.steps_done
-                return batches.replay_dataset(self.tf, self.folder.replay, element_spec(self.tf, result), skip=skip)
+                return self.replay_dataset(element_spec(self.tf, result))
 
             parts.wrap(estimator, "_call_input_fn", call_input_fn)
 
