@@ -667,4 +667,5 @@ def read_batch(record_dir: Path, batch: Batch) -> dict[str, Array]:
     if not 1 <= batch.step <= len(names):
         raise RecordingError(f"no step {batch.step} of {batch.task} in {record_dir}")
     header, tensors = _unpack(folder / "batches" / names[batch.step - 1])
-    return {name: value for name, (_, value) in zip(header["paths"], tensors, strict=True)}
+    paths = header["paths"]  # behind the components stands how many examples each of several replicas has
+    return {name: value for name, (_, value) in zip(paths, tensors[: len(paths)], strict=True)}

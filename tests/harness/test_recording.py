@@ -185,6 +185,18 @@ def test_batches_and_their_digests(tmp_path: Path) -> None:
     assert read_batch(tmp_path, recording.batches[3])["features/x"].tolist() == [b"ab", b"c"]
 
 
+def test_a_batch_of_several_replicas_has_their_sizes_behind_its_components(tmp_path: Path) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    describe(tmp_path, "local-0")
+    add_step(tmp_path, "local-0", 1, 1.0, batch={"features": x})
+    batch = read(tmp_path).batches[0]
+    header = {"paths": ["features"], "dtypes": ["float32"]}
+    (tmp_path / "local-0" / "batches" / f"{1:018d}").write_bytes(packed(header, [x, np.array([2, 1])]))
+    found = read_batch(tmp_path, batch)
+    assert list(found) == ["features"]
+    np.testing.assert_array_equal(found["features"], x)
+
+
 def test_keras_momentum_becomes_the_accumulator(tmp_path: Path) -> None:
     describe(tmp_path, "local-0", raw_slots=True)
     for number in (1, 2):
