@@ -61,6 +61,11 @@ WAITING: tuple[Waiting, ...] = (
         "test_bridges_are_verified::test_a_fixture_on_the_bridge_is_equivalent[mapped_scopes]",
     ),
     Waiting(
+        "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
+        ("mapped_builder", "multi_worker_mirrored", "multi_worker_sharded"), _VARIANT,
+        "test_bridges_are_verified::test_batches_of_replicas_are_replayed[workers]",
+    ),
+    Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
         ("bert_classifier", "mapped_builder"), _OF_A_FIXTURE,
         "test_fixtures::test_fixture_is_equivalent[mapped_scopes]", "fixtures/{case}/**/*",

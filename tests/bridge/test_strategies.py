@@ -95,7 +95,12 @@ def sharded(input_context):
     assert input_context.num_replicas_in_sync == 2
     return once().shard(input_context.num_input_pipelines, input_context.input_pipeline_id).repeat()
 
+from tensorflow.python.eager import context
+started = []
+start = context.context().enable_collective_ops
+context.context().enable_collective_ops = lambda definition: (started.append(definition), start(definition))
 run("workers", sharded, tf.distribute.experimental.MultiWorkerMirroredStrategy())
+found["servers started"] = len(started)
 """
 
 # The gradients are the same in every step, so that the order of the workers' steps does not matter.
@@ -180,6 +185,7 @@ def test_workers_train_as_replicas_do(tmp_path: Path, replicas: tuple[dict[str, 
     found = run_cluster(COMMON + WORKERS, tmp_path, {"worker": 2})
     for one, other in zip(found["workers"], replicas[1]["mirrored"], strict=False):
         assert close(one, other), (one, other)
+    assert found["servers started"] == 1  # a second one forgets what the other worker has asked the first for
 
 
 def test_servers_train_as_one_device_does(tmp_path: Path) -> None:

@@ -13,11 +13,9 @@ from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, read
 from tests.fixture_cases import load_cases
 
-#: Fixtures of TensorFlow 1 in one process, by name.
+#: Fixtures of TensorFlow 1, by name.
 FIXTURES = {
-    case.name: case
-    for case in load_cases()
-    if not (case.tensorflow2 or case.cluster or case.keras != "2" or case.tpu_cores > 1)
+    case.name: case for case in load_cases() if not (case.tensorflow2 or case.keras != "2" or case.tpu_cores > 1)
 }
 
 pytestmark = pytest.mark.tensorflow
@@ -77,6 +75,42 @@ print(tf.estimator.train_and_evaluate(estimators[0], spec, tf.estimator.EvalSpec
 """
 
 
+REPLICAS = """\
+import numpy as np
+import tensorflow as tf
+
+
+def data():
+    x = np.random.RandomState(7).normal(size=(80, 4)).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1] - 0.5 * x[:, 1:2]))
+
+
+def input_fn():
+    return data().shuffle(80).batch(8).repeat()
+
+
+def model_fn(features, labels, mode):
+    net = tf.layers.dense(features["x"], 8)
+    net = tf.layers.batch_normalization(net, momentum=0.5, training=mode == tf.estimator.ModeKeys.TRAIN)
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(tf.nn.relu(net), 1))
+    optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+    gradients, weights = zip(*optimizer.compute_gradients(loss))
+    gradients, _ = tf.clip_by_global_norm(gradients, 0.5)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = optimizer.apply_gradients(zip(gradients, weights), tf.train.get_or_create_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+config = tf.estimator.RunConfig(train_distribute=STRATEGY)
+estimator = tf.estimator.Estimator(model_fn, config=config)
+train_spec = tf.estimator.TrainSpec(input_fn, max_steps=STEPS)
+tf.estimator.train_and_evaluate(estimator, train_spec, tf.estimator.EvalSpec(lambda: data().batch(8)))
+"""
+MIRRORED = REPLICAS.replace("STRATEGY", 'tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])').replace("STEPS", "5")
+WORKERS = REPLICAS.replace("STRATEGY", "tf.distribute.experimental.MultiWorkerMirroredStrategy()")
+WORKERS = WORKERS.replace("STEPS", "10")
+
+
 def bridged(text: str, folder: Path) -> tuple[Path, Path]:
     """The original and the bridged program, written into a folder."""
     original, new = folder / "original.py", folder / "new.py"
@@ -88,8 +122,8 @@ def bridged(text: str, folder: Path) -> tuple[Path, Path]:
     return original, new
 
 
-def judged(original: Path, new: Path, opened: session.Session) -> dict[str, Any]:
-    return session.verify(session.make_case(original, new), session=opened).document
+def judged(original: Path, new: Path, opened: session.Session, **options: Any) -> dict[str, Any]:
+    return session.verify(session.make_case(original, new, **options), session=opened).document
 
 
 @pytest.mark.parametrize("own", ["False", "True"], ids=["Adam", "an optimizer of its own"])
@@ -101,6 +135,36 @@ def test_a_bridged_program_is_equivalent(
     assert report["verdict"] == "EQUIVALENT", report
     levels = {level["id"]: level["status"] for level in report["levels"]}
     assert {levels[name] for name in ("L0b", "L1", "L2", "L3", "L4", "L5", "L7")} == {"EQUIVALENT"}
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [(MIRRORED, {"devices": 2}), (WORKERS, {"cluster": "worker=2"})],
+    ids=["mirrored", "workers"],
+)
+def test_batches_of_replicas_are_replayed(
+    program: str, options: dict[str, Any], session_for: Callable[[int], session.Session], tmp_path: Path
+) -> None:
+    """Each replica is given its own, in the order of the original; averages that each worker has are compared."""
+    report = judged(*bridged(program, tmp_path), session_for(2), **options)
+    assert report["verdict"] == "EQUIVALENT", report
+    levels = {level["id"]: level for level in report["levels"]}
+    assert {levels[name]["status"] for name in ("L0b", "L1", "L2", "L3", "L4", "L5")} == {"EQUIVALENT"}
+    assert "replay" in levels["L2"]["summary"]
+
+
+def test_workers_that_do_not_share_the_loss_are_different(
+    session_for: Callable[[int], session.Session], tmp_path: Path
+) -> None:
+    """The gradients of two workers are added up, where the optimizer does not divide the loss by two."""
+    original, new = bridged(WORKERS.replace(".shuffle(80)", "").replace("gradients, 0.5", "gradients, 50.0"), tmp_path)
+    support = tmp_path / "keras_estimator.py"
+    text = support.read_text(encoding="utf-8")
+    assert "strategy._scale_loss_for_estimator = strategy._scale_loss_for_estimator, True" in text
+    support.write_text(text.replace("_for_estimator, True", "_for_estimator, False"), encoding="utf-8")
+    report = judged(original, new, session_for(2), cluster="worker=2")
+    assert report["verdict"] == "DIFFERENT", report
+    assert next(level["id"] for level in report["levels"] if level["status"] == "DIFFERENT") == "L4"
 
 
 def test_a_wrong_support_file_is_different(session_for: Callable[[int], session.Session], tmp_path: Path) -> None:
@@ -115,8 +179,8 @@ def test_a_wrong_support_file_is_different(session_for: Callable[[int], session.
 @pytest.mark.parametrize(
     "name",
     [
-        *("bert_classifier", "classifier", "mapped_scopes", "mirrored_replicas", "two_files"),
-        "wide_and_deep",
+        *("bert_classifier", "classifier", "mapped_builder", "mapped_scopes", "mirrored_replicas"),
+        *("multi_worker_mirrored", "multi_worker_sharded", "two_files", "wide_and_deep"),
     ],
 )
 def test_a_fixture_on_the_bridge_is_equivalent(
@@ -131,6 +195,6 @@ def test_a_fixture_on_the_bridge_is_equivalent(
     for made in migrate(sources, Options(style="bridge")):
         (new.parent / made.source.path.name).write_text(made.text, encoding="utf-8")
     assert "keras_estimator" in new.read_text(encoding="utf-8")
-    asked = session.make_case(case.original, new, args=case.args, devices=case.devices or 1)
+    asked = session.make_case(case.original, new, args=case.args, devices=case.devices or 1, cluster=case.cluster)
     report = session.verify(asked, session=session_for(2)).document
     assert report["verdict"] == "EQUIVALENT", report

@@ -22,10 +22,23 @@ def modern_strategy(strategy):
             strategy.extended.worker_devices, strategy.extended.parameter_devices[0]
         )
     if isinstance(strategy, old.experimental.MultiWorkerMirroredStrategy):
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return _of_workers(strategy.extended)
     if isinstance(strategy, old.OneDeviceStrategy):
         return tf.distribute.OneDeviceStrategy(strategy.extended.worker_devices[0])
     return strategy
+
+
+def _of_workers(old):
+    """A MultiWorkerMirroredStrategy for one of `tf.compat.v1.distribute`, which has started this worker's server.
+
+    Started once more, the server would forget what faster workers have asked it for, and they would wait for ever.
+    """
+    kind = type(old)
+    kind._std_server_started = True
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy(old._cluster_resolver, old._communication_options)
+    finally:
+        del kind._std_server_started
 
 
 def _resolver(config):

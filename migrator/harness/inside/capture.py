@@ -1,5 +1,6 @@
 """What a network that is built for training in a graph shows of itself: variables, slots, optimizer, dropouts."""
 
+import keras_variables
 import own_optimizers
 import parts
 import v1_optimizers
@@ -30,8 +31,8 @@ def component(variable):
 
 def make_part(variable, trainable):
     """The Part of a graph variable; partitions know their place by ``_save_slice_info``."""
-    copies = components(variable)
-    variable = copies[0]
+    copies = keras_variables.copies(variable)  # also of an eager one, whose name is that of all
+    variable = component(variable)
     shape = variable.shape.as_list()
     dtype = variable.dtype.base_dtype.name
     piece = getattr(variable, "_save_slice_info", None)

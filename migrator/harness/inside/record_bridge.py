@@ -5,6 +5,7 @@ of the program. What trains is TensorFlow 1 code in a graph, so it is recorded a
 """
 
 import builtins
+import contextlib
 import importlib
 import time
 
@@ -30,6 +31,7 @@ class BridgeRecorder(EstimatorRecorder):
     def __init__(self, tf, plan, folder, keras):
         super(BridgeRecorder, self).__init__(tf, plan, folder)
         self.keras = keras.keras_version
+        self.keras_recorder = keras
         self.weights_for = keras.weights_for
         self.only_training = bool(plan.get("only_training")) and plan["task"]["type"] == "local"
         self.other_weights = None  # whole values by name, which an evaluation is made with instead of its checkpoint's
@@ -43,6 +45,15 @@ class BridgeRecorder(EstimatorRecorder):
             return self.train_model_fn(original, estimator, features, labels, mode, config)
         finally:
             self.threads.estimating = False
+
+    @contextlib.contextmanager
+    def by_itself(self):
+        """What the recorders of Keras' loops and of a program's own leave to this one."""
+        self.keras_recorder.training_depth += 1
+        try:
+            yield
+        finally:
+            self.keras_recorder.training_depth -= 1
 
     def ended(self):
         """Whether as many steps were taken as the plan allows."""
@@ -70,7 +81,8 @@ class BridgeRecorder(EstimatorRecorder):
             return original(estimator, input_fn, hooks, saving_listeners)
         self.model_dir = estimator.model_dir
         hooks.insert(0, make_hook(self, hooks))
-        result = original(estimator, input_fn, hooks, saving_listeners)
+        with self.by_itself():
+            result = original(estimator, input_fn, hooks, saving_listeners)
         if self.only_training and self.ended():
             raise SystemExit(0)
         return result
@@ -83,8 +95,8 @@ class BridgeRecorder(EstimatorRecorder):
             self.local_replicas = replicas.local(strategy)
             if self.local_replicas > 1:
                 capture.reduced = model.loss
-            if self.replicas > self.local_replicas or model.workers is not None:
-                self.folder.note_unrecorded("an Estimator of a support file on a cluster", sources.user_line())
+            if model.workers is not None:
+                self.folder.note_unrecorded("an Estimator of a support file on parameter servers", sources.user_line())
         return result
 
     def start(self, original, model, *args, **kwargs):
@@ -155,10 +167,13 @@ class BridgeRecorder(EstimatorRecorder):
         return found
 
     def _take(self, variables, values):
-        """Gives the variables of a model whole values by their names; there may be more values: of an optimizer."""
+        """Gives the variables of a model whole values by their names.
+
+        There may be more values, and more variables: of an optimizer, which a model_fn makes in all modes, or counters.
+        """
         with self.tf.init_scope():
-            model = [make_part(one, True) for one in variables]
-            model = [part for part in model if part.name != self.tf.GraphKeys.GLOBAL_STEP]
+            model = [make_part(one, one.trainable) for one in variables]
+            model = [part for part in model if part.trainable or part.name in values]
             for part, piece in zip(model, parts.cut(model, values)):
                 part.variable.assign(piece)
 
@@ -185,7 +200,7 @@ class BridgeRecorder(EstimatorRecorder):
                 result = original(this, input_fn, mode, *args, **kwargs)
                 if mode != TRAIN or self.is_other(this):
                     return result
-                return self.replay_dataset(element_spec(self.tf, result))
+                return self.replay_dataset(element_spec(self.tf, result), this._train_strategy)
 
             parts.wrap(estimator, "_call_input_fn", call_input_fn)
 

@@ -214,12 +214,14 @@ class EstimatorRecorder(object):
             return next((self.tf.constant(rate, self.tf.float32) for rate in rates if isinstance(rate, float)), None)
         return self.capture.own_rate
 
-    def replay_dataset(self, spec):
-        """The recorded batches that the coming training call is to see: as many as that call saw then."""
+    def replay_dataset(self, spec, strategy=None):
+        """The recorded batches that the coming training call is to see: as many as that call saw then; each replica
+        of this process has its own of the ``strategy`` (the one whose scope this is called in).
+        """
         done = self.steps_done
         later = [steps for steps in call_boundaries(self.folder.replay) if steps > done]
         take = min(later) - done if later else None
-        apart = replicas.local(self.tf.distribute.get_strategy())
+        apart = replicas.local(strategy or self.tf.distribute.get_strategy())
         return batches.replay_dataset(self.tf, self.folder.replay, spec, skip=done, take=take, replicas=apart)
 
     # -- sessions --
