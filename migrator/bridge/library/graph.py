@@ -201,6 +201,28 @@ def let_keras_see_tensorflow_1():
         tf.compat.v1.layers.Layer.add_weight = add_weight
 
 
+def let_iterators_start_with_the_graph():
+    """Lets a one-shot iterator of TensorFlow 1 code begin where the tables of its graph do.
+
+    TensorFlow 2 makes a shuffled dataset with an operation that such an iterator cannot be made of.
+    """
+    kind = tf.compat.v1.data.Dataset
+    make = kind._make_one_shot_iterator
+    if not hasattr(make, "__wrapped__"):
+
+        @functools.wraps(make)
+        def make_one_shot_iterator(dataset):
+            if tf.executing_eagerly() or not tf.compat.v1.get_default_graph().name.startswith("wrapped_function"):
+                return make(dataset)
+            made = tf.data.experimental.to_variant(dataset)  # where files are imported, as the case may be
+            dataset = tf.data.experimental.from_variant(made, dataset.element_spec)
+            iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+            tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+            return iterator
+
+        kind._make_one_shot_iterator = make_one_shot_iterator
+
+
 def _build_cell(layer, input_shape):
     """Makes the variables of a recurrent layer in its own scope, not in one of its cell: `lstm/kernel`."""
     cell = layer.cell
@@ -225,6 +247,7 @@ class Graph:
         # Tensors and variables are equal to themselves alone, and keys of dicts, as `feed_dict` wants them.
         tf.compat.v1.disable_tensor_equality()
         let_keras_see_tensorflow_1()
+        let_iterators_start_with_the_graph()
         self.strategy = strategy or tf.distribute.get_strategy()
         self.variables = Variables(self.strategy)
         self.result = None
