@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from migrator.bridge.files import Imports, read_imports
 from migrator.bridge.support import MARK
@@ -22,6 +24,22 @@ _LEFT_OUT = (".git", "__pycache__", ".venv", "venv", "node_modules")
 _MODES = {"train": "training", "eval": "evaluation", "infer": "prediction"}
 # An error whose text says one of these is not for want of data, arguments or packages.
 _OF_TENSORFLOW = ("tensorflow", "keras", "eager", "Tensor", "graph")
+# What a program lacks, by what its error says, in this order.
+_LACKS = (
+    ("a package", re.compile(r"^(Needed: |ModuleNotFoundError: (?!No module named '(tensorflow|keras|tf_keras)\b))")),
+    ("arguments", re.compile(r"^(SystemExit: [12]$|IllegalFlagValueError|UnparsedFlagAccessError|UsageError)")),
+    (
+        "a network",
+        re.compile(r"URL fetch failure|URLError|Name or service not known|Temporary failure in name|Connection"),
+    ),
+    (
+        "data",
+        re.compile(
+            r"^(FileNotFoundError|NotADirectoryError|NotFoundError|PermissionError|IsADirectoryError)|No such file"
+            r"|[Nn]o \S* ?(\w+ )?files? (was |were )?found|does not exist|[Cc]ould not find (file|any)"
+        ),
+    ),
+)
 
 
 @dataclass
@@ -31,23 +49,33 @@ class Built:
     findings: dict[Path, list[Finding]] = field(default_factory=dict)
     failed: set[Path] = field(default_factory=set)
     models: int = 0
+    states: dict[Path, str] = field(default_factory=dict)
+    """By program: built, fails, "lacks data" (arguments, a package, a network), or "ends" before its models."""
+
+    def add(self, finding: Finding, path: Path) -> None:
+        """Adds a finding once."""
+        if finding not in self.findings.setdefault(path, []):
+            self.findings[path].append(finding)
 
 
 def build_models(
-    texts: Mapping[Path, str], programs: Collection[Path], seconds: int = 120, python: Path | None = None
+    texts: Mapping[Path, str],
+    programs: Collection[Path],
+    seconds: int = 120,
+    python: Path | None = None,
+    arguments: Mapping[Path, Sequence[str]] | None = None,
 ) -> Built:
     """Builds the models of programs (the files that make Estimators) in every mode that they use.
 
     `texts` are all files of the project as they would be, support files among them. The programs run in a copy of
-    the folder that holds them, by the interpreter of migrated programs, each for `seconds` at most.
+    the folder that holds them, by the interpreter of migrated programs, each for `seconds` at most. `arguments` are
+    those of the scripts, if they want any.
     """
     result = Built()
     if not programs:
         return result
     imports = read_imports(texts)
-    starts = {
-        _absolute(script): program for program in sorted(programs) for script in [_script(program, imports, texts)]
-    }
+    starts = {program: _script(program, imports, texts) for program in sorted(programs)}
     root = Path(os.path.commonpath([_absolute(path).parent for path in texts]))
     with tempfile.TemporaryDirectory(prefix="tf-migrate-try-") as folder:
         copy = Path(folder).resolve() / "project"
@@ -58,18 +86,27 @@ def build_models(
             last = "\n\nimport build_models  # noqa: E402\n\nbuild_models.install(globals())\n" if MARK in text else ""
             target.write_text(text + last, encoding="utf-8")
         job, answers = Path(folder) / "job.json", Path(folder) / "answers.json"
-        scripts = [str(script.relative_to(root)) for script in starts]
+        scripts = [
+            {
+                **_way_to_run(script, imports, root),
+                "arguments": list((arguments or {}).get(script, ())),
+                "own": sorted(
+                    {part for path in texts for part in _absolute(path).relative_to(root).with_suffix("").parts}
+                ),
+            }
+            for script in starts.values()
+        ]
         job.write_text(json.dumps({"root": str(copy), "scripts": scripts, "seconds": seconds}), encoding="utf-8")
         environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TF_CONFIG")}
         environment |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
         environment["PYTHONPATH"] = str(copy)
         command = [str(python or migrated_python()), str(_INSIDE), str(job), str(answers)]
         subprocess.run(command, env=environment, check=False, capture_output=True, timeout=60 + seconds * len(scripts))
-        found = json.loads(answers.read_text(encoding="utf-8")) if answers.exists() else {}
+        found = json.loads(answers.read_text(encoding="utf-8")) if answers.exists() else []
     by_name = {str(_absolute(path).relative_to(root)): path for path in texts}
     failed = set()
-    for script, program in starts.items():
-        answer = found.get(str(script.relative_to(root)), {"built": [], "ended": ["it did not run at all", None]})
+    nothing = {"built": [], "ended": ["it did not run at all", None], "absent": []}
+    for program, answer in zip(starts, [*found, *[nothing] * (len(starts) - len(found))], strict=True):
         if _tell(answer, program, by_name, result):
             failed.add(program)
     going = {path for program in programs if program not in failed for path in imports.reach(program)}
@@ -79,29 +116,84 @@ def build_models(
 
 def _tell(answer: Mapping[str, object], program: Path, by_name: Mapping[str, Path], result: Built) -> bool:
     """Adds what one script answered. Whether the program fails."""
-    built, ended = answer["built"], answer["ended"]
-    assert isinstance(built, list)
-    failures = [
-        (f"the model for {_MODES.get(mode, mode)} is not built", said, place) for mode, said, place in built if said
-    ]
-    result.models += sum(1 for _, said, _ in built if not said)
+    built, ended, absent = answer["built"], answer["ended"], answer["absent"]
+    assert isinstance(built, list) and isinstance(absent, list)
+    failures: list[tuple[str, str, Any]] = []
+    wants: list[tuple[str, str, Any]] = []
+    for mode, said, place in built:
+        if said:
+            what = _MODES.get(mode, mode)
+            (wants if lacking(said) else failures).append((f"the model for {what} is not built", said, place))
+    done = sum(1 for _, said, _ in built if not said)
+    result.models += done
     if isinstance(ended, list):
         said, place = ended
-        fails = any(word in said for word in _OF_TENSORFLOW) and not said.startswith(("SystemExit", "ModuleNotFound"))
+        fails = any(word in said for word in _OF_TENSORFLOW) and not said.startswith("SystemExit") and not lacking(said)
         if fails and not failures:
             failures.append(("the program ends", said, place))
         elif not built:
-            message = f"this program was not tried: it ended before an Estimator was used ({said})"
-            result.findings.setdefault(program, []).append(
-                Finding(str(program), 1, 1, "TFM177", Severity.REVIEW, message)
-            )
+            wants.append(("this program was not tried", said, place))
+    elif not built:
+        wants.append(("this program was not tried", "", None))
+    for what, said, place in wants:
+        message = _wish(what, said, absent)
+        path, line = _placed(place, program, by_name)
+        result.add(Finding(str(path), line, 1, "TFM177", Severity.REVIEW, message), path)
     for what, said, place in failures:
-        path, line = (by_name.get(place[0], program), place[1]) if place else (program, 1)
+        path, line = _placed(place, program, by_name)
         message = f"{what} in the migrated environment: {said}"
-        finding = Finding(str(path), line, 1, "TFM169", Severity.MANUAL, message)
-        if finding not in result.findings.setdefault(path, []):
-            result.findings[path].append(finding)
+        result.add(Finding(str(path), line, 1, "TFM169", Severity.MANUAL, message), path)
+    lacks = next((f"lacks {found}" for _, said, _ in wants if (found := lacking(said))), "ends")
+    result.states[program] = "fails" if failures else lacks if wants else "built"
     return bool(failures)
+
+
+def lacking(said: str) -> str:
+    """What a program lacks that ended with an error: data, arguments, a package, a network; else nothing."""
+    return next((what for what, pattern in _LACKS if pattern.search(said)), "")
+
+
+def _wish(what: str, said: str, absent: Collection[str]) -> str:
+    """What to tell of a program that was not built for want of something."""
+    lacks = lacking(said)
+    packages = (
+        f"; it ran without {', '.join(absent)}, which {'is' if len(absent) == 1 else 'are'} not here" if absent else ""
+    )
+    if lacks == "data":
+        return f"{what}: it needs its data, which are not here ({said}): put them there, or a few rows like them"
+    if lacks:
+        return f"{what}: it needs {lacks} ({said})"
+    if said:
+        return f"{what}: it ended before an Estimator was used ({said}){packages}"
+    return f"{what}: it came to its end and used no Estimator{packages}"
+
+
+def _placed(place: Sequence[Any] | None, program: Path, by_name: Mapping[str, Path]) -> tuple[Path, int]:
+    """The file and the line of an error; the program's first where it is in none of the project's."""
+    path = by_name.get(place[0]) if place else None
+    return (path, place[1]) if path is not None and place else (program, 1)
+
+
+def _way_to_run(script: Path, imports: Imports, root: Path) -> dict[str, object]:
+    """How a script is run: as a file in its folder, or as a module where it imports in its package.
+
+    `paths` are the folders that its files look modules up in.
+    """
+    edges = [edge for path in imports.reach(script) for edge in imports.of.get(path, ())]
+    paths = sorted({str(_absolute(edge.root).relative_to(root)) for edge in edges if not edge.level})
+    absolute = _absolute(script)
+    level = max((e.level for e in imports.of.get(script, ())), default=0)
+    folder, module = absolute.parent, ""
+    if level:
+        # The package reaches up to the folder that others are looked up in, and at least as far as the dots do.
+        for _ in range(level):
+            folder = folder.parent if folder != root else folder
+        inside = absolute.relative_to(folder).with_suffix("").parts
+        module = ".".join(inside) if len(inside) > level else ""
+    if not module:
+        folder = absolute.parent
+    asked = {"script": str(absolute.relative_to(root)), "folder": str(folder.relative_to(root))}
+    return {**asked, "module": module, "paths": paths}
 
 
 def _script(program: Path, imports: Imports, texts: Mapping[Path, str]) -> Path:

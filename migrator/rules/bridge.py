@@ -99,8 +99,10 @@ uses. This one was not built, and its program was left as it was. The finding ha
         "a program that was not tried",
         Severity.REVIEW,
         """
-`tf-migrate --try` (see TFM169) could not run this program up to the use of an Estimator: it wants arguments, data or a
-package that are not here. It was migrated, but no model was built.
+`tf-migrate --try` (see TFM169) could not run this program up to its models: it wants arguments, data, a package or a
+network that are not here. The finding says which, and stands at the line that asked. The program was migrated, but no
+model was built. Put the data there (a few rows like them will do) and install the package into the environment of
+migrated programs, and try again. A package that is only imported need not be there.
 """,
     ),
 )

@@ -49,22 +49,30 @@ FILES = {
     "good.py": GOOD,
     "bad.py": GOOD.replace("helper.loss_of(features, labels)", "helper.wrong(features)"),
     "late.py": GOOD.replace("return tf.estimator.EstimatorSpec(mode, features)", "return tf.estimator.nothing"),
+    "packed.py": GOOD.replace("import helper", "import helper\nfrom no_such_package.plots import Plot, colours"),
+    "package/__init__.py": "",
+    "package/part.py": GOOD.replace("import helper", "from .inner import helper"),
+    "package/inner/__init__.py": "",
+    "package/inner/helper.py": HELPER,
     "asks.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    open("data.csv")'),
 }
 
 
 def test_models_are_built_and_failures_told(tmp_path: Path) -> None:
     for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     done = CliRunner().invoke(command, ["--style", "bridge", "--try", str(tmp_path)])
     told = sorted(line.split(" ", 2)[:2] for line in done.output.splitlines() if line.startswith("TFM"))
     assert [(code, place.removeprefix(f"{tmp_path}/")) for code, place in told] == [
         ("TFM155", "asks.py:19:13"),
         ("TFM155", "good.py:18:13"),
+        ("TFM155", "package/part.py:18:13"),
+        ("TFM155", "packed.py:19:13"),  # the package is not called
         ("TFM156", "late.py:7:16"),
         ("TFM169", "helper.py:9:1"),  # in training
         ("TFM169", "helper.py:9:1"),  # and in evaluation
-        ("TFM177", "asks.py:1:1"),
+        ("TFM177", "asks.py:19:1"),
     ]
     assert (tmp_path / "bad.py").read_text() == FILES["bad.py"]
     assert (tmp_path / "good.py").read_text() != FILES["good.py"]

@@ -9,6 +9,8 @@ nothing else. Standard library and TensorFlow only.
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.machinery
 import json
 import os
 import runpy
@@ -81,23 +83,100 @@ def _told(error):
     return said, (os.path.relpath(own[-1].filename, _ROOT), own[-1].lineno) if own else None
 
 
-def run(script, folder):
+class Needed(Exception):
+    """A package that is not here would have been called."""
+
+
+class _Absent(type):
+    """What an absent package holds: it may be imported, named and derived from, and says so when it is called."""
+
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Absent(name, (), {"__module__": cls.__module__})
+
+    def __call__(cls, *args, **kwargs):
+        raise Needed("No module named '%s'" % cls.__module__.partition(".")[0])
+
+
+class _Absentees(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports packages that are not here as empty ones, whose contents can be named."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        def look_up(name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return _Absent(name, (), {"__module__": module.__name__})
+
+        module.__getattr__ = look_up
+
+
+def run(asked):
     """Runs a script as the main module; what it built, and how it ended."""
+    script = os.path.join(_ROOT, asked["script"])
+    folder = os.path.join(_ROOT, asked["folder"])
     os.chdir(folder)
-    sys.argv = [script]
-    sys.path[0] = os.path.dirname(script)
-    ended = None
+    sys.argv = [script, *asked["arguments"]]
+    sys.path[0] = folder if asked["module"] else os.path.dirname(script)
+    sys.path[1:1] = [path for path in (os.path.join(_ROOT, one) for one in asked["paths"]) if path != sys.path[0]]
+    sys.meta_path.append(_Absentees(asked["absent"]))
+    ended, absent = None, ""
     try:
-        runpy.run_path(script, run_name="__main__")
+        if asked["module"]:
+            runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(script, run_name="__main__")
     except SystemExit as error:
         ended = ("SystemExit: %s" % error.code, None) if error.code else None
     except BaseException as error:
         ended = _told(error)
-    return {"built": _BUILT, "ended": ended}
+        if isinstance(error, ModuleNotFoundError):
+            absent = (error.name or "").partition(".")[0]
+    return {"built": _BUILT, "ended": ended, "absent": absent}
+
+
+def _in_child(asked, answer, seconds):
+    """Runs a script in a process of its own, forked from this one; its answer."""
+    child = os.fork()
+    if not child:
+        import signal
+
+        signal.alarm(seconds)
+        code = 1
+        try:
+            os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+            os.dup2(os.open(answer + ".log", os.O_CREAT | os.O_WRONLY), 1)
+            os.dup2(1, 2)
+            done = run(asked)
+            with open(answer, "w", encoding="utf-8") as file:
+                json.dump(done, file)
+            code = 0
+        finally:
+            os._exit(code)
+    os.waitpid(child, 0)
+    try:
+        with open(answer, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {"built": [], "ended": ["it did not end within %d seconds" % seconds, None], "absent": ""}
 
 
 def main(job, answers):
-    """Runs each script in a process of its own, all forked from one that has imported TensorFlow."""
+    """Runs each script in a process of its own, all forked from one that has imported TensorFlow.
+
+    A package that a script lacks is a stand-in when it runs again, since what builds the model may not need it.
+    """
     global _ROOT
     with open(job, encoding="utf-8") as file:
         asked = json.load(file)
@@ -106,31 +185,18 @@ def main(job, answers):
     import tensorflow as tf
 
     tf.keras.layers.Dense  # noqa: B018 - lazily imported, once for all
-    found = {}
+    found = []
     for number, script in enumerate(asked["scripts"]):
-        answer = "%s.%d" % (answers, number)
-        child = os.fork()
-        if not child:
-            import signal
-
-            signal.alarm(asked["seconds"])
-            code = 1
-            try:
-                os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-                os.dup2(os.open(answer + ".log", os.O_CREAT | os.O_WRONLY), 1)
-                os.dup2(1, 2)
-                done = run(os.path.join(_ROOT, script), os.path.dirname(os.path.join(_ROOT, script)))
-                with open(answer, "w", encoding="utf-8") as file:
-                    json.dump(done, file)
-                code = 0
-            finally:
-                os._exit(code)
-        os.waitpid(child, 0)
-        try:
-            with open(answer, encoding="utf-8") as file:
-                found[script] = json.load(file)
-        except (OSError, ValueError):
-            found[script] = {"built": [], "ended": ["it did not end within %d seconds" % asked["seconds"], None]}
+        absent = []
+        while True:
+            answer = "%s.%d.%d" % (answers, number, len(absent))
+            done = _in_child({**script, "absent": absent}, answer, asked["seconds"])
+            name = done["absent"]
+            own = not name or name in absent or name in script["own"] or name in ("tensorflow", "keras", "tf_keras")
+            if own or len(absent) == 12:
+                break
+            absent.append(name)
+        found.append({**done, "absent": absent})
     with open(answers, "w", encoding="utf-8") as file:
         json.dump(found, file)
 
