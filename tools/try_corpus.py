@@ -1,7 +1,7 @@
 """Tries the codemod on folders of other people's programs, and writes a table of what came of it.
 
     python tools/try_corpus.py FOLDER... --table rates.md --data rates.json [--before older.json] [--timeout 300]
-        [--style auto]
+        [--style auto] [--try [--arguments arguments.json]]
 
 Every folder is one repository. Its Python files (and the code cells of its notebooks) are copied to a scratch folder,
 migrated there in this process's children, compiled, and migrated once more. Nothing is written to the folders.
@@ -9,6 +9,9 @@ migrated there in this process's children, compiled, and migrated once more. Not
 A program is one construction of an Estimator: `tf.estimator.Estimator(...)` (custom), TPUEstimator (tpu), a canned one
 (canned), `model_to_estimator` (keras) or a subclass of one (subclass). A file that was seen before, byte for byte, in
 an earlier folder is not counted again, and neither is another version of a file (`name@commit` beside `name`).
+
+With --try the bridged programs are run so far that their models are built (`tf-migrate --try`). Those that lack data,
+arguments, a package or a network are counted apart. `arguments.json` has those of scripts, by the end of their path.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from unittest import mock
 import libcst as cst
 
 from migrator.findings import Finding, Severity
+from migrator.harness.building import build_models
 from migrator.migrate import Options, Result, migrate
 from migrator.program.handed import estimator_subclasses
 from migrator.program.parsed import ParsedFile, Project
@@ -64,6 +68,7 @@ _MAPPED = "track_tf1_style_variables"
 _DONE = ("native", "mapped", "bridge")
 _SIZES = (("1 file", 1, 1), ("2 to 5", 2, 5), ("6 and more", 6, 10**6))
 _EXAMPLES = 3
+_LARGEST = 20_000_000  # bytes of a file that is copied for --try
 
 
 @dataclass
@@ -71,7 +76,7 @@ class Program:
     """One construction of an Estimator, and what became of it: native, mapped, bridge, blocked or silent.
 
     `needs` is the library that distributes the program, runs it or makes Estimators for it ("": TensorFlow alone), and
-    `reached` how many files with TensorFlow it consists of.
+    `reached` how many files with TensorFlow it consists of. `tried` says what came of building its models.
     """
 
     file: str
@@ -81,6 +86,7 @@ class Program:
     reasons: list[str] = field(default_factory=list)
     needs: str = ""
     reached: int = 1
+    tried: str = ""
 
 
 @dataclass
@@ -99,6 +105,7 @@ class Tried:
     unstable: list[str] = field(default_factory=list)
     changed: int = 0
     timed_out: bool = False
+    told: list[str] = field(default_factory=list)
 
 
 def _blocks(finding: Finding) -> bool:
@@ -122,14 +129,17 @@ def family(finding: Finding) -> str:
 # -- copying ---------------------------------------------------------------------------------------------------------
 
 
-def copy(folder: Path, scratch: Path) -> None:
-    """The Python files of a folder, and its notebooks as Python files."""
+def copy(folder: Path, scratch: Path, whole: bool = False) -> None:
+    """The Python files of a folder, and its notebooks as Python files; with `whole` all that is not large."""
     for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file() or path.suffix not in (".py", ".ipynb"):
+        other = path.suffix not in (".py", ".ipynb")
+        if path.is_symlink() or not path.is_file() or (other and not whole):
+            continue
+        if other and (".git" in path.parts or path.stat().st_size > _LARGEST):
             continue
         target = scratch / path.relative_to(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".py":
+        if path.suffix == ".py" or other:
             shutil.copyfile(path, target)
             continue
         text = code_of(path)
@@ -190,7 +200,9 @@ def _kind(name: str | None) -> str | None:
     return None
 
 
-def attempt(folder: Path, scratch: Path, tried: Tried, options: Options) -> None:
+def attempt(
+    folder: Path, scratch: Path, tried: Tried, options: Options, arguments: dict[str, list[str]] | None = None
+) -> None:
     """Migrates the files of a scratch folder; after a crash each of its subfolders by itself."""
     inputs = [read(found.path, strict=found.named) for found in discover([scratch])]
     sources = []
@@ -200,11 +212,17 @@ def attempt(folder: Path, scratch: Path, tried: Tried, options: Options) -> None
         else:
             sources.append(Source(item.path, item.raw, unified(item.text), item.encoding, item.bom))
     tried.files, tried.lines = len(inputs), sum(source.text.count("\n") for source in sources)
-    _migrate(sources, folder, scratch, tried, options)
+    _migrate(sources, folder, scratch, tried, options, arguments=arguments)
 
 
 def _migrate(
-    sources: Sequence[Source], folder: Path, scratch: Path, tried: Tried, options: Options, depth: int = 0
+    sources: Sequence[Source],
+    folder: Path,
+    scratch: Path,
+    tried: Tried,
+    options: Options,
+    depth: int = 0,
+    arguments: dict[str, list[str]] | None = None,
 ) -> None:
     started = time.process_time()
     try:
@@ -217,7 +235,7 @@ def _migrate(
         if len(names) > 1 or (len(sources) > 1 and depth < 12):
             for name in names:
                 part = [s for s in sources if s.path.relative_to(scratch).parts[: depth + 1] == name]
-                _migrate(part, folder, scratch, tried, options, depth + 1)
+                _migrate(part, folder, scratch, tried, options, depth + 1, arguments)
         if not tried.crashes or len(sources) == 1:
             shown = str(folder / sources[0].path.relative_to(scratch)) if len(sources) == 1 else str(folder)
             tried.crashes.append(f"{shown}: {where}")
@@ -237,6 +255,8 @@ def _migrate(
                 tried.unparsable.append(f"{name}: {error}")
     if project is not None:
         _programs(project, findings, new, folder, scratch, tried)
+    if arguments is not None:
+        _try(new, findings, folder, scratch, tried, arguments)
     if tried.changed:
         again = [Source(s.path, s.raw, new[s.path], s.encoding, s.bom) for s in sources if new[s.path] != s.text]
         known = {source.path for source in sources}
@@ -244,6 +264,25 @@ def _migrate(
         for result in migrate(again, options):
             if result.text != result.source.text:
                 tried.unstable.append(str(folder / result.source.path.relative_to(scratch)))
+
+
+def _try(
+    new: dict[Path, str],
+    findings: dict[Path, tuple[Finding, ...]],
+    folder: Path,
+    scratch: Path,
+    tried: Tried,
+    arguments: dict[str, list[str]],
+) -> None:
+    """Builds the models of the bridged programs."""
+    programs = {path for path, found in findings.items() if any(f.code == "TFM155" for f in found)}
+    given = {path: words for path in new for end, words in arguments.items() if path.as_posix().endswith(f"/{end}")}
+    built = build_models(new, programs, seconds=300, arguments=given)
+    for program in tried.programs:
+        if program.status == "bridge":
+            program.tried = built.states.get(scratch / Path(program.file).relative_to(folder), "")
+    for path, found in sorted(built.findings.items()):
+        tried.told += [f"{f.code} {folder / path.relative_to(scratch)}:{f.line} {f.message}" for f in found]
 
 
 def _observed(sources: Sequence[Source], options: Options) -> tuple[list[Result], Project | None]:
@@ -347,22 +386,29 @@ def _reach(project: Project, file: ParsedFile) -> list[Path]:
 # -- all repositories ------------------------------------------------------------------------------------------------
 
 
-def _child(folder: Path, answer: Connection, options: Options) -> None:
+def _child(folder: Path, answer: Connection, options: Options, arguments: dict[str, list[str]] | None) -> None:
     tried = Tried(folder.name)
-    with tempfile.TemporaryDirectory(prefix="try-corpus-") as scratch:
-        copy(folder, Path(scratch).resolve())
+    with tempfile.TemporaryDirectory(prefix="try-corpus-") as made:
+        scratch = Path(made).resolve() / folder.name
+        scratch.mkdir()
+        copy(folder, scratch, whole=arguments is not None)
         try:
-            attempt(folder, Path(scratch).resolve(), tried, options)
+            attempt(folder, scratch, tried, options, arguments)
         except Exception as error:
             tried.crashes.append(f"{folder}: {type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
     answer.send(asdict(tried))
 
 
-def try_folder(folder: Path, timeout: float, options: Options) -> dict[str, Any]:
-    """Tries one repository in a child process; after `timeout` seconds it is given up."""
+def try_folder(
+    folder: Path, timeout: float, options: Options, arguments: dict[str, list[str]] | None = None
+) -> dict[str, Any]:
+    """Tries one repository in a child process; after `timeout` seconds it is given up.
+
+    With `arguments`, those of scripts by the end of their path, the models of bridged programs are built, too.
+    """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(folder, theirs, options))
+    child = context.Process(target=_child, args=(folder, theirs, options, arguments))
     child.start()
     theirs.close()
     try:
@@ -405,6 +451,7 @@ def table(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = 
         cells += [count[status] for status in (*_DONE, "blocked", "silent")]
         cells += [len(tried["crashes"]), len(tried["unparsable"]), len(tried["unstable"]), f"{tried['seconds']:.1f}"]
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    lines += _built(results)
     for title, key in (("Crashes", "crashes"), ("Does not parse", "unparsable"), ("Changes again", "unstable")):
         found = [line for tried in results for line in tried[key]]
         if found:
@@ -412,6 +459,20 @@ def table(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = 
     for title, kinds in (("custom Estimators", ("custom",)), ("TPUEstimators and others", KINDS[1:])):
         lines += ["", f"## What blocks {title}", "", *_reasons(results, kinds)]
     return "\n".join(lines) + "\n"
+
+
+def _built(results: Sequence[dict[str, Any]]) -> list[str]:
+    """How many of the bridged programs build their models, apart from those that lack something."""
+    states = Counter(p.get("tried") for tried in results for p in tried["programs"] if p.get("tried"))
+    if not states:
+        return []
+    apart = ", ".join(f"{name} {count}" for name, count in sorted(states.items()) if name not in ("built", "fails"))
+    of = states["built"] + states["fails"]
+    lines = ["", "## Models that are built (--try)", ""]
+    lines.append(
+        f"Built: {states['built']} of {of} ({100 * states['built'] / (of or 1):.0f} %); apart: {apart or 'none'}."
+    )
+    return [*lines, "", *(f"- {line}" for tried in results for line in tried.get("told", ()))]
 
 
 def _totals(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> list[str]:
@@ -496,12 +557,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--before", type=Path, help="the figures of an earlier run, to compare with")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one repository")
     parser.add_argument("--style", default="auto", help="the form: auto, native, mapped or bridge")
+    parser.add_argument("--try", dest="tries", action="store_true", help="build the models of bridged programs, too")
+    parser.add_argument("--arguments", type=Path, help="arguments of scripts, by the end of their path, as JSON")
     given = parser.parse_args(arguments)
+    words = json.loads(given.arguments.read_text(encoding="utf-8")) if given.arguments else {}
     before = json.loads(given.before.read_text(encoding="utf-8")) if given.before else ()
     results: list[dict[str, Any]] = []
     folders = [folder.resolve() for folder in given.folders]
     for folder in folders:
-        results.append(try_folder(folder, given.timeout, Options(style=given.style, bridge=given.style == "auto")))
+        options = Options(style=given.style, bridge=given.style == "auto")
+        results.append(try_folder(folder, given.timeout, options, words if given.tries else None))
         print(f"{folder.name}: {len(results[-1]['programs'])} programs", file=sys.stderr, flush=True)
         without_copies(results, folders[: len(results)])
         if given.data:
