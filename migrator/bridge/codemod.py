@@ -24,6 +24,7 @@ _ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow_core", "tensorflow.c
 _V1 = "tensorflow.compat.v1"
 #: Calls that turn off what the support file runs on.
 _SWITCHES_OFF = ("tf.disable_v2_behavior", "tf.disable_eager_execution", "tf.disable_resource_variables")
+_ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
 _COMMENT = "  # before TensorFlow: it chooses Keras 2"
 # Imports that may stand before the support file's: they do not import TensorFlow.
 _HARMLESS = frozenset((*sys.stdlib_module_names, "numpy", "pandas", "absl", "six", "scipy", "sklearn", "matplotlib"))
@@ -433,6 +434,11 @@ class _File:
         uses = self.stays.get(binding, 0)
         if not uses and self.gone.get(binding) and not self._is_tensorflow_needed(local):
             return None
+        if alias.name not in ("tensorflow", _V1) and old[0] == "import" and home_of(name).kind in _ELSEWHERE:
+            # A module that is no more: only `tensorflow` itself is left of the import.
+            if not uses and not self._is_tensorflow_needed(local):
+                return None
+            return "import", "tensorflow" if self.for_two else f"{_V1} as {local}", ""
         if self.for_two or alias.name == _V1 or old[0] == "from":
             return old
         if alias.name != "tensorflow" and home_of(name).kind is Kind.PRIVATE:

@@ -50,7 +50,7 @@ def bridge_project(
     """Bridges all programs of a project, or those that are made in the files `left`.
 
     `reasons` are the findings of the form that was tried before. A program is a file that makes an Estimator, with all
-    that it imports; all of it changes, or nothing.
+    that it imports, and what imports it; all of it changes, or nothing.
     """
     return _Project(texts, reasons or {}).run(left)
 
@@ -91,7 +91,7 @@ class _Project:
                 places = self._makers(path)
                 if places:
                     makers[path] = places
-        reaches = {path: self.imports.reach(path) for path in makers}
+        reaches = {path: self._reach(path, makers, left) for path in makers}
         self.reached = {path for reach in reaches.values() for path in reach}
         tried = {path: self._try(path, Support(NAME)) for path in dict.fromkeys(p for r in reaches.values() for p in r)}
         blocked = {start for start, reach in reaches.items() if any(tried[path].blocking for path in reach)}
@@ -100,6 +100,24 @@ class _Project:
         for group in _groups(going, {path for path, one in tried.items() if _changes(one, self.texts[path])}):
             self._bridge(group, going, makers, tried)
         return self.result
+
+    def _reach(self, start: Path, makers: Mapping[Path, list[ast.AST]], left: Collection[Path] | None) -> list[Path]:
+        """A program's files: the one that makes the Estimator, those that import it, and what all of them import.
+
+        An importer that cannot go stays (TFM158), as does one that is a program itself, or of another form.
+        """
+        found = dict.fromkeys(self.imports.reach(start))
+        queue, seen = [start], {start}
+        while queue:
+            for path in (edge.importer for edge in self.imports.importers([queue.pop(0)])):
+                if path in seen or path in makers or (left is not None and path not in left):
+                    continue
+                seen.add(path)
+                reach = self.imports.reach(path)
+                if not any(self._try(one, Support(NAME)).blocking for one in reach if one not in found):
+                    found |= dict.fromkeys(reach)
+                    queue.append(path)
+        return list(found)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

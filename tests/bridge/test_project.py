@@ -194,3 +194,31 @@ def test_a_second_run_leaves_what_a_bridged_program_reaches() -> None:
     again = migrate([Source(one.source.path, b"", one.text, "utf-8", False) for one in first], Options(style="bridge"))
     assert [one.text for one in again] == [one.text for one in first]
     assert len(first) == 3
+
+
+USER = """import tensorflow as tf
+import model
+
+tf.logging.set_verbosity("INFO")
+model.build().train(tf.estimator.inputs.numpy_input_fn({"x": 1}, 2))
+"""
+BUILDS = MODEL + "\n\ndef build():\n    return tf.estimator.Estimator(model_fn)\n"
+
+
+def test_files_that_use_a_program_go_with_it() -> None:
+    texts, findings = bridge({"model.py": BUILDS, "train.py": USER})
+    assert texts["train.py"].endswith('\nmodel.build().train(keras_estimator.numpy_input_fn({"x": 1}, 2))\n')
+    assert {one.code for one in findings} == {"TFM155"}
+
+
+def test_a_user_that_cannot_go_stays() -> None:
+    texts, findings = bridge({"model.py": BUILDS, "train.py": USER + "tf.contrib.nosuch(1)\n"})
+    assert texts.keys() == {"model.py", "keras_estimator.py"}
+    assert {(Path(one.path).name, one.code) for one in findings} == {("model.py", "TFM155"), ("train.py", "TFM158")}
+
+
+@pytest.mark.parametrize("module", ["tensorflow.estimator.experimental", "tensorflow.contrib.slim"])
+@pytest.mark.parametrize("two", ["", "import tensorflow.compat.v1.logging\n"])
+def test_import_of_a_module_that_is_no_more(module: str, two: str) -> None:
+    texts, _ = bridge({"train.py": f"import {module}\n{two}" + BUILDS})
+    assert module not in texts["train.py"]
