@@ -155,6 +155,39 @@ SUPPLIED.update(
             f"tf.contrib.opt.{name}": name
             for name in ("AdamWOptimizer", "MomentumWOptimizer", "extend_with_decoupled_weight_decay")
         },
+        **{f"tf.contrib.image.{name}": f"{name}_images" for name in ("translate", "rotate", "transform")},
+        **{
+            f"tf.contrib.image.{name}": name
+            for name in (
+                *("translations_to_projective_transforms", "angles_to_projective_transforms", "compose_transforms"),
+                *("flat_transforms_to_matrices", "matrices_to_flat_transforms"),
+            )
+        },
+        **{
+            f"tf.contrib.training.{name}": name
+            for name in (
+                *("create_train_op", "add_gradients_summaries", "clip_gradient_norms", "clip_gradient_norms_fn"),
+            )
+        },
+        "tf.contrib.estimator.TowerOptimizer": "tower_optimizer",
+        "tf.contrib.data.sliding_window_batch": "sliding_window_batch",
+        **{f"tf.contrib.distribute.AllReduceCross{name}Ops": "all_reduce_ops" for name in ("Tower", "Device")},
+        "tf.contrib.learn.InputFnOps": "InputFnOps",
+        "tf.contrib.learn.utils.input_fn_utils.InputFnOps": "InputFnOps",
+        **{
+            f"tf.contrib.tensorboard.plugins.projector.{name}": name
+            for name in ("ProjectorConfig", "visualize_embeddings")
+        },
+        **{
+            f"{root}.{name}": new
+            for root in _PRIVATE_ROOTS
+            for name, new in (
+                ("canned.metric_keys.MetricKeys", "MetricKeys"),
+                ("canned.prediction_keys.PredictionKeys", "PredictionKeys"),
+                ("canned.optimizers.get_optimizer_instance", "get_optimizer_instance"),
+                ("estimator._load_global_step_from_checkpoint_dir", "step_of_checkpoint"),
+            )
+        },
         "tf.examples.tutorials.mnist.input_data.read_data_sets": "read_data_sets",
         **{f"tf.contrib.learn.datasets.mnist.{name}": name for name in ("read_data_sets", "load_mnist")},
     }

@@ -44,14 +44,19 @@ def hash_table(initializer, default_value, shared_name=None, name=None):
 
 
 def mirrored_strategy(
-    devices=None, num_gpus=None, num_gpus_per_worker=None, cross_device_ops=None, auto_shard_dataset=False
+    devices=None,
+    num_gpus=None,
+    num_gpus_per_worker=None,
+    cross_device_ops=None,
+    auto_shard_dataset=False,
+    cross_tower_ops=None,
 ):
     """The strategy that tf.contrib.distribute.MirroredStrategy made: of the first GPUs, or of some devices."""
     del auto_shard_dataset  # of several workers, which TensorFlow 2 has another strategy for
     gpus = num_gpus if num_gpus is not None else num_gpus_per_worker
     if devices is None and gpus is not None:
         devices = [f"/device:GPU:{number}" for number in range(gpus)] or ["/device:CPU:0"]
-    return tf.distribute.MirroredStrategy(devices, cross_device_ops)
+    return tf.distribute.MirroredStrategy(devices, cross_device_ops or cross_tower_ops)
 
 
 def batch_and_drop_remainder(batch_size):
