@@ -66,6 +66,18 @@ WAITING: tuple[Waiting, ...] = (
         "test_bridges_are_verified::test_batches_of_replicas_are_replayed[workers]",
     ),
     Waiting(
+        "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
+        (
+            "in_process_cluster", "parameter_server_fixed_shards", "parameter_server_max_size",
+            "parameter_server_min_size", "partitioned_embedding",
+        ),
+        _VARIANT, "test_bridges_are_verified::test_a_bridged_program_on_servers_is_equivalent[as they are]",
+    ),
+    Waiting(
+        "test_bridges_are_verified", "test_a_bridged_program_on_servers_is_equivalent", ("random",), _CLUSTER,
+        "test_bridges_are_verified::test_a_bridged_program_on_servers_is_equivalent[as they are]",
+    ),
+    Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
         ("bert_classifier", "mapped_builder"), _OF_A_FIXTURE,
         "test_fixtures::test_fixture_is_equivalent[mapped_scopes]", "fixtures/{case}/**/*",

@@ -131,6 +131,23 @@ alone = est.Estimator(linear, estimator.model_dir, est.RunConfig(), {"partitione
 found["evaluation"] = alone.evaluate(once)
 """
 
+PARTS = """
+def divided(features, labels, mode):
+    with tf.variable_scope("net", partitioner=tf.fixed_size_partitioner(2)):
+        for initializer in (None, "he_uniform", tf.keras.initializers.Orthogonal(), tf.glorot_uniform_initializer()):
+            features = tf.layers.dense(features, 40, kernel_initializer=initializer)
+    loss = tf.reduce_mean(features)
+    step = tf.train.get_or_create_global_step()
+    return est.EstimatorSpec(mode, loss=loss, train_op=tf.group(step.assign_add(1)))
+
+estimator = est.Estimator(divided, os.path.join(FOLDER, sys.argv[1]))
+estimator.train(lambda: tf.data.Dataset.from_tensor_slices(np.ones([8, 40], np.float32)).batch(4), steps=1)
+for name in estimator.get_variable_names():
+    if name.endswith("kernel"):
+        value = estimator.get_variable_value(name)
+        found[name] = [bool(np.allclose(value[:20], value[20:])), round(float(abs(value).max()) * 50)]
+"""
+
 
 @pytest.fixture(scope="module")
 def replicas(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -196,3 +213,12 @@ def test_servers_train_as_one_device_does(tmp_path: Path) -> None:
     found = run_cluster(COMMON + SERVERS, tmp_path, {"chief": 1, "worker": 2, "ps": 1}, serving=("worker", "ps"))
     for part in ("shapes", "servers", "evaluation"):
         assert close(old[part], found[part]), (part, old[part], found[part])
+
+
+def test_parts_of_a_variable_start_from_values_of_their_own(tmp_path: Path) -> None:
+    """On the scale of the whole variable, but for Orthogonal, which knows no parts."""
+    old, new = run_both(PARTS, tmp_path, MODULES)
+    assert len(new) == len(old) == 4
+    assert not any(same for same, _ in [*old.values(), *new.values()])
+    for name in ("net/dense/kernel", "net/dense_1/kernel", "net/dense_3/kernel"):
+        assert old[name] == new[name], (name, old, new)

@@ -72,6 +72,11 @@ class Data:
         """The dataset of the input_fn, which is not called again for it."""
         return self.graph.function.prune([], self._dataset)()
 
+    @property
+    def endless(self):
+        """Whether the dataset is known to have no end."""
+        return int(self.dataset().cardinality()) == tf.data.INFINITE_CARDINALITY
+
     def flat(self, element):
         """The tensors of an element of the dataset."""
         return tf.nest.flatten(self._parts(element), expand_composites=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 import os
 import tempfile
@@ -124,22 +125,58 @@ class Workers:
         self._data = data
         self._batches = None
         self._functions = {}
+        self.taken = 0  # steps, of all workers together
+        with strategy.scope():
+            self._ended = tf.Variable(tf.zeros([self._count], tf.int32))  # 1: a worker has seen all of its data
 
     def run(self, fetches, most=None):
-        """Lets the workers take steps; returns what was asked for as the last of them computed it."""
+        """Lets the workers take steps; returns what was asked for as the last of them computed it. Raises
+        tf.errors.OutOfRangeError when all have seen all of their data.
+        """
         if self._batches is None:
             self._batches = iter(self._coordinator.create_per_worker_dataset(self._data.dataset))
         flat = [self._graph.value_of(leaf) for leaf in leaves_of(fetches)]
         function, _ = self._graph.function_of(flat, self._graph.inputs)
         if id(function) not in self._functions:
-            self._functions[id(function)] = tf.function(
-                lambda batches: function(*self._data.flat(next(batches))), autograph=False
-            )
-        count = min(self._count * self.steps_of_each, most or self._count * self.steps_of_each)
+            made = self._step if self._data.endless else self._step_or_none
+            self._functions[id(function)] = tf.function(functools.partial(made, function), autograph=False)
         step = self._functions[id(function)]
-        steps = [self._coordinator.schedule(step, args=(self._batches,)) for _ in range(count)]
-        self._coordinator.join()
-        return packed(fetches, steps[-1].fetch())
+        count = min(self._count * self.steps_of_each, most or self._count * self.steps_of_each)
+        steps = []
+        while not steps:
+            if int(tf.reduce_sum(self._ended)) == self._count:
+                raise tf.errors.OutOfRangeError(None, None, "End of sequence")
+            steps = [self._coordinator.schedule(step, args=(self._batches,)) for _ in range(count)]
+            self._coordinator.join()
+            if int(tf.reduce_sum(self._ended)):
+                steps = [one for one in steps if one.fetch()[0]]  # workers without data take none
+        self.taken += len(steps)
+        tensors = iter(steps[-1].fetch()[1:])
+        return packed(fetches, [None if isinstance(one, tf.Operation) else next(tensors) for one in flat])
+
+    def _step(self, function, batches):
+        """A step of a worker: that it took one, and the tensors that were asked for."""
+        return [True, *(one for one in function(*self._data.flat(next(batches))) if one is not None)]
+
+    def _step_or_none(self, function, batches):
+        """Like `_step`, of a worker whose data may end before those of others do."""
+        following = batches.get_next_as_optional()
+        worker = tf.distribute.coordinator.experimental_get_current_worker_index()
+
+        def end():
+            self._ended.scatter_nd_update([[worker]], [1])
+            shapes = [[size or 0 for size in one.shape] if one.shape.rank else [] for one in tensors]
+            return [False, *(tf.zeros(shape, one.dtype) for shape, one in zip(shapes, tensors, strict=True))]
+
+        tensors = [one for one in function.outputs if one is not None]
+        return tf.cond(
+            following.has_value(),
+            lambda: [
+                True,
+                *(one for one in function(*self._data.flat(following.get_value())) if one is not None),
+            ],
+            end,
+        )
 
 
 @contextlib.contextmanager
@@ -269,6 +306,8 @@ class Estimator:
         stops = [hook for hook in hooks if isinstance(hook, tf.compat.v1.train.StopAtStepHook)]
         while not stopped:
             left = [hook._last_step - model.global_step() for hook in stops] if model.workers else []
+            if any(steps <= 0 for steps in left):  # the worker that was the last may not have seen it
+                break
             try:
                 (_, loss), stopped = model.run([model.train_ops, model.loss], hooks, min(left, default=None))
             except tf.errors.OutOfRangeError:

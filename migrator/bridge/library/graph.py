@@ -189,8 +189,11 @@ def let_keras_see_tensorflow_1():
 
         @functools.wraps(add)
         def add_weight(layer, *args, regularizer=None, **kwargs):
-            if regularizer is None or not in_wrapped_function():
+            if not in_wrapped_function():
                 return add(layer, *args, regularizer=regularizer, **kwargs)
+            kwargs["initializer"] = _initializer_of_parts(kwargs.get("initializer"), kwargs.get("dtype") or layer.dtype)
+            if regularizer is None:
+                return add(layer, *args, **kwargs)
             known = {id(one) for one in tf.compat.v1.global_variables()}
             made = add(layer, *args, **kwargs)
             # The regularization of a variable counts once, however often layers share it.
@@ -221,6 +224,29 @@ def let_iterators_start_with_the_graph():
             return iterator
 
         kind._make_one_shot_iterator = make_one_shot_iterator
+
+
+def _initializer_of_parts(initializer, dtype):
+    """An initializer that draws other values for each part of a divided variable, on the scale of the whole.
+
+    TensorFlow 1's do. Keras' give all parts the same values, on the scale of a part.
+    """
+    if initializer is None and tf.as_dtype(dtype or tf.float32).is_floating:
+        return tf.compat.v1.glorot_uniform_initializer()
+    if not isinstance(initializer, tf.keras.initializers.Initializer):
+        return initializer
+
+    def draw(shape, dtype=None, partition_info=None):
+        if partition_info is None:
+            return initializer(shape, dtype=dtype)
+        if isinstance(initializer, tf.keras.initializers.VarianceScaling):
+            scale, mode, kind = initializer.scale, initializer.mode, initializer.distribution
+            first = tf.compat.v1.variance_scaling_initializer(scale, mode, kind, initializer.seed)
+            return first(shape, dtype, partition_info)
+        anew = type(initializer).from_config(initializer.get_config())  # the same object gives the same values
+        return anew(shape, dtype=dtype)
+
+    return draw
 
 
 def _build_cell(layer, input_shape):

@@ -65,8 +65,13 @@ def patch_waiting(training, plan):
 
     parts.wrap(monitored._MonitoredSession, "__init__", create_monitored)
 
+    patch_eval_spec(training.EvalSpec, plan)
+
+
+def patch_eval_spec(kind, plan):
+    """An evaluator looks for checkpoints at once and often."""
     evaluator = plan["task"]["type"] == "evaluator"
-    make = training.EvalSpec.__new__
+    make = kind.__new__
 
     @functools.wraps(make)
     def make_eval_spec(cls, *args, **kwargs):
@@ -74,7 +79,7 @@ def patch_waiting(training, plan):
         throttle = min(spec.throttle_secs, 1) if evaluator else spec.throttle_secs
         return spec._replace(start_delay_secs=0, throttle_secs=throttle)
 
-    training.EvalSpec.__new__ = staticmethod(make_eval_spec)
+    kind.__new__ = staticmethod(make_eval_spec)
 
 
 def patch_limits(training, Estimator, recorder):

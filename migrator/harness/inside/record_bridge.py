@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import time
 
+import bridge_servers
 import estimator_patches
 import numpy as np
 import own_optimizers
@@ -17,7 +18,6 @@ import replicas
 import sources
 from capture import make_part
 from record_estimator import EstimatorRecorder, element_spec
-from step_hook import make_hook
 from tracing import watch_clipping
 
 TRAIN = "train"
@@ -36,6 +36,9 @@ class BridgeRecorder(EstimatorRecorder):
         self.only_training = bool(plan.get("only_training")) and plan["task"]["type"] == "local"
         self.other_weights = None  # whole values by name, which an evaluation is made with instead of its checkpoint's
         self.evaluating_others = False
+        self.workers = None  # those of parameter servers, which take the steps of the training
+        self.taken_before = 0  # steps of the trainings before
+        self.handing_out = False
 
     def call_model_fn(self, original, estimator, features, labels, mode, config):
         if mode != TRAIN or self.is_other(estimator):
@@ -80,7 +83,9 @@ class BridgeRecorder(EstimatorRecorder):
             self.folder.another_training()
             return original(estimator, input_fn, hooks, saving_listeners)
         self.model_dir = estimator.model_dir
-        hooks.insert(0, make_hook(self, hooks))
+        hooks.insert(0, bridge_servers.make_hook(self, hooks, self.keras_recorder))
+        # What is written and read lies in the folders of the workers.
+        self.keras_recorder.coordinated = bool(estimator.config.num_ps_replicas)
         with self.by_itself():
             result = original(estimator, input_fn, hooks, saving_listeners)
         if self.only_training and self.ended():
@@ -95,9 +100,25 @@ class BridgeRecorder(EstimatorRecorder):
             self.local_replicas = replicas.local(strategy)
             if self.local_replicas > 1:
                 capture.reduced = model.loss
-            if model.workers is not None:
-                self.folder.note_unrecorded("an Estimator of a support file on parameter servers", sources.user_line())
+            self.workers, self.taken_before = model.workers, self.steps_done
         return result
+
+    def run_model(self, original, model, fetches, hooks=(), most=None):
+        """One look of the hooks: workers stop before and behind each step that states are recorded of."""
+        if self.workers is None or self.capture is None or model.traced.graph is not self.capture.graph:
+            return original(model, fetches, hooks, most)
+        number = self.steps_done + 1
+        limits = [max(1, step - number) for step in self.state_steps | {1} if step >= number]
+        if self.keras_recorder.limit is not None:  # as many as were recorded, where batches are replayed
+            limits.append(self.keras_recorder.limit - self.steps_done)
+        if limits and min(limits) <= 0:
+            raise self.tf.errors.OutOfRangeError(None, None, "as many steps were taken as there are batches for")
+        most = min(limits + ([] if most is None else [most]), default=None)
+        self.handing_out = True
+        try:
+            return original(model, fetches, hooks, most)
+        finally:
+            self.handing_out = False
 
     def start(self, original, model, *args, **kwargs):
         """Behind the first values of a model: those that the plan asks for."""
@@ -133,7 +154,7 @@ class BridgeRecorder(EstimatorRecorder):
             return results
         numbers = parts.numbers(results)
         step = int(numbers.pop("global_step"))
-        checkpoint = checkpoint_path or estimator.latest_checkpoint()
+        checkpoint = self.last_evaluated = checkpoint_path or estimator.latest_checkpoint()
         self.record_checkpoint(checkpoint, self.folder.file("evaluations", "%08d.npz" % step))
         line = {"time": time.time(), "step": step, "results": numbers}
         self.evaluating_others = True
@@ -144,6 +165,14 @@ class BridgeRecorder(EstimatorRecorder):
             self.other_weights = None
         self.folder.append_line("evaluations.jsonl", line)
         return results
+
+    def latest_checkpoint(self, original, estimator):
+        """What an evaluator looks for until the training is over and its last checkpoint evaluated."""
+        over = self.folder.training_over()
+        found = original(estimator)
+        if over and found == self.last_evaluated:
+            raise SystemExit(0)
+        return found
 
     def _with_other_weights(self, evaluate, step):
         """The results of the same evaluation with the weights of the plan, and with those that the run began with."""
@@ -184,6 +213,9 @@ class BridgeRecorder(EstimatorRecorder):
         if made.__name__ == "ModelOfModelFn" and "start" in known:
             parts.wrap(made, "__init__", self.make_model)
             parts.wrap(made, "start", self.start)
+            parts.wrap(made, "run", self.run_model)
+        elif made.__name__ == "EvalSpec" and "start_delay_secs" in made._fields:
+            estimator_patches.patch_eval_spec(made, self.plan)
         elif made.__name__ == "Estimator" and "_call_model_fn" in known and "_chief_hooks" in known:
             self._watch(made)
 
@@ -192,6 +224,8 @@ class BridgeRecorder(EstimatorRecorder):
         parts.wrap(estimator, "_call_model_fn", self.call_model_fn)
         parts.wrap(estimator, "train", self.train)
         parts.wrap(estimator, "_train", self.train_model)
+        if self.plan["task"]["type"] == "evaluator":
+            parts.wrap(estimator, "latest_checkpoint", self.latest_checkpoint)
         if self.plan.get("evaluate", True):
             parts.wrap(estimator, "evaluate", self.evaluate)
         if self.plan.get("replay"):
@@ -200,7 +234,10 @@ class BridgeRecorder(EstimatorRecorder):
                 result = original(this, input_fn, mode, *args, **kwargs)
                 if mode != TRAIN or self.is_other(this):
                     return result
-                return self.replay_dataset(element_spec(self.tf, result), this._train_strategy)
+                spec = element_spec(self.tf, result)
+                if self.keras_recorder.coordinated:
+                    return self.keras_recorder.replayed(spec)()
+                return self.replay_dataset(spec, this._train_strategy)
 
             parts.wrap(estimator, "_call_input_fn", call_input_fn)
 
@@ -214,11 +251,12 @@ def install(plan, folder, keras):
 
     def build_class(function, name, *bases, **keywords):
         made = make(function, name, *bases, **keywords)
-        if name in ("Estimator", "ModelOfModelFn") and isinstance(made, type):
+        if name in ("Estimator", "EvalSpec", "ModelOfModelFn") and isinstance(made, type):
             recorder.saw_class(made)
         return made
 
     builtins.__build_class__ = build_class
+    bridge_servers.install(recorder, keras)
     estimator_patches.patch_dropout(tf, recorder)
     estimator_patches.patch_layers(tf, recorder)
     estimator_patches.patch_optimizer_lines(optimizers)

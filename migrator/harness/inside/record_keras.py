@@ -5,6 +5,7 @@ also works where the step runs in another process. What lies between steps (weig
 process that calls ``fit``.
 """
 
+import contextlib
 import importlib
 import inspect
 import os
@@ -285,8 +286,9 @@ class KerasRecorder(object):
         entries = [{"name": part.name, "offset": part.offset, "whole": part.whole} for part, _ in gradients]
         name = tf.strings.as_string(number, width=8, fill="0")
         packed = batches.pack(tf, {"parts": entries}, [gradient for _, gradient in gradients])
-        tf.io.write_file(self.target("gradients") + name, packed)
-        return tf.constant(True)
+        written = tf.io.write_file(self.target("gradients") + name, packed)
+        with tf.control_dependencies([] if written is None else [written]):  # no graph of TensorFlow 1 waits by itself
+            return tf.constant(True)
 
     def saw_gradient_call(self, target):
         step = getattr(self.tracing, "step", None)
@@ -663,10 +665,7 @@ class KerasRecorder(object):
             return function
 
         def counted(*inputs):
-            if self.coordinated and self.dispatcher is not None:
-                with self.dispatcher.turn(model._cluster_coordinator):
-                    result = function(*inputs)
-            else:
+            with self.turn(model._cluster_coordinator if self.coordinated else None):
                 result = function(*inputs)
             self.after_step(model)
             return result
@@ -674,6 +673,12 @@ class KerasRecorder(object):
         counted.counted = True
         model.train_function = counted
         return counted
+
+    def turn(self, coordinator):
+        """Where workers take their steps in a fixed order: the turn of the next one."""
+        if coordinator is None or self.dispatcher is None:
+            return contextlib.nullcontext()
+        return self.dispatcher.turn(coordinator)
 
     # -- evaluation --
     def evaluate(self, original, signature, model, *args, **kwargs):

@@ -5,7 +5,6 @@ that runs it, and its number is that of the optimizer, which lives on the server
 the coordinator once all of them are done, as it is for ``Model.fit``.
 """
 
-import contextlib
 import importlib
 import inspect
 import threading
@@ -76,7 +75,7 @@ class ScheduledSteps(object):
         if kind == "train" and loop.over():
             return loop.last  # the program goes on to what it does after the training
         loop.seen, loop.updated = set(), []
-        with self.turn(coordinator, kind):
+        with self.loop.recorder.turn(None if kind == "evaluate" else coordinator):
             result = original(coordinator, fn, args, kwargs)
         if loop.seen:
             kind = "train" if "train" in loop.seen else "evaluate"
@@ -89,13 +88,6 @@ class ScheduledSteps(object):
             if recorder.steps_done in recorder.state_steps or loop.over():
                 loop.settle()
         return result
-
-    def turn(self, coordinator, kind):
-        """Where workers take their steps in a fixed order: the turn of the next one."""
-        dispatcher = self.loop.recorder.dispatcher
-        if dispatcher is None or kind == "evaluate":
-            return contextlib.nullcontext()
-        return dispatcher.turn(coordinator)
 
     def seen(self, coordinator):
         self.coordinator = coordinator

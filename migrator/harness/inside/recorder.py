@@ -12,6 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SIBLINGS = (
     "batch_losses",
     "batches",
+    "bridge_servers",
     "capture",
     "estimator_patches",
     "folder",

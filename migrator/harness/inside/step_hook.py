@@ -44,6 +44,11 @@ def make_hook(recorder, hooks=()):
     """The session hook that writes one record per training step of this task. ``hooks`` is the list of all
     hooks of the call, which may still grow.
     """
+    return hook_class(recorder, hooks)()
+
+
+def hook_class(recorder, hooks):
+    """The class of such a hook."""
     tf = recorder.tf
     folder = recorder.folder
 
@@ -161,12 +166,7 @@ def make_hook(recorder, hooks=()):
             parts.write_once(folder.file("steps", stamp), results["step"])
             if "activations" in results:
                 parts.atomic_write(folder.file("activations", "%08d" % number), results["activations"])
-            if "regular" in results:
-                total = np.float32(0)
-                for value in results["regular"]:
-                    total = np.float32(total + value)
-                self.program["regularization"] = float(total)
-                folder.write_json("program.json", self.program)
+            self.saw_regular(results)
             if "gradients" in results:
                 whole = parts.join(self.gradient_parts, results["gradients"])
                 folder_file = folder.file("gradients", "%08d.npz" % self.number)
@@ -178,6 +178,14 @@ def make_hook(recorder, hooks=()):
             elif number == 1:
                 # A short asynchronous training could be over before a slow starter took its first step.
                 folder.barrier("first-step")
+
+        def saw_regular(self, results):
+            if "regular" in results:
+                total = np.float32(0)
+                for value in results["regular"]:
+                    total = np.float32(total + value)
+                self.program["regularization"] = float(total)
+                folder.write_json("program.json", self.program)
 
         def record_state(self, session, number):
             # Whoever takes the turn reads the variables, but one folder holds them all.
@@ -205,4 +213,4 @@ def make_hook(recorder, hooks=()):
             elif recorder.steps_done and self.recorded_state != recorder.steps_done:
                 self.record_state(session, recorder.steps_done)
 
-    return StepHook()
+    return StepHook
