@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from migrator.bridge.homes import Home, Kind, home_of
 from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
 from migrator.bridge.sessions import FUNCTION, own_sessions
-from migrator.bridge.table import LIBRARIES, NAMESPACES, OF_HUB
+from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, fate
 from migrator.names.spelling import canonical
@@ -378,7 +378,12 @@ class _File:
         origin = alias.name if isinstance(statement, ast.Import) else f"{statement.module}.{alias.name}"
         name = canonical(origin)
         if not _is_tensorflow(name):
-            return old
+            later = LATER.get(origin, "")
+            if not isinstance(statement, ast.ImportFrom) or statement.level or "." not in later:
+                return old
+            module, _, last = later.rpartition(".")
+            as_ = alias.asname or alias.name
+            return "from", module, last if last == as_ else f"{last} as {as_}"
         local = alias.asname or (alias.name.partition(".")[0] if isinstance(statement, ast.Import) else alias.name)
         if origin == "tensorflow" or origin == _V1 or (isinstance(statement, ast.Import) and not alias.asname):
             return self._root(binding, alias, old, local, name)
@@ -526,6 +531,13 @@ class _File:
                 self._block(binding.statement, "TFM157", message)
 
     def _of_library(self, reference: Reference) -> None:
+        later = LATER.get(reference.origin)
+        bound = {binding.name for binding in self.names.bindings}
+        if later is not None and len(reference.nodes) > 1 and later not in bound:
+            package = reference.origin.rpartition(".")[0]
+            kept = later.startswith(f"{package}.")
+            new = f"{reference.spelled.rpartition('.')[0]}{later.removeprefix(package)}" if kept else later
+            self.edits[self._offset(reference.nodes[0]), self._end(reference.nodes[-1])] = new
         if reference.origin in OF_HUB:
             message = f"`{reference.origin}` needs TensorFlow 1: {OF_HUB[reference.origin]}"
             self._block(reference.nodes[0], "TFM157", message)

@@ -13,9 +13,24 @@ def keep_tensorflow_1_shapes():
 
 
 def let_tf_slim_find_its_layers():
-    """tf_slim asks for tf_keras.legacy_tf_layers, which newer versions of tf_keras have in tf_keras.src."""
+    """tf_slim asks for names that newer versions of tf_keras and TensorFlow have elsewhere."""
     old, new = "tf_keras.legacy_tf_layers", "tf_keras.src.legacy_tf_layers"
-    if importlib.util.find_spec("tf_keras") is None or importlib.util.find_spec(old) is not None:
-        return
-    for module in ("", ".base", ".convolutional", ".core", ".normalization", ".pooling"):
-        sys.modules[old + module] = importlib.import_module(new + module)
+    if importlib.util.find_spec("tf_keras") is not None and importlib.util.find_spec(old) is None:
+        for module in ("", ".base", ".convolutional", ".core", ".normalization", ".pooling"):
+            sys.modules[old + module] = importlib.import_module(new + module)
+    asked = {
+        "framework.ops": {"Tensor": tf1.Tensor, "IndexedSlices": tf1.IndexedSlices},
+        "ops.variable_scope": {"variable": tf1.Variable},
+        "ops.control_flow_ops": {
+            "Assert": tf1.Assert,
+            "cond": tf1.cond,
+            "case": tf1.case,
+            "while_loop": tf1.while_loop,
+        },
+        "ops.array_ops": {"stack": tf1.stack, "unstack": tf1.unstack},
+    }
+    for name, symbols in asked.items():
+        module = importlib.import_module(f"tensorflow.python.{name}")
+        for symbol, value in symbols.items():
+            if not hasattr(module, symbol):
+                setattr(module, symbol, value)
