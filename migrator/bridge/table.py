@@ -169,6 +169,13 @@ SUPPLIED.update(
                 *("create_train_op", "add_gradients_summaries", "clip_gradient_norms", "clip_gradient_norms_fn"),
             )
         },
+        **{
+            f"tf.contrib.rnn.{name}": name
+            for name in (
+                *("LSTMBlockCell", "LSTMBlockFusedCell", "TimeReversedFusedRNN", "stack_bidirectional_dynamic_rnn"),
+            )
+        },
+        "tf.contrib.layers.embed_sequence": "embed_sequence",
         "tf.contrib.estimator.TowerOptimizer": "tower_optimizer",
         "tf.contrib.data.sliding_window_batch": "sliding_window_batch",
         **{f"tf.contrib.distribute.AllReduceCross{name}Ops": "all_reduce_ops" for name in ("Tower", "Device")},
