@@ -7,6 +7,7 @@ what `tf.compat.v1` has not (Estimators, tf.contrib) is named otherwise, after t
 from __future__ import annotations
 
 import ast
+import difflib
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from migrator.bridge.homes import Home, Kind, home_of
 from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
 from migrator.bridge.sessions import FUNCTION, own_sessions
-from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB
+from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, fate
 from migrator.names.spelling import canonical
@@ -659,4 +660,12 @@ def _is_harmless(node: ast.Import | ast.ImportFrom) -> bool:
 
 def _gone_message(name: str) -> str:
     public = name if name.startswith("tensorflow_estimator") else name.replace("tf.python.", "tensorflow.python.")
+    if "BoostedTrees" in name or "boosted_trees" in name:
+        return (
+            f"`{public}` is gone from TensorFlow 2.21: train boosted trees by another library, TF Decision Forests say"
+        )
+    unknown = name.startswith("tf.estimator.") and name not in SUPPLIED and not name.endswith("V2")
+    near = difflib.get_close_matches(name, SUPPLIED, 1, 0.94) if unknown else []
+    if near:  # of this module all names are known
+        return f"`{public}` is in no TensorFlow 1.15 either: write `{near[0]}`, if that is meant"
     return f"`{public}` is gone from TensorFlow 2.21, and nothing stands for it: replace it by hand"

@@ -343,3 +343,17 @@ tf.estimator.Estimator(a)
     assert "isinstance(a, collections.abc.Mapping) or isinstance(a, Iterable)\nfloat = np.linalg.norm\n" in new
     assert "from collections.abc import Iterable\nfrom collections import OrderedDict as Ordered\n" in new
     compile(new, "new", "exec")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tf.estimator.export.PredictedOutput", "write `tf.estimator.export.PredictOutput`, if that is meant"),
+        ("tf.estimator.BoostedTreesClassifier", "by another library, TF Decision Forests say"),
+        ("tf.estimator.BinaryClassHead", "nothing stands for it: replace it by hand"),
+        ("tf.contrib.nosuch.thing", "nothing stands for it: replace it by hand"),
+    ],
+)
+def test_name_that_is_nowhere(name: str, said: str) -> None:
+    text = f"import tensorflow as tf\ntf.estimator.Estimator({name}())\n"
+    assert [one.message.endswith(said) for one in bridge_file(text, Support("keras_estimator")).blocking] == [True]
