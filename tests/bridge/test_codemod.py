@@ -350,7 +350,7 @@ tf.estimator.Estimator(a)
     [
         ("tf.estimator.export.PredictedOutput", "write `tf.estimator.export.PredictOutput`, if that is meant"),
         ("tf.estimator.BoostedTreesClassifier", "by another library, TF Decision Forests say"),
-        ("tf.estimator.BinaryClassHead", "nothing stands for it: replace it by hand"),
+        ("tf.estimator.experimental.KMeans", "nothing stands for it: replace it by hand"),
         ("tf.contrib.nosuch.thing", "nothing stands for it: replace it by hand"),
     ],
 )
