@@ -37,7 +37,8 @@ INSIDE = ROOT / "migrator" / "harness" / "inside"
 class Case:
     """A fixture, what makes its training longer, and where it runs. `cluster` is the original's.
 
-    `strategy` and `loop` are what the codemod is asked for, and `trains` what does in the original (see stepwatch.py).
+    `style`, `strategy` and `loop` are what the codemod is asked for, and `trains` what does in the original (see
+    stepwatch.py).
     `tpu_cores` virtual CPUs stand in for a TPU. `shares`: trainers with parameter servers that wait for each other.
     """
 
@@ -73,6 +74,7 @@ def _servers(cluster: str, fixture: str = "parameter_server_fixed_shards", **mor
     return Case(fixture, changes, cluster, warm=200, **more)  # type: ignore[arg-type]
 
 
+_TPU = ("--use_tpu=true", "--tpu=any", "--train_steps=2000", "--iterations_per_loop=100")
 _MORE_ROUNDS = {".repeat(2)": ".repeat(300)"}
 _MORE_STEPS = {".repeat(2))": ".repeat(), steps=2000)", "        eval_distribute=strategy,\n": ""}
 _CENTRAL = {
@@ -113,6 +115,14 @@ CASES: dict[str, Case] = {
         strategy="mirrored",
         loop="custom",
     ),
+    "bridge": Case("classifier", _MORE_IMAGES, style="bridge"),
+    "bridge, wide and deep": Case("wide_and_deep", {"steps=30": "steps=1000"}, style="bridge"),
+    "bridge, scopes": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="bridge"),
+    "bridge, two replicas": Case("mirrored_replicas", _MORE_ROUNDS, style="bridge"),
+    "bridge, two workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2", style="bridge"),
+    "bridge, parameter servers, one trainer": _servers(_ONE, style="bridge"),
+    "bridge, parameter servers, two trainers": _servers(_TWO, style="bridge"),
+    "bridge, TPU (a stand-in of one core)": Case("tpu_convnet", {}, arguments=_TPU, tpu_cores=1, style="bridge"),
     "BERT": Case(
         "bert_classifier",
         {"FLAGS.train_batch_size * 2)": "FLAGS.train_batch_size * 60)"},
@@ -140,12 +150,12 @@ CASES: dict[str, Case] = {
     ),
     "TPU (a stand-in of one core)": Case(
         "tpu_convnet",
-        arguments=("--use_tpu=true", "--tpu=any", "--train_steps=2000", "--iterations_per_loop=100"),
+        arguments=_TPU,
         tpu_cores=1,
     ),
     "TPU (a stand-in of one core), custom loop": Case(
         "tpu_convnet",
-        arguments=("--use_tpu=true", "--tpu=any", "--train_steps=2000", "--iterations_per_loop=100"),
+        arguments=_TPU,
         tpu_cores=1,
         loop="custom",
     ),
@@ -163,6 +173,7 @@ CASES: dict[str, Case] = {
     ),
     "two mirrored workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2"),
     "classifier, larger": Case("classifier", _LARGE_IMAGES, warm=20),
+    "bridge, larger": Case("classifier", _LARGE_IMAGES, style="bridge", warm=20),
     "mapped, larger": Case(
         "mapped_scopes",
         {
@@ -222,7 +233,7 @@ def originals(case: Case, folder: Path) -> dict[Path, bytes]:
 def migrated(case: Case, files: Mapping[Path, bytes], folder: Path) -> None:
     """Writes what the codemod makes of the files to `folder`."""
     options = Options(case.strategy, case.style, str(case.keras), case.loop)
-    for result in migrate([decode(path, content) for path, content in files.items()], options):
+    for result in migrate([decode(path, content) for path, content in files.items()], options):  # support files too
         if any(finding.severity.value == "manual" for finding in result.findings):
             raise Failed(f"it is not migrated: {result.findings}")
         (folder / result.source.path.name).write_text(result.text, encoding="utf-8")
@@ -234,7 +245,8 @@ class Failed(Exception):
 
 def measure(server: ForkServer, kind: str, case: Case, script: Path, shape: ClusterShape, seconds: float) -> Speed:
     """Runs a program once. Raises Failed."""
-    trains = case.trains if kind == "original" else {"fit": "fit"}.get(case.loop, "loop")
+    made = "bridge" if case.style == "bridge" else "fit" if case.loop == "fit" else "loop"
+    trains = case.trains if kind == "original" else made
     environment = {"STEPWATCH": trains, "STEPWATCH_SECONDS": "" if case.in_step else str(seconds)}
     if case.tpu_cores:
         environment |= {"STEPWATCH_TPU": str(case.tpu_cores), "STEPWATCH_INSIDE": str(INSIDE)}

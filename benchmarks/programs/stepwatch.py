@@ -6,7 +6,8 @@ The first WARM steps of a process are left out: they hold tracing and the first 
 last step (a cluster takes up to 2.5 seconds to end a `fit`, which gives its data back). OUTPUT-PID gets
 {"steps", "start", "end"}: steps counted since, when they began and ended. Every process, also one that serves, writes
 lines of "time CPU-seconds" to OUTPUT-PID.cpu. In the environment: STEPWATCH says what trains ("estimator", "session": a
-MonitoredTrainingSession, "fit", "loop": a loop that prints "step N: ..." between its calls); with STEPWATCH_SECONDS the
+MonitoredTrainingSession, "fit", "loop": a loop that prints "step N: ..." between its calls, "bridge": the Estimator of
+a support file); with STEPWATCH_SECONDS the
 training is ended so long after the first step that counts, and trainings behind it are not counted; with STEPWATCH_TPU
 so many virtual CPUs stand in for a TPU.
 """
@@ -165,6 +166,34 @@ def watch_fit():
     kind.make_train_function, kind.fit = make_train_function, timed_fit
 
 
+def watch_bridge():
+    make = builtins.__build_class__
+
+    def build_class(function, name, *bases, **keywords):
+        made = make(function, name, *bases, **keywords)
+        if name == "ModelOfModelFn":
+            watch(made)
+        return made
+
+    def watch(kind):
+        done = {}  # the global step of each model
+
+        def wrap(run):
+            def watched(self, *args, **kwargs):
+                if self.spec.mode != "train":
+                    return run(self, *args, **kwargs)
+                before = done[id(self)] if id(self) in done else self.global_step()
+                values, stops = run(self, *args, **kwargs)
+                done[id(self)] = self.global_step()
+                return values, done[id(self)] != before and stepped(done[id(self)] - before) or stops
+
+            return watched
+
+        kind.run, kind.run_unseen = wrap(kind.run), wrap(kind.run_unseen)
+
+    builtins.__build_class__ = build_class
+
+
 def watch_loop():
     show = builtins.print
 
@@ -189,10 +218,11 @@ if os.environ.get("STEPWATCH_TPU"):
     sys.path.insert(0, os.environ["STEPWATCH_INSIDE"])
     import tpu_stand_in
 
-    program = "migrated" if os.environ["STEPWATCH"] in ("fit", "loop") else "original"
+    program = "migrated" if os.environ["STEPWATCH"] in ("fit", "loop", "bridge") else "original"
     tpu_stand_in.install({"tpu_cores": int(os.environ["STEPWATCH_TPU"])}, Nowhere(), program)
 threading.Thread(target=write_cpu, daemon=True).start()
 watches = {"estimator": watch_estimators, "session": watch_sessions, "fit": watch_fit, "loop": watch_loop}
+watches["bridge"] = watch_bridge
 watches[os.environ["STEPWATCH"]]()
 atexit.register(report)
 sys.argv = [script, *sys.argv[4:]]

@@ -7,6 +7,8 @@ import time
 
 import tensorflow as tf
 
+from .unseen import unseen_runs_before
+
 
 class NamedSaver:
     """Writes and reads variables by name, and keeps the newest checkpoints of a folder.
@@ -132,6 +134,10 @@ class CheckpointSaver(tf.compat.v1.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         if self._is_time() and self._save(run_context.session):
             run_context.request_stop()
+
+    def unseen_runs(self, step):
+        """How many runs, the next of which begins at this global step, this hook need not see."""
+        return unseen_runs_before(self._timer, step + 1) if self._agree is None else 0
 
     def _is_time(self):
         self._runs += 1

@@ -6,7 +6,7 @@ import inspect
 
 import tensorflow as tf
 
-from .graph import Graph
+from .graph import Graph, operations_behind
 
 
 def call_with_known_arguments(function, **arguments):
@@ -81,19 +81,39 @@ class Data:
         """The tensors of an element of the dataset."""
         return tf.nest.flatten(self._parts(element), expand_composites=True)
 
-    def draw(self):
-        """Returns the next batch. Raises tf.errors.OutOfRangeError behind the last."""
+    @property
+    def tensors(self):
+        """What the batches are drawn as, where the input_fn gave tensors and no dataset."""
+        return self._flat or []
+
+    @property
+    def may_be_drawn_in_functions(self):
+        """Whether a function of TensorFlow may draw batches: of a dataset, or of iterators, and not of queues."""
+        return not any("Queue" in one.type or "Reader" in one.type for one in operations_behind(self.tensors))
+
+    def iterator(self):
+        """The iterator that all batches come from, of each replica its own where there is a strategy; () of tensors."""
         if self._flat is not None:
-            return self.graph.compute(self._flat)
+            return ()
         if self._next is None:
             dataset = self.dataset()
             if self._strategy is not None:
                 dataset = self._strategy.distribute_datasets_from_function(lambda context: dataset)
             self._next = iter(dataset)
+        return self._next
+
+    def draw(self):
+        """Returns the next batch. Raises tf.errors.OutOfRangeError behind the last."""
         try:
-            element = next(self._next)
+            return self.batch_of(self.iterator())
         except StopIteration:
             raise tf.errors.OutOfRangeError(None, None, "End of sequence") from None
+
+    def batch_of(self, iterator):
+        """The next batch of an iterator: the tensors of all replicas of this process, one behind the other."""
+        if self._flat is not None:
+            return self.graph.compute(self._flat)
+        element = next(iterator)
         if self._strategy is None:
             return self.flat(element)
         parts = [self._strategy.experimental_local_results(one) for one in tf.nest.flatten(element)]

@@ -7,6 +7,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from .exporting import summaries_of_events
+from .unseen import unseen_runs_before
 
 
 def read_eval_metrics(eval_dir):
@@ -139,6 +140,10 @@ class _StopOnPredicateHook(tf1.train.SessionRunHook):
     def before_run(self, run_context):
         """Asks for the step."""
         return tf1.train.SessionRunArgs(self._global_step)
+
+    def unseen_runs(self, step):
+        """How many runs, the next of which begins at this global step, this hook need not see."""
+        return unseen_runs_before(self._timer, step + 1)
 
     def after_run(self, run_context, run_values):
         """Stops if it is time to ask and the answer is yes."""

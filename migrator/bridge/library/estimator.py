@@ -19,6 +19,7 @@ from .exporting import export_all_saved_models, export_saved_model
 from .graph import Graph, Session, leaves_of, packed
 from .specs import EstimatorSpec, ModeKeys
 from .strategies import any_worker, modern_strategy, strategy_of
+from .unseen import UnseenSteps
 
 
 class ModelOfModelFn(tf.keras.Model):
@@ -89,6 +90,13 @@ class ModelOfModelFn(tf.keras.Model):
         """The global step, as a number."""
         with tf.init_scope():
             return int(self.step.numpy())
+
+    def run_unseen(self, unseen):
+        """Takes the steps up to the next one that a hook has to see: returns the last loss, None where there was no
+        step, and whether a hook asks for the end.
+        """
+        context = tf.compat.v1.train.SessionRunContext(None, self.session)
+        return unseen.take(context), context.stop_requested
 
     def run(self, fetches, hooks=(), most=None):
         """Computes something for the next batch, as a monitored session does: returns its values, and whether a hook
@@ -304,13 +312,20 @@ class Estimator:
         self._begin(model, hooks, checkpoint)
         loss, stopped = None, False
         stops = [hook for hook in hooks if isinstance(hook, tf.compat.v1.train.StopAtStepHook)]
+        unseen = UnseenSteps(model, hooks)
         while not stopped:
             left = [hook._last_step - model.global_step() for hook in stops] if model.workers else []
             if any(steps <= 0 for steps in left):  # the worker that was the last may not have seen it
                 break
             try:
-                (_, loss), stopped = model.run([model.train_ops, model.loss], hooks, min(left, default=None))
-            except tf.errors.OutOfRangeError:
+                last, stopped = model.run_unseen(unseen)
+                loss = loss if last is None else last
+                if not stopped:
+                    (_, loss), stopped = model.run([model.train_ops, model.loss], hooks, min(left, default=None))
+                    unseen.saw_step()
+            except tf.errors.OutOfRangeError as error:
+                last = getattr(error, "loss", None)
+                loss = loss if last is None else last
                 break
         if loss is None:
             tf.compat.v1.logging.warning(

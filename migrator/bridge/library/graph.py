@@ -315,16 +315,21 @@ class Graph:
         if key not in self._functions:
             # What collectives of replicas look up in each call is given to the function as further inputs: only those
             # that it has, as all workers have to look up the same, whatever else one of them computes.
-            behind = _operations_behind(fetches)
+            behind = operations_behind(fetches)
             graph = self.graph
             captures = zip(graph.deferred_internal_captures, graph.deferred_external_captures, strict=True)
             used = [(tensor, look_up) for tensor, look_up in captures if tensor.op in behind]
             function = self.function.prune([*feeds, *(tensor for tensor, _ in used)], list(fetches))
-            self._functions[key] = function, [look_up for _, look_up in used], (feeds, fetches)
+            self._functions[key] = _called_with_tensors(function), [look_up for _, look_up in used], (feeds, fetches)
         return self._functions[key][:2]
 
 
-def _operations_behind(fetches):
+def _called_with_tensors(function):
+    """A function that takes tensors in their order; TensorFlow's own looks for names first, in every call."""
+    return lambda *tensors: function._call_flat(list(tensors), function.captured_inputs)
+
+
+def operations_behind(fetches):
     """The operations that something is computed by."""
     waiting = [getattr(one, "op", one) for one in fetches]
     found = set()

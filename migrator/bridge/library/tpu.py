@@ -103,10 +103,15 @@ class RunEachStep(tf.compat.v1.train.SessionRunHook):
     """Computes something in every step, and passes it over."""
 
     def __init__(self, fetches):
-        self._fetches = fetches
+        self.computed_in_each_step = fetches
 
     def before_run(self, run_context):
-        return tf.compat.v1.train.SessionRunArgs(self._fetches)
+        return tf.compat.v1.train.SessionRunArgs(self.computed_in_each_step)
+
+    def unseen_runs(self, step):
+        """How many runs this hook need not see: all, where they compute its fetches."""
+        del step
+        return 10**9
 
 
 class TPUEstimator(Estimator):

@@ -1,0 +1,190 @@
+"""Steps of a training that no hook has to see: several are taken in one call of TensorFlow."""
+
+from __future__ import annotations
+
+import time
+
+import tensorflow as tf
+
+from .graph import leaves_of, operations_behind
+
+_ANY_NUMBER = 10**9
+
+
+class UnseenSteps:
+    """Takes those steps of a training that no hook has to see, with the numbers of single steps.
+
+    TensorFlow's own hooks act every so many steps or seconds, or read the loss, and what they do in between is known.
+    A hook of any other class that acts on steps sees each of them, and then no step is taken here.
+    """
+
+    steps_before = 10  # so many are seen first
+    slowest = 0.02  # seconds of a step: in slower ones a call of its own costs nothing
+    longest = 0.5  # seconds of a call: so late a hook that goes by the clock may be
+
+    def __init__(self, model, hooks):
+        self._model = model
+        self._hooks = hooks
+        self._seen = 0
+        self._step = None  # the global step behind the last step
+        self._moves_by_one = False  # whether the last step that was seen made it one more
+        self._seconds = self.slowest  # of a step
+        self._last = time.monotonic()
+        self._call = None
+        strategy = model.traced.strategy
+        alone = not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) and model.workers is None
+        self._possible = alone and model.data.may_be_drawn_in_functions
+
+    def saw_step(self):
+        """Counts a step that hooks have seen."""
+        now, step = time.monotonic(), self._model.global_step() if self._possible else None
+        if self._seen:
+            self._seconds = min(self._seconds, now - self._last)
+            self._moves_by_one = self._possible and step == self._step + 1
+        self._seen, self._step, self._last = self._seen + 1, step, now
+
+    def take(self, context):
+        """Takes steps up to the next one that a hook has to see; returns the last loss, None where there was no step.
+
+        Raises tf.errors.OutOfRangeError behind the last batch, with the last loss as its `loss`.
+        """
+        if not self._possible or not self._moves_by_one or self._seen < self.steps_before:
+            return None
+        if self._seconds >= self.slowest:
+            return None
+        count = min([_unseen_runs(hook, self._step, self._model.loss) for hook in self._hooks], default=_ANY_NUMBER)
+        count = min(count, int(self.longest / self._seconds))
+        if count < 2:
+            return None
+        if self._call is None:
+            fetches = [getattr(hook, "computed_in_each_step", None) for hook in self._hooks]
+            self._call = SeveralSteps(self._model, [self._model.train_ops, *fetches])
+            if self._call.draws_seeded_numbers:
+                self._possible = False
+                return None
+        began = time.monotonic()
+        try:
+            done, loss, moves_by_one = self._call(count, self._step)
+        except tf.errors.OutOfRangeError as error:
+            error.loss = self._call.last_loss()
+            raise
+        self._last = time.monotonic()
+        self._step += done
+        self._seconds = (self._last - began) / done
+        with self._model.traced.graph.as_default():
+            for hook in self._hooks:
+                _tell(hook, done, self._step, context, loss)
+        if not moves_by_one:  # hooks that count global steps see all steps from now on
+            self._possible = False
+            step = self._model.global_step()
+            stops = [hook for hook in self._hooks if type(hook) is tf.compat.v1.train.StopAtStepHook]
+            if any(step >= hook._last_step for hook in stops):
+                context.request_stop()
+        return loss
+
+
+class SeveralSteps:
+    """A function of TensorFlow that takes several steps of a model, one behind the other."""
+
+    def __init__(self, model, fetches):
+        traced = model.traced
+        flat = [traced.value_of(leaf) for leaf in leaves_of(fetches)]
+        with traced.graph.as_default(), tf.control_dependencies(flat):
+            flat = [tf.identity(model.loss)]  # behind all of them, or a function would leave some out
+        self._function, self._look_ups = traced.function_of(flat, traced.inputs)
+        self._data = model.data
+        self.draws_seeded_numbers = _draws_seeded_numbers(traced.graph, flat) or _draws_seeded_numbers(
+            model.data.graph.graph, model.data.tensors
+        )
+        self._step = tf.distribute.get_strategy().experimental_local_results(model.step)[0]
+        self._done = tf.Variable(0, trainable=False)
+        self._loss = tf.Variable(tf.zeros([], model.loss.dtype), trainable=False, shape=model.loss.shape)
+        self._call = tf.function(self._loop, autograph=False)
+
+    def _loop(self, iterator, count, first, looked_up):
+        self._done.assign(0)
+
+        def go_on(done, is_number, moves_by_one):
+            return (done < count) & is_number & moves_by_one
+
+        def step(done, is_number, moves_by_one):
+            del is_number, moves_by_one
+            # Waiting for a function's value is waiting for all of it only behind an operation that takes the value.
+            loss = tf.identity(self._function(*self._data.batch_of(iterator), *looked_up)[0])
+            self._loss.assign(loss)
+            done += 1
+            self._done.assign(done)
+            is_number = tf.logical_not(tf.math.is_nan(loss)) if loss.dtype.is_floating else tf.constant(True)
+            with tf.control_dependencies([loss]):
+                moved = self._step.read_value() - first
+            return done, tf.reshape(is_number, []), tf.equal(moved, tf.cast(done, moved.dtype))
+
+        start = (tf.constant(0), tf.constant(True), tf.constant(True))
+        done, _, moves_by_one = tf.while_loop(go_on, step, start, parallel_iterations=1)
+        return done, moves_by_one
+
+    def __call__(self, count, first):
+        """Takes so many steps from a global step on, fewer where the loss is no number or the step goes otherwise."""
+        with tf.init_scope():
+            looked_up = [tf.nest.flatten(look_up()) for look_up in self._look_ups]
+            looked_up = [tensor for tensors in looked_up for tensor in tensors]
+            first = tf.constant(first, self._step.dtype)
+            done, moves_by_one = self._call(self._data.iterator(), tf.constant(int(count), tf.int32), first, looked_up)
+            return int(done), self._loss.numpy(), bool(moves_by_one)
+
+    def last_loss(self):
+        """The loss of the last step of a call that failed; None where it failed in the first."""
+        with tf.init_scope():
+            return self._loss.numpy() if int(self._done) else None
+
+
+def unseen_runs_before(timer, number):
+    """How many runs a hook need not see that asks its timer for this number in the next one, and so on."""
+    if not hasattr(timer, "_every_steps"):  # it never acts
+        return _ANY_NUMBER
+    last = timer.last_triggered_step()
+    if last is None:
+        return 0
+    if timer._every_secs is not None:
+        return _ANY_NUMBER if time.time() < timer._last_triggered_time + timer._every_secs else 0
+    return last + timer._every_steps - number
+
+
+def _unseen_runs(hook, step, loss):
+    """How many runs, the next of which begins at this global step, a hook need not see."""
+    kind, v1 = type(hook), tf.compat.v1.train
+    if hasattr(hook, "unseen_runs"):
+        return hook.unseen_runs(step)
+    if kind.before_run is v1.SessionRunHook.before_run and kind.after_run is v1.SessionRunHook.after_run:
+        return _ANY_NUMBER
+    if kind is v1.StopAtStepHook:
+        return hook._last_step - step - 1
+    if kind is v1.NanTensorHook:
+        return _ANY_NUMBER if hook._loss_tensor is loss else 0
+    if kind is v1.LoggingTensorHook:
+        return unseen_runs_before(hook._timer, hook._iter_count)
+    if kind is v1.SummarySaverHook:
+        return unseen_runs_before(hook._timer, step + 1) if hook._next_step == step + 1 else 0
+    if kind is v1.StepCounterHook:
+        return unseen_runs_before(hook._timer, step + hook._steps_per_run)
+    return 0
+
+
+def _tell(hook, done, step, context, loss):
+    """Brings a hook to where it would be if it had seen so many steps, up to this global step."""
+    kind, v1 = type(hook), tf.compat.v1.train
+    if kind is v1.LoggingTensorHook:
+        hook._iter_count += done
+    elif kind is v1.SummarySaverHook:
+        hook._next_step = step + 1
+    elif kind is v1.StepCounterHook:
+        hook._last_global_step = step - 1
+    elif kind is v1.NanTensorHook:
+        hook.after_run(context, v1.SessionRunValues(loss, None, None))
+
+
+def _draws_seeded_numbers(graph, fetches):
+    """Whether something is computed of numbers drawn from seeds: each function that computes it would begin anew."""
+    nodes = [operation.node_def for operation in operations_behind(fetches)]
+    nodes += [node for function in graph.as_graph_def().library.function for node in function.node_def]
+    return any(node.attr[key].i for node in nodes for key in ("seed", "seed2") if key in node.attr)
