@@ -11,19 +11,24 @@ def modern_strategy(strategy):
     """The strategy of TensorFlow 2 for one of `tf.compat.v1.distribute`; others as they are."""
     if strategy is None or not hasattr(tf.compat.v1.distribute, "MirroredStrategy"):
         return strategy
+    if isinstance(strategy, (tf.distribute.MirroredStrategy, tf.distribute.OneDeviceStrategy)):
+        _check_devices(strategy.extended.worker_devices)
     old = tf.compat.v1.distribute
     # Reductions of two strategies in one process would take each other for their own, and fail where shapes differ.
     for kind in (tf.distribute.MirroredStrategy, tf.distribute.MultiWorkerMirroredStrategy):
         kind._collective_key_base += 1000
     if isinstance(strategy, old.MirroredStrategy):
+        _check_devices(strategy.extended.worker_devices)
         return tf.distribute.MirroredStrategy(strategy.extended.worker_devices)
     if isinstance(strategy, old.experimental.CentralStorageStrategy):
+        _check_devices([*strategy.extended.worker_devices, *strategy.extended.parameter_devices])
         return tf.distribute.experimental.CentralStorageStrategy(
             strategy.extended.worker_devices, strategy.extended.parameter_devices[0]
         )
     if isinstance(strategy, old.experimental.MultiWorkerMirroredStrategy):
         return _of_workers(strategy.extended)
     if isinstance(strategy, old.OneDeviceStrategy):
+        _check_devices(strategy.extended.worker_devices)
         return tf.distribute.OneDeviceStrategy(strategy.extended.worker_devices[0])
     return strategy
 
@@ -39,6 +44,24 @@ def _of_workers(old):
         return tf.distribute.MultiWorkerMirroredStrategy(old._cluster_resolver, old._communication_options)
     finally:
         del kind._std_server_started
+
+
+def _check_devices(devices):
+    """Raises ValueError for devices that TensorFlow has not here: it would wait for them for ever."""
+    there = tf.config.list_logical_devices()
+    known = {(one.device_type, one.name.rpartition(":")[2]) for one in there}
+    missing = []
+    for name in devices:
+        device = tf.DeviceSpec.from_string(name)
+        is_here = device.job in (None, "localhost")  # a device of another process is asked for there
+        if is_here and (device.device_type, str(device.device_index or 0)) not in known:
+            missing.append(f"/{device.device_type.lower()}:{device.device_index or 0}")
+    if missing:
+        raise ValueError(
+            f"The strategy names {', '.join(missing)}, which TensorFlow does not have here. It has "
+            f"{', '.join(f'/{kind.lower()}:{number}' for kind, number in sorted(known))}. Name other devices, or make "
+            "virtual ones with tf.config.set_logical_device_configuration before the strategy is made."
+        )
 
 
 def _resolver(config):
