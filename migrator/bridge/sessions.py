@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 FUNCTION = "in_default_graph"
 _SESSIONS = ("tf.Session", "tf.InteractiveSession")
+# They run what is in the default graph, and do not make one.
+_MONITORED = ("tf.train.MonitoredTrainingSession", "tf.train.MonitoredSession", "tf.train.SingularMonitoredSession")
 # What fails, or means something else, where operations are run at once.
 _OF_GRAPHS = (
     *("tf.placeholder", "tf.placeholder_with_default", "tf.train.Saver", "tf.train.import_meta_graph"),
@@ -51,7 +53,7 @@ def own_sessions(
         }
         contexts = {item.context_expr for node in nodes if isinstance(node, ast.With) for item in node.items}
         sessions = [call for call in calls if meanings.get(call.func) in _SESSIONS and not _has_graph(call)]
-        if not sessions:
+        if not sessions and not any(meanings.get(call.func) in _MONITORED for call in calls):
             continue
         loose = [call for call in sessions if call not in contexts and call not in inside]
         outside = [call for call in calls if meanings.get(call.func) in _OF_GRAPHS and call not in inside]

@@ -357,3 +357,27 @@ tf.estimator.Estimator(a)
 def test_name_that_is_nowhere(name: str, said: str) -> None:
     text = f"import tensorflow as tf\ntf.estimator.Estimator({name}())\n"
     assert [one.message.endswith(said) for one in bridge_file(text, Support("keras_estimator")).blocking] == [True]
+
+
+def test_monitored_sessions_run_in_the_default_graph() -> None:
+    text = """import tensorflow as tf
+
+
+def rows(input_fn):
+    features, labels = input_fn()
+    with tf.train.MonitoredTrainingSession() as session:
+        return session.run([features, labels])
+
+
+def in_own_graph(input_fn):
+    with tf.Graph().as_default():
+        made = input_fn()
+        with tf.train.MonitoredTrainingSession() as session:
+            return session.run(made)
+
+
+tf.estimator.Estimator(rows)
+"""
+    new = bridge_file(text, Support("keras_estimator")).text
+    assert "@keras_estimator.in_default_graph\ndef rows(input_fn):" in new
+    assert "\n\n\ndef in_own_graph(input_fn):" in new

@@ -61,6 +61,12 @@ def of_imported():
     return data.make_one_shot_iterator().get_next()
 
 found["imported"] = losses(of_imported)
+
+# The same input_fn in a graph and a session of the program's own.
+with tf.Graph().as_default():
+    batch = shuffled()
+    with tf.Session() as session:
+        found["own graph"] = session.run(batch)[1]
 """
 
 
@@ -69,7 +75,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dic
     return run_both(PROGRAM, tmp_path_factory.mktemp("projects"), MODULES)
 
 
-@pytest.mark.parametrize("what", ["shuffled", "imported"])
+@pytest.mark.parametrize("what", ["shuffled", "imported", "own graph"])
 def test_programs_of_projects_compute_what_they_did(what: str, sides: tuple[dict[str, Any], dict[str, Any]]) -> None:
     old, new = sides
     assert close(old[what], new[what]), (old[what], new[what])

@@ -215,7 +215,8 @@ def let_iterators_start_with_the_graph():
 
         @functools.wraps(make)
         def make_one_shot_iterator(dataset):
-            if tf.executing_eagerly() or not tf.compat.v1.get_default_graph().name.startswith("wrapped_function"):
+            graph = tf.compat.v1.get_default_graph()
+            if tf.executing_eagerly() or not getattr(graph, "name", "").startswith("wrapped_function"):
                 return make(dataset)
             made = tf.data.experimental.to_variant(dataset)  # where files are imported, as the case may be
             dataset = tf.data.experimental.from_variant(made, dataset.element_spec)
