@@ -39,7 +39,8 @@ class Case:
 
     `style`, `strategy` and `loop` are what the codemod is asked for, and `trains` what does in the original (see
     stepwatch.py).
-    `tpu_cores` virtual CPUs stand in for a TPU. `shares`: trainers with parameter servers that wait for each other.
+    `tpu_cores` virtual CPUs stand in for a TPU; of `devices` a bridged program is given as many. `shares`: trainers
+    with parameter servers that wait for each other.
     """
 
     fixture: str
@@ -55,6 +56,7 @@ class Case:
     trains: str = "estimator"
     tpu_cores: int = 0
     shares: bool = False
+    devices: int = 0
 
     @property
     def in_step(self) -> bool:
@@ -118,11 +120,10 @@ CASES: dict[str, Case] = {
     "bridge": Case("classifier", _MORE_IMAGES, style="bridge"),
     "bridge, wide and deep": Case("wide_and_deep", {"steps=30": "steps=1000"}, style="bridge"),
     "bridge, scopes": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="bridge"),
-    "bridge, two replicas": Case("mirrored_replicas", _MORE_ROUNDS, style="bridge"),
+    "bridge, two replicas": Case("mirrored_replicas", _MORE_ROUNDS, style="bridge", devices=2),
     "bridge, two workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2", style="bridge"),
     "bridge, parameter servers, one trainer": _servers(_ONE, style="bridge"),
     "bridge, parameter servers, two trainers": _servers(_TWO, style="bridge"),
-    "bridge, TPU (a stand-in of one core)": Case("tpu_convnet", {}, arguments=_TPU, tpu_cores=1, style="bridge"),
     "BERT": Case(
         "bert_classifier",
         {"FLAGS.train_batch_size * 2)": "FLAGS.train_batch_size * 60)"},
@@ -250,6 +251,8 @@ def measure(server: ForkServer, kind: str, case: Case, script: Path, shape: Clus
     environment = {"STEPWATCH": trains, "STEPWATCH_SECONDS": "" if case.in_step else str(seconds)}
     if case.tpu_cores:
         environment |= {"STEPWATCH_TPU": str(case.tpu_cores), "STEPWATCH_INSIDE": str(INSIDE)}
+    if case.devices and kind == "migrated":
+        environment["STEPWATCH_DEVICES"] = str(case.devices)
     with tempfile.TemporaryDirectory(prefix="tf-migrate-throughput-") as name:
         folder = Path(name)
         text = script.read_text(encoding="utf-8").replace("/tmp/tf_migrate_fixtures", f"{name}/models")

@@ -9,7 +9,7 @@ lines of "time CPU-seconds" to OUTPUT-PID.cpu. In the environment: STEPWATCH say
 MonitoredTrainingSession, "fit", "loop": a loop that prints "step N: ..." between its calls, "bridge": the Estimator of
 a support file); with STEPWATCH_SECONDS the
 training is ended so long after the first step that counts, and trainings behind it are not counted; with STEPWATCH_TPU
-so many virtual CPUs stand in for a TPU.
+so many virtual CPUs stand in for a TPU; with STEPWATCH_DEVICES there are so many of them.
 """
 
 import atexit
@@ -220,6 +220,13 @@ if os.environ.get("STEPWATCH_TPU"):
 
     program = "migrated" if os.environ["STEPWATCH"] in ("fit", "loop", "bridge") else "original"
     tpu_stand_in.install({"tpu_cores": int(os.environ["STEPWATCH_TPU"])}, Nowhere(), program)
+if os.environ.get("STEPWATCH_DEVICES"):
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    import tensorflow
+
+    processor = tensorflow.config.list_physical_devices("CPU")[0]
+    pieces = [tensorflow.config.LogicalDeviceConfiguration()] * int(os.environ["STEPWATCH_DEVICES"])
+    tensorflow.config.set_logical_device_configuration(processor, pieces)
 threading.Thread(target=write_cpu, daemon=True).start()
 watches = {"estimator": watch_estimators, "session": watch_sessions, "fit": watch_fit, "loop": watch_loop}
 watches["bridge"] = watch_bridge
