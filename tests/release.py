@@ -74,6 +74,10 @@ WAITING: tuple[Waiting, ...] = (
         _VARIANT, "test_bridges_are_verified::test_a_bridged_program_on_servers_is_equivalent[as they are]",
     ),
     Waiting(
+        "test_bridges_are_verified", "test_batches_of_replicas_are_replayed", ("evaluator",), _CLUSTER,
+        "test_bridges_are_verified::test_batches_of_replicas_are_replayed[workers]",
+    ),
+    Waiting(
         "test_bridges_are_verified", "test_a_bridged_program_on_servers_is_equivalent", ("random",), _CLUSTER,
         "test_bridges_are_verified::test_a_bridged_program_on_servers_is_equivalent[as they are]",
     ),

@@ -171,8 +171,8 @@ def test_a_bridged_program_is_equivalent(
 
 @pytest.mark.parametrize(
     ("program", "options"),
-    [(MIRRORED, {"devices": 2}), (WORKERS, {"cluster": "worker=2"})],
-    ids=["mirrored", "workers"],
+    [(MIRRORED, {"devices": 2}), (WORKERS, {"cluster": "worker=2"}), (WORKERS, {"cluster": "worker=2,evaluator=1"})],
+    ids=["mirrored", "workers", "evaluator"],
 )
 def test_batches_of_replicas_are_replayed(
     program: str, options: dict[str, Any], session_for: Callable[[int], session.Session], tmp_path: Path

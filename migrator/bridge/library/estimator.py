@@ -132,6 +132,7 @@ class Workers:
         self._count = strategy._num_workers
         self._data = data
         self._batches = None
+        self._endless = None  # whether the data are known to have no end
         self._functions = {}
         self.taken = 0  # steps, of all workers together
         with strategy.scope():
@@ -143,20 +144,21 @@ class Workers:
         """
         if self._batches is None:
             self._batches = iter(self._coordinator.create_per_worker_dataset(self._data.dataset))
+            self._endless = self._data.endless
         flat = [self._graph.value_of(leaf) for leaf in leaves_of(fetches)]
         function, _ = self._graph.function_of(flat, self._graph.inputs)
         if id(function) not in self._functions:
-            made = self._step if self._data.endless else self._step_or_none
+            made = self._step if self._endless else self._step_or_none
             self._functions[id(function)] = tf.function(functools.partial(made, function), autograph=False)
         step = self._functions[id(function)]
         count = min(self._count * self.steps_of_each, most or self._count * self.steps_of_each)
         steps = []
         while not steps:
-            if int(tf.reduce_sum(self._ended)) == self._count:
+            if not self._endless and int(tf.reduce_sum(self._ended)) == self._count:
                 raise tf.errors.OutOfRangeError(None, None, "End of sequence")
             steps = [self._coordinator.schedule(step, args=(self._batches,)) for _ in range(count)]
             self._coordinator.join()
-            if int(tf.reduce_sum(self._ended)):
+            if not self._endless and int(tf.reduce_sum(self._ended)):
                 steps = [one for one in steps if one.fetch()[0]]  # workers without data take none
         self.taken += len(steps)
         tensors = iter(steps[-1].fetch()[1:])

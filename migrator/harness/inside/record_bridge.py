@@ -149,12 +149,13 @@ class BridgeRecorder(EstimatorRecorder):
     # -- evaluation --
     def evaluate(self, original, estimator, input_fn, steps=None, hooks=None, checkpoint_path=None, name=None):
         given = (input_fn, steps, hooks, checkpoint_path, name)
+        checkpoint = checkpoint_path or estimator.latest_checkpoint()
         results = original(estimator, *given)
-        if self.is_other(estimator) or self.evaluating_others:
+        self.last_evaluated = checkpoint
+        if self.is_other(estimator) or self.evaluating_others or not self.plan.get("evaluate", True):
             return results
         numbers = parts.numbers(results)
         step = int(numbers.pop("global_step"))
-        checkpoint = self.last_evaluated = checkpoint_path or estimator.latest_checkpoint()
         self.record_checkpoint(checkpoint, self.folder.file("evaluations", "%08d.npz" % step))
         line = {"time": time.time(), "step": step, "results": numbers}
         self.evaluating_others = True
@@ -226,8 +227,7 @@ class BridgeRecorder(EstimatorRecorder):
         parts.wrap(estimator, "_train", self.train_model)
         if self.plan["task"]["type"] == "evaluator":
             parts.wrap(estimator, "latest_checkpoint", self.latest_checkpoint)
-        if self.plan.get("evaluate", True):
-            parts.wrap(estimator, "evaluate", self.evaluate)
+        parts.wrap(estimator, "evaluate", self.evaluate)
         if self.plan.get("replay"):
 
             def call_input_fn(original, this, input_fn, mode, *args, **kwargs):
