@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrator.emit.mapped import both_blocked
 from migrator.findings import Finding, Severity
 from migrator.program.borrowed import not_to_borrow
 from migrator.program.parsed import ParsedFile
@@ -35,18 +34,16 @@ class _Clash:
 class Apart:
     """What is needed to tell the programs of one group apart.
 
-    `forms` are the ways to migrate programs, the best first. `files_of` gives the files of a program. `blocked_files`
-    are those of programs that cannot be read, each with the file that holds such a program's Estimator. `native` are
-    the findings of the native form for the whole group. `exported` are the symbols of functions that nothing but
-    exports of migrated programs run, by file; the forms fill it. `names_read` gives the names of one file that others
-    read, None where that is not known.
+    `forms` are the ways to migrate programs, the best first. `files_of` gives the files of a program. `blocked_files` are
+    those of programs that cannot be read, each with the file that holds such a program's Estimator. `exported` are the
+    symbols of functions that nothing but exports of migrated programs run, by file; the forms fill it. `names_read`
+    gives the names of one file that others read, None where that is not known.
     """
 
     programs: Sequence[TrainingProgram]
     forms: Sequence[Migrate]
     files_of: Callable[[TrainingProgram], Sequence[ParsedFile]]
     blocked_files: Mapping[Path, Path]
-    native: Findings
     exported: Mapping[Path, Collection[str]]
     names_read: Callable[[Path, Collection[Path]], Collection[str] | None]
 
@@ -66,7 +63,7 @@ class Apart:
                 texts, found = self._first(closure)
                 tried[key] = {} if texts else found
             if tried[key]:
-                bad[id(program)] = self._own(program, files[id(program)], tried[key])
+                bad[id(program)] = self._own(program, tried[key])
             else:
                 good.append(program)
         innocent = {path for program in good for path in (program.file.path, program.model_file.path)}
@@ -126,17 +123,11 @@ class Apart:
         """The first form that carries programs over, or what stands in the way of the last."""
         texts: dict[Path, str] = {}
         found: Findings = {}
-        for form in self._likely(programs):
+        for form in self.forms:
             texts, found = form(programs, ())
             if texts:
                 break
         return texts, found
-
-    def _likely(self, programs: Sequence[TrainingProgram]) -> Sequence[Migrate]:
-        """The forms that may carry programs over: a file that blocks the group blocks each program that uses it."""
-        used = {file.path for program in programs for file in self.files_of(program)}
-        stuck = {path for path, found in self.native.items() if any(_blocks(finding) for finding in found)}
-        return self.forms[1:] if len(self.forms) > 1 and used & stuck else self.forms
 
     def _together(
         self,
@@ -148,7 +139,7 @@ class Apart:
         old = {path: file for program in good for path, file in files[id(program)].items()}
         driving = {path for program in good for path in (program.file.path, program.model_file.path)}
         found: _Clash | None = None
-        for form in self._likely(good):
+        for form in self.forms:
             texts, findings = form(good, stays)
             changed = [path for path in sorted(stays.keys() & texts.keys()) if texts[path] != old[path].text]
             clashes = [self._clash(old[p], texts[p], stays, p in driving) for p in changed]
@@ -177,17 +168,15 @@ class Apart:
         message = f"`{stays[path]}`, whose program is blocked, uses this file, and {lost}: give the others without it"
         return _Clash(path, message)
 
-    def _own(self, program: TrainingProgram, files: Collection[Path], found: Findings) -> Findings:
-        """What blocks a program, in every form; one of it in the file of its Estimator."""
-        native = {path: lines for path, lines in self.native.items() if path in files}
-        both = both_blocked(native, found) if native else found
-        blocking = [line for lines in both.values() for line in lines if _blocks(line)]
+    def _own(self, program: TrainingProgram, found: Findings) -> Findings:
+        """What blocks a program, one of it in the file of its Estimator."""
+        blocking = [line for lines in found.values() for line in lines if _blocks(line)]
         if blocking and not any(line.path == str(program.file.path) for line in blocking):
             first = blocking[0]
             message = f"this Estimator's program is blocked at {first.path}:{first.line}: {first.message}"
             finding = program.file.finding(first.code, Severity.MANUAL, program.place.call, message)
-            both = {**both, program.file.path: [*both.get(program.file.path, []), finding]}
-        return both
+            found = {**found, program.file.path: [*found.get(program.file.path, []), finding]}
+        return found
 
 
 def _blocks(finding: Finding) -> bool:

@@ -23,10 +23,9 @@ _WORD = "tensorflow"
 class Options:
     """What the user chose: the strategy (auto, one-device, parameter-server, multi-worker-mirrored) and the style.
 
-    The style is native, mapped (the model_fn stays TensorFlow 1 code), bridge (all code stays, and runs through a
-    support file) or auto: native, or mapped where that is blocked.
+    The style is native, bridge (all code stays, and runs through a support file) or auto: native.
     `keras` is the generation of Keras that is written for, "2" or "3", and `loop` what trains: fit, or custom.
-    `bridge` says that with auto a program becomes a bridge where both other forms are blocked.
+    `bridge` says that with auto a program becomes a bridge where the native form is blocked.
     `mesh` and `layouts` say how variables are divided under the strategy dtensor, see `targets.dtensor.parse`.
     """
 
@@ -70,9 +69,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     if natively and any(says(source.text, "stimator") or may_train(source.text) for source in relevant):
         from migrator.migration.project import migrate_project
 
-        texts, findings = migrate_project(
-            everything, options.strategy, options.style, options.keras, options.loop, _layouts(options)
-        )
+        texts, findings = migrate_project(everything, options.strategy, options.keras, options.loop, _layouts(options))
         estimators = set(around_estimators(everything))
     if _may_bridge(options) and any("stimator" in source.text for source in relevant):
         from migrator.bridge.project import join

@@ -41,8 +41,8 @@ import libcst as cst
 from migrator.findings import Finding, Severity
 from migrator.harness.building import build_models
 from migrator.migrate import Options, Result, migrate
-from migrator.program.handed import estimator_subclasses
 from migrator.program.parsed import ParsedFile, Project
+from migrator.program.subclasses import estimator_subclasses
 from migrator.source.discovery import discover
 from migrator.source.newlines import unified
 from migrator.source.reading import Source, read

@@ -18,7 +18,7 @@ of what both compute, relative to max(1, |old|): outputs and gradients of layers
 120,000 draws, which are apart by chance. `python benchmarks/catalogue.py` measures them, against TensorFlow 1.15.5 or
 2.15.1 as the last column says; every run of the tests computes all rows that 2.15.1 has. Where no difference stands,
 "proofs" are the tests and fixtures that run the symbol. What is refused with a code names its way out there
-(`tf-migrate rules CODE`); what only the native style refuses, the mapped style may still carry over.
+(`tf-migrate rules CODE`); what only the native form refuses, the bridge still carries over.
 """
 
 

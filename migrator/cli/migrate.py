@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from migrator.source.discovery import Found
     from migrator.source.reading import Source
 
-STYLES = ("auto", "native", "mapped", "bridge")
+STYLES = ("auto", "native", "bridge")
 KERAS = ("2", "3")
 _ASKED = ("strategy", "style", "keras", "loop", "mesh", "layouts")  # what the engine is told
 STDIN = Path("<stdin>")
@@ -86,8 +86,8 @@ class _Rewritten:
     type=click.Choice(STYLES),
     default="auto",
     show_default=True,
-    help="The form of models: native Keras layers, or mapped (the model_fn stays TensorFlow 1 code that a Keras model "
-    "runs), or bridge (all code stays, and runs through a file beside it); auto takes the first that is not blocked.",
+    help="The form of models: native Keras layers, or bridge (all code stays, and runs through a file beside it); auto "
+    "takes the bridge for programs whose native form is blocked.",
 )
 @click.option(
     "--keras",

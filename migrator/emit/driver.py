@@ -16,7 +16,7 @@ from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
 from migrator.names.bare import bare
-from migrator.program.calls import calls_in, is_false, is_none, number
+from migrator.program.calls import is_false, is_none, number
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
 from migrator.program.params_changes import changes_later, changes_own
@@ -56,7 +56,7 @@ from migrator.targets.choosing import (
 )
 from migrator.targets.chosen import in_place
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
-from migrator.targets.registry import AUTO, CENTRAL_STORAGE, LOOPS, ONE_DEVICE, TPU
+from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TPU
 from migrator.targets.target import Loop, LoopShape, Target
 from migrator.walking import walk
 
@@ -103,44 +103,6 @@ class FileNames:
         return name
 
 
-def is_late(program: TrainingProgram, target: Target) -> bool:
-    """Whether a model in the mapped form is given its variables before each of its uses.
-
-    That is so where some of them depend on a condition, which may hold for the data too that tell the shapes, and for
-    what the model_fn needs in order to train. An Estimator that is handed around may predict first, from data without
-    labels.
-    """
-    if not may_be_late(program, target):
-        return False
-    if program.handed is not None:
-        return program.handed.does("predict")
-    around = path_to(program.scope, program.place.call)
-    return any(
-        (isinstance(node, cst.If) or (isinstance(node, cst.For | cst.While) and _is_fed_in(node, program, use)))
-        and not any(node is other for other in around)
-        for use in program.uses
-        for node in path_to(program.scope, use.place.call)
-    )
-
-
-def _is_fed_in(loop: cst.CSTNode, program: TrainingProgram, use: Use) -> bool:
-    """Whether a loop gives a value to a name that the dataset of a use inside of it is made of."""
-    given = use.arguments.get("input_fn")
-    names = names_behind(program.file, program.scope, given) if given is not None else set()
-    return any(name in names and bool(path_to(loop, bound)) for name, bound in bindings(program.scope))
-
-
-def may_be_late(program: TrainingProgram, target: Target) -> bool:
-    """Whether the driver of a program can make the variables of its model before each use."""
-    if program.warm_start is not None or program.model.ready:
-        return False
-    if program.handed is not None:
-        return not program.handed.does(*EXPORTS)
-    if not (target.alone or target.counts) or program.train_and_evaluate is not None or program.lent:
-        return False
-    return all(use.method in _MODES for use in program.uses)
-
-
 def emit_driver(
     project: Project,
     program: TrainingProgram,
@@ -151,16 +113,12 @@ def emit_driver(
     predictions_are_dicts: bool,
     names: FileNames,
     signatures: Sequence[str] = (),
-    mapped: bool = False,
     stop: tuple[str, cst.BaseExpression] | None = None,
     keras: Keras = KERAS_2,
-    late: bool = False,
-    with_params: bool = True,
     takes_steps: bool = False,
     loop: Loop = LOOPS["fit"],
     loss_of_class: bool = True,
     measures: bool = False,
-    stopper: str = "",
     loss_of_batch: bool = False,
     measures_itself: bool = False,
     scoped: Scoped | None = None,
@@ -170,18 +128,15 @@ def emit_driver(
 ) -> EmittedDriver:
     """Builds the driver. `rewriter` is the one that the rest of the file is rewritten with.
 
-    `signatures` are the names that the predictions are served under. A `mapped` model is made from a dataset, not from
-    Keras inputs, and predicts itself; a `late` one gets its variables only before each use (is_late). `with_params`
-    says that the function which makes the model takes the params, `takes_steps` that it takes `steps_per_execution`.
+    `signatures` are the names that the predictions are served under. `takes_steps` says that the function which makes
+    the model takes `steps_per_execution`.
     `stop` is what the model_fn ends the training after, see ModelFunction.
-    `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes,
-    and whether the model `measures` anything else.
-    `stopper` is the callback that ends a training where not every batch counts as a step, and `loss_of_batch` says that
-    the model computes its loss from whole batches, `measures_itself` that it updates its metrics. `scoped` are the
-    statements that make a model of the program's own, which go into the strategy's scope. `on_servers` are the steps
-    that `fit` makes in one execution on parameter servers (0: that is not looked at), `many_steps_on_clusters` says
-    that they may be more than one on the clusters of the target. `rates` says whose learning rates a checkpoint leaves
-    as they are, see setup.rates_kept ("": nobody's).
+    `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes, and whether the model
+    `measures` anything else. `loss_of_batch` says that the model computes its loss from whole batches,
+    `measures_itself` that it updates its metrics. `scoped` are the statements that make a model of the program's own,
+    which go into the strategy's scope. `on_servers` are the steps that `fit` makes in one execution on parameter
+    servers (0: that is not looked at), `many_steps_on_clusters` says that they may be more than one on the clusters of
+    the target. `rates` says whose learning rates a checkpoint leaves as they are, see setup.rates_kept ("": nobody's).
     """
     return _Emitter(
         project,
@@ -193,16 +148,12 @@ def emit_driver(
         predictions_are_dicts,
         names,
         signatures,
-        mapped,
         stop,
         keras,
-        late,
-        with_params,
         takes_steps,
         loop,
         loss_of_class,
         measures,
-        stopper,
         loss_of_batch,
         measures_itself,
         scoped,
@@ -241,16 +192,12 @@ class _Emitter:
         predictions_are_dicts: bool,
         names: FileNames,
         signatures: Sequence[str],
-        mapped: bool,
         stop: tuple[str, cst.BaseExpression] | None,
         keras: Keras,
-        late: bool,
-        with_params: bool,
         takes_steps: bool,
         loop: Loop,
         loss_of_class: bool,
         measures: bool,
-        stopper: str,
         loss_of_batch: bool,
         measures_itself: bool,
         scoped: Scoped | None,
@@ -267,14 +214,10 @@ class _Emitter:
         self.partitioner = partitioner
         self.has_predictor = has_predictor
         self.predictions_are_dicts = predictions_are_dicts
-        self.mapped = mapped
         self.stop = stop
-        self.late = late
-        self.with_params = with_params
         self.takes_steps = takes_steps
         self.on_servers = on_servers
         self.many_steps = many_steps_on_clusters
-        self.stopper = stopper
         self.rates = rates
         self.loss_of_batch = loss_of_batch
         self.scoped = scoped
@@ -309,7 +252,7 @@ class _Emitter:
             use.method in ("train", "evaluate") for use in program.all_uses
         )
         labelled = labelled and program.model.reads_labels
-        if not mapped and not program.model.ready:
+        if not program.model.ready:
             whole = not (divided or target is TPU or target.mesh)  # each replica is given batches of the dataset
             static = whole and reads_batch(project, program) and static_batches(project, program)
             if not static:
@@ -390,7 +333,7 @@ class _Emitter:
         self.kept: dict[cst.BaseExpression, str] = {}  # datasets that are made before their use: input function -> name
         self.model = self._model_name()
         if has_predictor:
-            self.names["predictor"] = self.model if mapped else self._free("predictor")
+            self.names["predictor"] = self._free("predictor")
 
     def _free(self, wanted: str) -> str:
         return self.file_names.free(wanted)
@@ -431,13 +374,13 @@ class _Emitter:
 
     def emit(self) -> EmittedDriver:
         program = self.program
-        kept = [] if self.late or program.model.ready else self._keep_first()
+        kept = [] if program.model.ready else self._keep_first()
         plan = self.plan = self._plan()
         replaced: dict[cst.CSTNode, list[cst.BaseStatement]] = {line: [] for line in program.removed}
         replaced.update({line: self._settings(made) for line, made in program.session.lines.items()})
         replaced.update(self._task())
         assert program.place.statement is not None
-        first, later = ("", None) if self.late else self._first_dataset()
+        first, later = self._first_dataset()
         setup_lines, after = self._set_up(plan, first)
         lines = self._parsed("\n".join([*kept, *setup_lines, *after]) + "\n")
         before: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
@@ -484,7 +427,7 @@ class _Emitter:
             and (both is not None or any(use.method == "evaluate" for use in program.all_uses))
         ):
             of_batch = self.scoped is not None and not is_mean(program, self.scoped)
-            if (self.mapped and self.scoped is None) or self.loss_of_batch or of_batch:
+            if self.loss_of_batch or of_batch:
                 message = "the evaluation would divide batches whose loss may be a sum: give it `eval_distribute`, too"
                 raise Blocked("TFM721", program.place.call, message)
             message = "the evaluation divides every batch between the replicas, an Estimator's ran on one device"
@@ -536,10 +479,6 @@ class _Emitter:
             elif use.method in VARIABLES:
                 expressions[use.place.call] = self._variables(use)
             else:
-                if self.late:
-                    before.setdefault(self._statement_of(use), []).extend(
-                        self._parsed("\n".join(self._begin(use, plan)) + "\n")
-                    )
                 expressions[use.place.call] = self._evaluate_or_predict(use)
         for lent in program.lent:
             expressions[lent.argument] = cst.Name(self.names["predictor"] if lent.predicts else self.model)
@@ -608,7 +547,7 @@ class _Emitter:
         if self.loop.own and self.target.mirrored_workers and plan.model_dir is not None:
             needs = needs | {"tempfile"}
         needs = needs | self.further_needs
-        return frozenset(needs | ({"re"} if self.program.warm_start is not None else set()))
+        return frozenset(needs)
 
     def _keep_comments(self, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
         """Puts the comments inside replaced statements over what comes in their place.
@@ -735,7 +674,6 @@ class _Emitter:
             loop_class=self.names.get("TrainingLoop", ""),
             draws=self.draws,
             steps_per_call=self._steps_per_call(tpu),
-            stopper=self.stopper,
         )
         plan = self._with_strategy(plan)
         trains = both is not None or bool(uses_of(program, "train"))
@@ -744,9 +682,9 @@ class _Emitter:
             self._helper("load_checkpoint", lambda name: setup.load_checkpoint(name, self.indent, rates))
             plan = replace(plan, load=self.names["load_checkpoint"])
         self._tell_saves(model_dir)
-        to_data = not (self.target.creates or self.target.counts or self.target.mesh or self.loop.own or self.stopper)
+        to_data = not (self.target.creates or self.target.counts or self.target.mesh or self.loop.own)
         counts_on = to_data and (plan.again or model_dir is not None)
-        told = self.target.creates and not (self.loop.own or self.stopper)
+        told = self.target.creates and not self.loop.own
         if (counts_on and trains_to_an_unknown_end(self.project, program)) or (
             told and self.keras.number == 2 and ends_early(self.project, program)
         ):
@@ -797,7 +735,7 @@ class _Emitter:
     def _tell_loss(self) -> None:
         """Says where the loss of an evaluation is that of examples, and a last batch may have fewer than the others."""
         program = self.program
-        if self.mapped or self.loop.own or self.loss_of_batch:
+        if self.loop.own or self.loss_of_batch:
             return
         both = program.train_and_evaluate
         evaluations = [(both.place.call, both.evaluate)] if both is not None else []
@@ -862,9 +800,6 @@ class _Emitter:
     def _with_strategy(self, plan: TrainingPlan) -> TrainingPlan:
         """The plan with what the program's own strategy says, where that is the one of the target."""
         if self.target.per_replica and not self.loop.own:
-            if self.stopper:
-                message = "not every batch counts as a step, which is written for one device: `--strategy one-device`"
-                raise Blocked("TFM704", self.program.place.call, message)
             if self.evaluates_apart and self.keras.number == 3:
                 message = "an evaluation of whole batches for every replica was not tried on Keras 3"
                 raise Blocked("TFM872", self.program.config["eval_distribute"], message)
@@ -873,9 +808,6 @@ class _Emitter:
             self._helper("per_replica", lambda name: setup.per_replica(name, self.indent, creates, sized))
             plan = replace(plan, per_replica=self.names["per_replica"])
             if self._has_averages():
-                if self.mapped and self.target is CENTRAL_STORAGE:
-                    why = "replicas that move averages in central storage lose the scopes of a mapped model"
-                    raise Blocked("TFM704", self.program.place.call, f"{why}: take mirrored")
                 kind = "ReplicaAverages" if creates else "replica_averages"
                 make = setup.replica_averages if creates else setup.replica_averages_on_keras3
                 self._helper(kind, lambda name: make(name, self.indent))
@@ -887,9 +819,6 @@ class _Emitter:
             return replace(plan, replicas=replicas_of(self.program, own, self._text, self.names["mesh"]))
         if own is None:
             return plan
-        if self.late and (own.call.args or own.choice is not None):
-            message = "the model gets its variables late, outside of the strategy's scope: leave OneDeviceStrategy out"
-            raise Blocked("TFM704", own.call, message)
         apart = self.evaluates_apart
         if apart and self.loop.own:
             message = "an evaluation under a strategy of its own, in a loop of the program's own: leave it out"
@@ -1031,7 +960,7 @@ class _Emitter:
         if reads and (is_none(every) or plan.max_steps is None):
             message = "a hook reads the evaluations: give `max_steps`, and `save_checkpoints_steps` in the RunConfig"
             raise Blocked("TFM164", both.place.call, message)
-        if every is None or self.stopper:
+        if every is None:
             return plan
         steps = both.train.get("max_steps")
         period, total = self.file.integer(every), self.file.integer(steps)
@@ -1232,7 +1161,6 @@ class _Emitter:
             program.params,
             program.model_dir,
             program.model.callee,
-            None if program.warm_start is None else program.warm_start.node,
             *self._given_to_model(),
             *program.config.values(),
         ]
@@ -1255,9 +1183,9 @@ class _Emitter:
             lines.append(f"tf.random.set_seed({self._text(seed)})")
         if program.model.ready:
             return lines, restore(plan) if program.train_and_evaluate is None and plan.model_dir is not None else []
-        inputs = dataset if self.mapped else f"{self.names['make_inputs']}({dataset})"
+        inputs = f"{self.names['make_inputs']}({dataset})"
         arguments = self._model_arguments(inputs)
-        target = f"{self.model}, {self.names['predictor']}" if self.has_predictor and not self.mapped else self.model
+        target = f"{self.model}, {self.names['predictor']}" if self.has_predictor else self.model
         head = f"{target} = {self._text(program.model.callee)}"
         made = self._strategy_lines(plan)
         if made or plan.made:
@@ -1265,7 +1193,7 @@ class _Emitter:
             lines += [*made, scope, self.indent + call(head, arguments, self.indent, 1)]
         else:
             lines.append(call(head, arguments, self.indent, 0))
-        lines += [*self._warm_start(), *plan.loop.set_up(plan)]
+        lines += plan.loop.set_up(plan)
         if self.many_steps:
             servers, workers = self.on_servers > 1, self.target.mirrored_workers
             make = partial(many_steps.set_train_function, indent=self.indent, servers=servers, workers=workers)
@@ -1274,7 +1202,7 @@ class _Emitter:
         after: list[str] = []
         if plan.loop.own:
             return lines, after
-        if program.train_and_evaluate is None and plan.model_dir is not None and not self.late:
+        if program.train_and_evaluate is None and plan.model_dir is not None:
             after = restore(plan)
         return lines, after
 
@@ -1299,64 +1227,13 @@ class _Emitter:
         self.rewriter.replaced.update(new)
         return [f"{plan.strategy_name} = {self._text(choice.value)}"]
 
-    def _warm_start(self) -> list[str]:
-        """Lines that give the weights values of another checkpoint, before one in the model_dir is loaded."""
-        warm = self.program.warm_start
-        if warm is None:
-            return []
-        if not self.mapped:
-            message = "the checkpoint goes by names that weights have in the mapped form only (--style mapped)"
-            raise Blocked("TFM146", warm.node, message)
-        self._helper("warm_start", lambda name: setup.warm_start(name, self.indent))
-        message = "trained weights start with the checkpoint's values, by their names"
-        self.remarks.append(Blocked("TFM851", warm.node, message))
-        given = self._text(warm.node)
-        if warm.settings and isinstance(warm.node, cst.Call):
-            given = given.removeprefix("dict(").removesuffix(")")
-        elif warm.settings:
-            given = f"**{given}"
-        line = f"{self.names['warm_start']}({self.model}, {given})"
-        return [line] if warm.sure else [f"if {self._text(warm.node)}:", self.indent + line]
-
     def _variables(self, use: Use) -> cst.BaseExpression:
         """What the Estimator's newest checkpoint has, asked of the model."""
         call_node, name = use.place.call, use.arguments.get("name")
         if use.method == "get_variable_value" and asks_global_step(self.file, name):
             return cst.parse_expression(f"{self.model}.optimizer.iterations.numpy()")
-        if not self.mapped:
-            message = "the weights have these names in the mapped form only (--style mapped)"
-            raise Blocked("TFM853", call_node, message)
-        if use.method == "get_variable_value":
-            if name is None or isinstance(name, cst.List | cst.Tuple):
-                raise Blocked("TFM853", call_node, "give one name")
-            self._helper("variable_value", lambda given: setup.variable_value(given, self.indent))
-            text = f"{self.names['variable_value']}({self.model}, {self._text(name)})"
-        else:
-            self._helper("variable_names", lambda given: setup.variable_names(given, self.indent))
-            text = f"{self.names['variable_names']}({self.model})"
-        message = f"`{use.method}` asks the model, which has no names for slots of the optimizer"
-        self.remarks.append(Blocked("TFM852", call_node, message))
-        return cst.parse_expression(text)
-
-    def _begin(self, use: Use, plan: TrainingPlan) -> list[str]:
-        """Lines that make the variables of a late model and restore the newest checkpoint, as each use of an Estimator
-        does.
-        """
-        mode, given = _MODES[use.method], use.arguments.get("input_fn")
-        kept = self._keep(given, mode) if self._effect(given) is Effect.DRAWS else []
-        dataset = self._dataset(given, use.place.call, mode)
-        lines = [*kept, f'{self.model}.make_variables({dataset}, "{mode}")']
-        if not self.target.alone:
-            lines = [*kept, f"with {plan.strategy_name}.scope():", self.indent + lines[-1]]
-        return lines + (restore(plan) if plan.model_dir is not None else [])
-
-    def _statement_of(self, use: Use) -> cst.BaseStatement:
-        """The statement that a call stands in, which others can be put before."""
-        around = path_to(self.program.scope, use.place.call)
-        inner = [n for n in around if isinstance(n, cst.SimpleStatementLine | cst.BaseCompoundStatement)][-1]
-        if isinstance(inner, cst.While | cst.If | cst.FunctionDef | cst.ClassDef):
-            raise Blocked("TFM103", use.place.call, "give the result of this call a name, on a line of its own")
-        return inner
+        message = "the weights have these names in TensorFlow 1 only: the bridge keeps them"
+        raise Blocked("TFM853", call_node, message)
 
     def _given_to_model(self) -> list[cst.BaseExpression]:
         """What a partial or a lambda in the Estimator's own call gives the model_fn."""
@@ -1366,10 +1243,7 @@ class _Emitter:
 
     @property
     def copies_params(self) -> bool:
-        """Whether the params must be copied, as an Estimator copies them: they change, or are given to other functions.
-
-        The model_fn of a mapped model runs again when the model evaluates, predicts or is exported.
-        """
+        """Whether the params must be copied, as an Estimator copies them: they change."""
         params, model = self.program.params, self.program.model
         if params is None:
             return False
@@ -1377,16 +1251,7 @@ class _Emitter:
             return True
         if changes_own(self.project, model.file, model.function, model.parameters.params):
             return isinstance(params, cst.Name | cst.Attribute | cst.Subscript)
-        if not self.mapped:
-            return False
-        around = {call for call in calls_in(self.program.scope) if path_to(call, self.program.place.call)}
-        last = self._position(self.program.place.call)
-        return any(
-            isinstance(arg.value, cst.Name) and arg.value.value in names_in(params)
-            for call in calls_in(self.program.scope)
-            if call not in around and self._position(call) > last
-            for arg in call.args
-        )
+        return False
 
     def _model_arguments(self, inputs: str) -> list[str]:
         """The arguments of the call that makes the model."""
@@ -1398,13 +1263,11 @@ class _Emitter:
             arguments = []
             for keyword, value in model.template:
                 text = {"features": inputs, "params": params}[value] if isinstance(value, str) else self._text(value)
-                if (value == "features" and self.late) or (value == "params" and not self.with_params):
-                    continue
                 arguments.append(text if keyword is None else f"{keyword}={text}")
             return arguments + self._further()
-        arguments = [] if self.late else [inputs]
+        arguments = [inputs]
         roles = model.parameters
-        if roles.params is not None and self.with_params:
+        if roles.params is not None:
             left = [p.name.value for p in model.function.params.params]
             left = [name for name in left if name not in (roles.labels, roles.mode, roles.config)]
             second = left[left.index(roles.features) + 1 :][:1]
@@ -1445,7 +1308,7 @@ class _Emitter:
     def _train(self, use: Use, plan: TrainingPlan, replaced: dict[cst.CSTNode, list[cst.BaseStatement]]) -> None:
         statement = use.place.statement
         assert statement is not None
-        begin = self._begin(use, plan) if self.late else []
+        begin: list[str] = []
         limits = self._limits(use.arguments, use.place.call)
         steps, max_steps = limits.get("steps"), limits.get("max_steps")
         told = self._never_end(use.arguments, "train")
@@ -1591,19 +1454,11 @@ def uses_of(program: TrainingProgram, method: str) -> bool:
     return any(use.method == method for use in program.all_uses)
 
 
-def only_predicts(program: TrainingProgram) -> bool:
-    """Whether a program predicts with its Estimator, and does nothing else with it."""
-    if program.handed is not None or program.train_and_evaluate is not None or program.servings:
-        return False
-    return bool(program.all_uses) and all(use.method == "predict" for use in program.all_uses)
-
-
 __all__ = [
     "EmittedDriver",
     "FileNames",
     "ParsedFile",
     "emit_driver",
-    "only_predicts",
     "session_lines",
     "uses_of",
 ]

@@ -40,10 +40,9 @@ from migrator.walking import walk
 class EmittedModel:
     """The new function, what stood in its way, its partitioners, and remarks (as Blocked: code, node, message).
 
-    `late` says that the driver makes the model's variables, `with_params` that the function takes the params,
-    `loss_of_class` that the loss is one of Keras' classes, `loss_of_batch` that the model computes it from whole
+    `loss_of_class` says that the loss is one of Keras' classes, `loss_of_batch` that the model computes it from whole
     batches, `measures` that the model has metrics, and `measures_itself` that it updates them itself.
-    `counts_by_condition` that not every batch of a training counts as a step, `of_execution` how many steps `fit` makes
+    `of_execution` says how many steps `fit` makes
     in one go, whatever the driver says. `unsplit` are layers outside of the
     scopes of the partitioners. `made` are the matrices of the original, in its order (None: that is not known).
     `matrices` are the weights that devices may divide by rows, where they are known, `draws` says that on a mesh layers
@@ -58,13 +57,10 @@ class EmittedModel:
     needs: frozenset[str]
     classes: Mapping[str, str]  # that the file needs: name and text
     hooks: SpecHooks = NO_SPEC_HOOKS
-    late: bool = False
-    with_params: bool = True
     loss_of_class: bool = True
     loss_of_batch: bool = False
     measures: bool = False
     measures_itself: bool = False
-    counts_by_condition: bool = False
     of_execution: int = 1
     unsplit: tuple[cst.CSTNode, ...] = ()
     made: tuple[Made, ...] | None = ()
@@ -185,15 +181,11 @@ class _Emitter:
                 self.rewriter.training_calls.add(call)
         self.rewriter.updates = function.train.updates
         if function.train.parts is not None:
-            message = (
-                "variables are trained by their names, which only the mapped form keeps: leave out `--style native`"
-            )
-            if training.keras.number == 3:
-                message += " and `--keras 3`"
+            message = "variables are trained by their names, which Keras changes: the bridge keeps them"
             raise Blocked("TFM415", function.train.parts.place, message)
         if function.train.accumulation is not None:
-            message = "gradients are added up over batches, which is written in the mapped form only"
-            raise Blocked("TFM417", function.train.accumulation.place, f"{message}: leave out `--style native`")
+            message = "gradients are added up over batches, which the native form does not write"
+            raise Blocked("TFM417", function.train.accumulation.place, message)
         self.rate_class = optimizer.prepare(self.rewriter, training, function.train, function.file.code)
         if wants_predictor and function.predictions is None:
             raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import libcst as cst
 
-from migrator.emit.layout import call
 from migrator.emit.names import free
-from migrator.program.accumulation import Accumulation
 from migrator.program.parsed import Blocked
-from migrator.program.train_op import Order, Parts, TrainOp
-from migrator.rules import gradient_accumulation, several_optimizers
+from migrator.program.train_op import Order, TrainOp
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.site import TrainingContext
 from migrator.rules.weight_averages import averaging_class
@@ -26,13 +23,6 @@ def prepare(
     There is one where the rate is computed by lines of the program.
     """
     arguments: tuple[str, ...] = ()
-    if train.accumulation is not None and (train.rate.scheduled or train.rate.value is not None):
-        message = "the rate changes with the step: Keras counts for it how often sums were applied"
-        raise Blocked("TFM417", train.accumulation.place, message)
-    if train.parts is not None:
-        _check_parts(train, train.parts, context)
-        if train.parts.matches:
-            rewriter.needs.add("re")
     if train.clipping is not None and train.helper is not None and context.per_replica:
         message = "replicas clip before they sum: make the optimizer in the model_fn, which clips its gradients"
         raise Blocked("TFM403", train.clipping.value, message)
@@ -69,41 +59,6 @@ def _averaging(
         context.remark("TFM412", averages.call, message)
     text = averaging_class(averages.counted, averages.order is Order.BEFORE)
     return dict.fromkeys(train.made, (text, f"ema_momentum={code(averages.decay)}"))
-
-
-def _check_parts(train: TrainOp, parts: Parts, context: TrainingContext) -> None:
-    """Raises Blocked (TFM415) where the optimizers of several parts cannot train as one."""
-    if context.on_mesh:
-        raise Blocked("TFM415", parts.place, "on a mesh one optimizer trains all variables: use another strategy")
-    if train.clipping is not None and context.per_replica:
-        message = "replicas clip before they sum, which is written for an optimizer of all variables only"
-        raise Blocked("TFM415", train.clipping.value, message)
-
-
-def together(parts: Parts, optimizers: Sequence[str], context: TrainingContext, clips: bool, indent: str) -> str:
-    """The expression that makes one optimizer of several, or of one that trains some of the variables."""
-    name = context.helper("OptimizersByName", several_optimizers.text(clips))
-    several = len(parts.trained) > 1
-    message = f"`{name}` gives each variable to its optimizer by its name" if several else f"`{name}` trains by names"
-    context.remark("TFM414", parts.place, message)
-    arguments = [
-        f"({optimizer}, lambda {parts.name}: {part.condition})"
-        for optimizer, part in zip(optimizers, parts.trained, strict=True)
-    ]
-    single = call(name, arguments, indent, 1)
-    return single.replace("\n" + indent, "\n")
-
-
-def accumulating(
-    accumulation: Accumulation, optimizer: str, context: TrainingContext, new: Callable[[cst.CSTNode], str], indent: str
-) -> str:
-    """The expression that makes an optimizer add up gradients over batches; `new` is the new code of an expression."""
-    name = context.helper("AccumulatingOptimizer", gradient_accumulation.ACCUMULATING)
-    context.remark("TFM416", accumulation.place, f"`{name}` adds up the gradients of several batches, on one device")
-    arguments = [optimizer, f"lambda {accumulation.step}: {new(accumulation.test)}"]
-    arguments += [f"share={new(accumulation.share)}"] if accumulation.share is not None else []
-    arguments += [f"divisor={new(accumulation.divisor)}"] if accumulation.divisor is not None else []
-    return call(name, arguments, indent, 1).replace("\n" + indent, "\n")
 
 
 def clips_later(train: TrainOp, code: Callable[[cst.CSTNode], str]) -> str:

@@ -70,8 +70,6 @@ def _starts_once(state: GroupState, program: TrainingProgram, target: Target, ar
         return False  # every evaluation starts the same dataset
     if state.keras.number == 3:
         return target.alone
-    if program.handed is not None:
-        return False
     if mode == "train" and target.creates:
         return True
     given = [arguments.get(name) for name in ("steps", "max_steps")]

@@ -20,7 +20,6 @@ from migrator.program.helpers import Stays
 from migrator.program.own_graphs import runs_own_graph
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.relevant import importing
-from migrator.program.shared import runs_in_both
 from migrator.program.training import path_to
 from migrator.targets import dtensor
 from migrator.walking import walk
@@ -61,7 +60,7 @@ def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.F
                 state.changes[path].statements[unit] = [new]
                 state.remarks[path] += remarks
                 found.append(unit)
-    return [*left, *found, *_leave_to_others(state, blocking - set(found), others)]
+    return [*left, *found]
 
 
 def _leave_tests(state: GroupState) -> list[cst.FunctionDef | cst.ClassDef]:
@@ -95,38 +94,9 @@ def _leave_own_graphs(state: GroupState) -> list[cst.FunctionDef | cst.ClassDef]
 
 
 def _own_nodes(state: GroupState) -> list[cst.CSTNode]:
-    """Where the programs' Estimators are made, driven and handed around."""
+    """Where the programs' Estimators are made and driven."""
     programs = state.group.programs
-    found: list[cst.CSTNode] = [node for p in programs for node in (p.place.call, *p.calls)]
-    return found + [node for p in programs if p.handed is not None for node in p.handed.flow.seen]
-
-
-def _leave_to_others(
-    state: GroupState, units: Collection[cst.FunctionDef | cst.ClassDef], others: Sequence[ParsedFile]
-) -> list[cst.FunctionDef | cst.ClassDef]:
-    """Functions and classes that only files beside the programs use stay TensorFlow 1 code that runs in both."""
-    if not state.mapped:
-        return []  # what is written natively is no TensorFlow 1 code
-    imported = state.everything.imported
-    reached, queue = {path.with_suffix("") for path in state.group.files}, list(state.group.files)
-    while queue:
-        more = imported.get(queue.pop(), set()) - reached
-        reached |= more
-        queue += [path for path in imported if path.with_suffix("") in more]
-    users = [other for other in others if other.path.with_suffix("") not in reached]
-    if len(users) < len(others):
-        return []
-    found = []
-    for path, file in state.group.files.items():
-        for unit in file.module.body:
-            if isinstance(unit, cst.FunctionDef | cst.ClassDef) and unit in units:
-                new = respelled(unit, file.imports, used=True)
-                if len(new[1]) == 1 and runs_in_both(file.code(unit), file.code(new[0])):
-                    state.changes[path].statements[unit] = [new[0]]
-                    state.remarks[path] += new[1]
-                    state.write_for_both(path, unit)
-                    found.append(unit)
-    return found
+    return [node for p in programs for node in (p.place.call, *p.calls)]
 
 
 def is_in_the_way(file: ParsedFile, unit: cst.FunctionDef | cst.ClassDef) -> bool:
@@ -150,9 +120,6 @@ def remove_helpers(state: GroupState) -> None:
         # Something else calls one of the functions, which reads the table: it stays with all that it holds.
         tables = {}
         unused = _unused_helpers(state, helpers, makers, tables)
-    if state.mapped:
-        of_hooks = makers | {maker for _, maker in state.makers}
-        _leave_makers(state, {maker: helpers[maker] for maker in of_hooks - unused.keys()}, tables)
     helpers = unused
     for helper, file in helpers.items():
         if file.path not in state.changes:
@@ -180,20 +147,6 @@ def remove_helpers(state: GroupState) -> None:
         }
         state.changes[path].statements.update(without_imports(file, gone))
     _remove_hook_classes(state, [*_left_out(state, tables), *state.gone_hooks])
-
-
-def _leave_makers(state: GroupState, makers: dict[cst.FunctionDef, ParsedFile], tables: Iterable[cst.CSTNode]) -> None:
-    """Functions whose hooks these programs leave out stay TensorFlow 1 code where only others still call them."""
-    left_out = [*_left_out(state, tables), *makers]
-    for maker, home in makers.items():
-        mentions = mentions_of_functions(state.project, state.everything, {maker})
-        here = [node for file, node in mentions if file.path in state.changes and not _is_read(state, node)]
-        if home.path in state.changes and all(is_within(node, left_out) for node in here):
-            new, remarks = respelled(maker, home.imports, used=True)
-            if len(remarks) == 1 and runs_in_both(home.code(maker), home.code(new)):
-                state.changes[home.path].statements[maker] = [new]
-                state.remarks[home.path] += remarks
-                state.write_for_both(home.path, maker)
 
 
 def _is_test(state: GroupState, path: Path) -> bool:
@@ -291,7 +244,6 @@ def _left_out(state: GroupState, tables: Iterable[cst.CSTNode]) -> list[cst.CSTN
     found = [*tables, *(node for _, hooks in state.all_hooks() for node in hooks.nodes)]
     for program in state.group.programs:
         found += program.removed
-        found += [line for _, line in program.handed.statements] if program.handed is not None else []
     return [*found, *state.dead]
 
 

@@ -16,7 +16,6 @@ from migrator.emit.further_imports import with_imports
 from migrator.emit.layout import statements
 from migrator.emit.mesh import called, on_mesh
 from migrator.emit.model_function import EmittedModel, emit_model_function, other_problems, ready_model
-from migrator.emit.trainer import emit_trainer
 from migrator.findings import Finding, Severity
 from migrator.migration import hooks, inputs, leftovers, partitioning, ready, servers, servings, workers
 from migrator.migration.state import GroupState
@@ -38,14 +37,12 @@ from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.ready_scopes import check_optimizers
 from migrator.program.region import reach
 from migrator.program.shared import runs_in_both, spelled_for_both
-from migrator.program.training import TrainingProgram, path_to
+from migrator.program.training import TrainingProgram
 from migrator.program.unused_layers import unused_layers
 from migrator.program.variable_names import named_layers, names_to_give
 from migrator.program.variable_order import check_order
 from migrator.program.variable_reads import handled, measures, order_read
 from migrator.rules import flags, keras3, rebinding
-from migrator.rules.batches import LOSS_OF_EXAMPLES, all_whole
-from migrator.rules.early_stopping import STOP_AT_STEP
 from migrator.rules.executions import (
     STEPS_OF_EXECUTION,
     ends_early,
@@ -431,7 +428,7 @@ class NativeMigration(GroupState):
             return True
         if program.tpu is None or program.tpu.iterations is None or program.model.lambdas or self.loop.own:
             return False
-        return self._strategy(program) is TPU and not (self.mapped and program.servings)
+        return self._strategy(program) is TPU
 
     def _executes_apart(self, program: TrainingProgram) -> bool:
         """Whether the steps of an execution depend on the parameter servers that the program finds when it starts."""
@@ -449,16 +446,11 @@ class NativeMigration(GroupState):
         """How many steps a worker of parameter servers makes in one execution; 0 where it was not looked at."""
         if not self._strategy(program).parameter_servers:
             return 0
-        if self.loop.own or self.keras is not KERAS_2 or self._counts_apart(program):
+        if self.loop.own or self.keras is not KERAS_2:
             return 0
         if may_end(self.project, program):
             return 0
         return steps_on_servers(self.project, program)
-
-    def _counts_apart(self, program: TrainingProgram) -> bool:
-        """Whether a model in the mapped form is served, or answers batches in the processes of a cluster."""
-        answers = bool(uses_of(program, "predict")) and not self._strategy(program).alone
-        return self.mapped and (bool(program.servings) or answers)
 
     def _of_execution(self, program: TrainingProgram) -> int:
         """How many steps `fit` makes in one execution, whatever the driver says."""
@@ -468,7 +460,7 @@ class NativeMigration(GroupState):
         if strategy.parameter_servers:
             apart = strategy is AUTO and self._on_servers(program) < STEPS_OF_EXECUTION
             return 1 if apart else self._on_servers(program) or 1
-        if (not strategy.alone and strategy.word not in _SAME_STEPS) or self._counts_apart(program):
+        if not strategy.alone and strategy.word not in _SAME_STEPS:
             return 1
         if strategy.creates and ends_early(self.project, program):
             return 1  # an execution whose data end in it is lost: what it has done is not told of
@@ -505,9 +497,9 @@ class NativeMigration(GroupState):
         if program.model.ready and not strategy.alone and not strategy.mesh and not self.loop.own:
             strategy = self._of_ready_model(program, strategy)
         if strategy.mesh:
-            strategy = for_mesh(program, strategy, self.keras, self.mapped)
+            strategy = for_mesh(program, strategy, self.keras)
         elif self.loop.own:
-            strategy = for_own_loop(program, strategy, self.keras, self.mapped)
+            strategy = for_own_loop(program, strategy, self.keras)
             if self.asked is AUTO and any("TF_CONFIG" in file.bare for file in self.group.files.values()):
                 message = "the program reads or writes TF_CONFIG: name the `--strategy` of its loop"
                 raise Blocked("TFM737", program.place.call, message)
@@ -591,16 +583,6 @@ class NativeMigration(GroupState):
         if any(p.place is program.place for p in self.drivers):
             return  # the same lines drive another model_fn too
         self.drivers.append(program)
-        if program.handed is not None:
-            if emitted.counts_by_condition:
-                message = "the global step is counted by a condition, and the Estimator is handed around: drive it here"
-                raise Blocked("TFM422", program.place.call, message)
-            if emitted.hooks.stop is not None:
-                message = "a StopAtStepHook in the model_fn of an Estimator that is handed around: give it to `train`"
-                raise Blocked("TFM110", emitted.hooks.stop[1], message)
-            self._trainer(program, emitted, of_dicts, served)
-            self.strategies.append(strategy)
-            return
         if strategy.mesh:
             strategy = partitioning.on_mesh(self, program, emitted, strategy)
             if emitted.draws or self.draws:
@@ -625,22 +607,18 @@ class NativeMigration(GroupState):
             of_dicts,
             self.names[file.path],
             self.signatures.get(program.model_fn, Signatures()).names,
-            self.mapped,
             emitted.hooks.stop,
             self.keras,
-            self.mapped and emitted.late,
-            emitted.with_params,
             self._takes_steps(program),
             self.loop,
             emitted.loss_of_class,
             emitted.measures,
-            self._stopper(program) if emitted.counts_by_condition else "",
             emitted.loss_of_batch,
             emitted.measures_itself,
             self.scoped.get(program.place.call),
             self._on_servers(program) if self._executes_apart(program) or strategy is not AUTO else 0,
             self._many_on_clusters(program),
-            self._rates(program, emitted),
+            self._rates(program),
         )
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
@@ -674,11 +652,11 @@ class NativeMigration(GroupState):
             self.remarks[file.path].append(Blocked("TFM706", program.place.call, message))
         self.strategies.append(strategy)
 
-    def _rates(self, program: TrainingProgram, emitted: EmittedModel) -> str:
+    def _rates(self, program: TrainingProgram) -> str:
         """Whose learning rates a checkpoint leaves as they are, see setup.rates_kept; "" where it restores them.
 
         Rates of tf.train optimizers are part of a program. Those of Keras optimizers were variables, which an Estimator
-        saved and restored (TensorFlow 1.15.5); a train_op of the mapped form has none that Keras knows.
+        saved and restored (TensorFlow 1.15.5).
         """
         nodes = reach(self.project, program.model_file, program.model_fn)
         nodes |= {program.scope: program.file} if program.model.ready else {}
@@ -688,68 +666,10 @@ class NativeMigration(GroupState):
             program.model.ready and not trains
         ):
             return ""
-        file = program.model_file
-        texts = [file.code(emitted.node), *self.changes[file.path].classes.values()]
-        if any('Optimizer("train_op")' in text for text in texts):
-            return ""
         if self.keras.number == 3:
             return RATE_ON_KERAS3
-        parts = any(".parts = [" in text for text in self.training[file.path].helpers.values())
+        parts = any(".parts = [" in text for text in self.training[program.model_file.path].helpers.values())
         return RATES_OF_PARTS if parts else RATE
-
-    def _stopper(self, program: TrainingProgram) -> str:
-        """The callback that ends a training of which not every batch counts as a step."""
-        if self.loop.own:
-            message = "the global step is counted by a condition, which `--loop custom` does not know: leave it out"
-            raise Blocked("TFM422", program.place.call, message)
-        message = "a callback ends the training: the train_op does not count every batch as a step"
-        self.remarks[program.file.path].append(Blocked("TFM430", program.place.call, message))
-        return self.training[program.file.path].helper("StopAtStep", STOP_AT_STEP)
-
-    def _trainer(
-        self, program: TrainingProgram, emitted: EmittedModel, of_dicts: bool, served: Signatures | None
-    ) -> None:
-        """A class in the place of an Estimator that is handed around."""
-        assert program.handed is not None
-        if self.keras.number == 3:
-            message = "an Estimator that is handed around was not tried on Keras 3: leave `--keras 3` out"
-            raise Blocked("TFM870", program.place.call, message)
-        group = [p.handed for p in self.group.programs if p.handed is not None]
-        seen = {node for handed in group for node in handed.flow.seen}
-        stranger = program.handed.flow.stranger(seen)
-        if stranger is not None:
-            where, node = stranger
-            message = "this comes where the Estimator does, but is not followed to one"
-            self.problems.setdefault(where.path, []).append(Blocked("TFM103", node, message))
-            return
-        made = emit_trainer(
-            program,
-            self.rewriters,
-            self.changes,
-            self.names[program.file.path],
-            emitted.has_predictor,
-            of_dicts,
-            self.mapped,
-            served,
-            self.mapped and emitted.late,
-            self._rates(program, emitted),
-        )
-        if program.handed.does("evaluate", "train_and_evaluate") and not (self.mapped or emitted.loss_of_batch):
-            if not all_whole(self.project):
-                self.remarks[program.file.path].append(Blocked("TFM303", program.place.call, LOSS_OF_EXAMPLES))
-        changes = self.changes[program.file.path]
-        changes.helpers += [helper for helper in made.helpers if helper not in changes.helpers]
-        changes.needs |= made.needs
-        for changes_of_file in self.changes.values():
-            changes_of_file.keras = self.keras
-        if made.before:
-            around = path_to(program.file.module, program.place.call)
-            line = next(
-                n for n in reversed(around) if isinstance(n, cst.SimpleStatementLine | cst.BaseCompoundStatement)
-            )
-            self.rewriters[program.file.path].before[line] = made.before
-        for where, remark in made.remarks:
-            self.remarks.setdefault(where.path, []).append(remark)
 
     def _finish(self, file: ParsedFile) -> str:
         module = file.module.visit(self.rewriters[file.path])

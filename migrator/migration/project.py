@@ -8,7 +8,6 @@ from pathlib import Path
 
 import libcst as cst
 
-from migrator.emit.mapped import Style
 from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything, references_to_models
 from migrator.migration.forms import migrate_group
@@ -39,7 +38,6 @@ from migrator.targets.registry import LOOPS, TARGETS
 def migrate_project(
     texts: Mapping[Path, str],
     strategy: str,
-    style: str = "auto",
     keras: str = "2",
     loop: str = "fit",
     layouts: Layouts | None = None,
@@ -50,7 +48,7 @@ def migrate_project(
     """
 
     def migrate(texts: Mapping[Path, str]) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
-        return _migrate(texts, strategy, style, keras, loop, layouts)
+        return _migrate(texts, strategy, keras, loop, layouts)
 
     try:
         return migrate(texts)
@@ -64,7 +62,7 @@ def _plain(file: ParsedFile) -> ParsedFile:
 
 
 def _migrate(
-    texts: Mapping[Path, str], strategy: str, style: str, keras: str, loop: str, layouts: Layouts | None
+    texts: Mapping[Path, str], strategy: str, keras: str, loop: str, layouts: Layouts | None
 ) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     findings: dict[Path, list[Finding]] = {}
     files = []
@@ -108,7 +106,7 @@ def _migrate(
     for group in groups_of(project, programs):
         towers = any(program.of_towers for program in group.programs)
         migrate = migrate_towers if towers and strategy == "auto" and loop == "fit" else migrate_group
-        texts_of_group, group_findings = isolated(group, partial(migrate, group, request, Style(style)))
+        texts_of_group, group_findings = isolated(group, partial(migrate, group, request))
         new_texts.update(texts_of_group)
         for finding_path, found in group_findings.items():
             findings.setdefault(finding_path, []).extend(found)

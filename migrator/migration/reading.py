@@ -13,10 +13,9 @@ from migrator.migration.isolation import blocked_by
 from migrator.migration.state import Group
 from migrator.program import npus
 from migrator.program.flow import InFile
-from migrator.program.handed import ESTIMATORS as HANDED_ESTIMATORS
-from migrator.program.handed import estimator_subclasses, read_handed_programs
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import is_concerned
+from migrator.program.subclasses import estimator_subclasses
 from migrator.program.tpu import on_tpu
 from migrator.program.training import Place, TrainingProgram, find_places, is_estimator, path_to, read_programs
 from migrator.rules.wrapped import check_not_wrapped
@@ -84,7 +83,8 @@ def read_all(
                     if adapted is not None:
                         raise InFile(adapted, "TFM182", npus.imported(adapted), npus.MESSAGE)
                     check_not_wrapped(file, place.function, place.call)
-                    programs += _read_place(project, everything, file, place, places)
+                    read = read_programs(project, everything.mentioning, file, place, places[file.path])
+                    programs += [on_tpu(one, everything.wants_tpus, everything.keras, project.files) for one in read]
                 elif _is_foreign(place.name):
                     raise Blocked(
                         "TFM102", place.call, f"`{place.name}` is not carried over yet; TensorFlow 2.16 deleted it"
@@ -109,26 +109,6 @@ def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]
                 message = "Horovod distributes this program, which is not carried over: take it out first, see TFM160"
                 return file.finding("TFM160", Severity.MANUAL, node, message)
     return None
-
-
-_HANDED = ("TFM103", "TFM108", "TFM109", "TFM146")
-
-
-def _read_place(
-    project: Project, everything: Everything, file: ParsedFile, place: Place, places: Mapping[Path, list[Place]]
-) -> list[TrainingProgram]:
-    """The programs of one Estimator, driven where it is made, or else wherever it is handed to."""
-    try:
-        read = read_programs(project, everything.mentioning, file, place, places[file.path])
-        return [on_tpu(program, everything.wants_tpus, everything.keras, project.files) for program in read]
-    except Blocked as problem:
-        if problem.code not in _HANDED or place.name not in HANDED_ESTIMATORS:
-            raise
-        try:
-            return read_handed_programs(project, everything.mentioning, file, place, places)
-        except Blocked as other:
-            same = other.code == problem.code and file.position(other.node)[0] == file.position(problem.node)[0]
-            raise (problem if same or other.code == "TFM103" != problem.code else other) from None
 
 
 def _is_foreign(name: str) -> bool:
@@ -157,9 +137,7 @@ def groups_of(project: Project, programs: Iterable[TrainingProgram]) -> list[Gro
 
 def files_of(project: Project, program: TrainingProgram) -> list[ParsedFile]:
     """The program's files: driver, model, and the modules beside them that they import and that use TensorFlow."""
-    where = [] if program.handed is None else [one.use.file for one in program.handed.uses]
-    where += [] if program.handed is None else [file for file, _, _ in program.handed.arguments]
-    return _reach(project, [program.file, program.model_file, *where])
+    return _reach(project, [program.file, program.model_file])
 
 
 def _reach(project: Project, files: Iterable[ParsedFile]) -> list[ParsedFile]:

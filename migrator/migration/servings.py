@@ -42,10 +42,7 @@ def write_servings(
 def _shared(
     state: GroupState, program: TrainingProgram, where: ParsedFile, node: cst.BaseExpression, serving: Serving
 ) -> cst.FunctionDef:
-    """The serving function for all of its Estimators so far. Raises Blocked (TFM142) where they cannot be told apart.
-
-    A Keras model is asked which predictions it has: a mapped one, which is no functional model, does not say so.
-    """
+    """The serving function for all of its Estimators so far. Raises Blocked (TFM142) where they are not told apart."""
     keys = state.signatures.get(program.model_fn, Signatures()).keys
     forms = state.served.setdefault(serving.node, [])
     known = next((form for form in forms if form.function.deep_equals(serving.new)), None)
@@ -54,7 +51,7 @@ def _shared(
     else:
         known.keys.append(keys)
     made = joined(forms)
-    if made is not None and (len(forms) == 1 or not state.mapped):
+    if made is not None:
         return made
     if where is program.file:
         message = "Estimators of different signatures share this serving function: give each its own"

@@ -131,7 +131,6 @@ class Request:
 class GroupState:
     """What the steps of a group's migration share: its files, what changes in them, what stands in the way."""
 
-    mapped = False
     rewriter_class: type[Rewriter] = Rewriter
 
     def __init__(self, group: Group, request: Request) -> None:
@@ -198,8 +197,6 @@ class GroupState:
             # Also where the driver is not written, because the model is blocked: these lines are in nobody's way.
             gone = [*program.removed, *program.session.lines]
             self.changes[program.file.path].statements.update({line: [] for line in gone})
-            for where, line in program.handed.statements if program.handed is not None else ():
-                self.changes[where.path].statements[line] = []
 
     def guarded(self, file: ParsedFile, step: Callable[[], None]) -> None:
         """Takes a step; what stands in its way is a problem of the file."""

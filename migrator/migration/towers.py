@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from migrator.emit.mapped import Style
 from migrator.findings import Finding, Severity
 from migrator.migration.forms import migrate_group
 from migrator.migration.state import Group, Request
 from migrator.targets.registry import LOOPS, ONE_DEVICE, TARGETS
 
 
-def migrate_towers(group: Group, request: Request, style: Style) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
+def migrate_towers(group: Group, request: Request) -> tuple[dict[Path, str], dict[Path, list[Finding]]]:
     """New texts of a group's files, or none of them and what stood in the way of the loop over the replicas."""
     replicas = replace(request, asked=TARGETS["mirrored"], loop=LOOPS["custom"])
-    texts, refused = migrate_group(group, replicas, style)
+    texts, refused = migrate_group(group, replicas)
     if texts:
         return texts, refused
-    texts, findings = migrate_group(group, replace(request, asked=ONE_DEVICE, loop=LOOPS["fit"]), style)
+    texts, findings = migrate_group(group, replace(request, asked=ONE_DEVICE, loop=LOOPS["fit"]))
     if not texts:
         return texts, findings
     first = next(one for found in refused.values() for one in found if one.severity is Severity.MANUAL)

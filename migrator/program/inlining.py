@@ -19,7 +19,7 @@ from migrator.names.imports import canonical, dotted
 from migrator.program.calls import is_none, parameters_of, string
 from migrator.program.comments import comment_lines
 from migrator.program.further_imports import import_of, origin_of
-from migrator.program.helpers import Scope, can_stay, helper_of, touches_training, trains
+from migrator.program.helpers import Scope, can_stay, helper_of, touches_training
 from migrator.program.model_reference import ModelReference
 from migrator.program.modes import ModeNames
 from migrator.program.parsed import Blocked, Further, ParsedFile, Project, names_in
@@ -42,12 +42,6 @@ class Inlined:
 def inline_helpers(project: Project, model: ModelReference) -> Inlined:
     """Reads a model_fn through its helpers. Raises Blocked (TFM120, TFM121) for a helper that cannot be followed."""
     return _Inliner(project, model).run()
-
-
-def inline_training(project: Project, model: ModelReference) -> tuple[Inlined, tuple[Blocked, ...]]:
-    """Reads a model_fn through the helpers that train, as far as they can be followed; and why others cannot."""
-    inliner = _TrainingInliner(project, model)
-    return inliner.run(), tuple(inliner.refused)
 
 
 class _Inliner:
@@ -565,32 +559,6 @@ def _target_names(small: cst.Assign | cst.Return | cst.Expr) -> list[str]:
     if isinstance(target, cst.Tuple) and all(isinstance(e.value, cst.Name) for e in target.elements):
         return [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
     return []
-
-
-class _TrainingInliner(_Inliner):
-    """Reads through helpers that train only; what cannot be followed stays a call."""
-
-    def __init__(self, project: Project, model: ModelReference) -> None:
-        super().__init__(project, model)
-        self.refused: list[Blocked] = []
-
-    def _to_inline(self, call: cst.Call) -> tuple[ParsedFile, cst.FunctionDef] | None:
-        found = helper_of(self.project, self.scope, call.func)
-        if found is None or any(found[1] is function for function in self.stack):
-            return None
-        return found if trains(self.project, *found) else None
-
-    def _statement(self, statement: cst.BaseStatement) -> Statements:
-        helpers, mentions, own = list(self.helpers), set(self.mentions), set(self.own)
-        depth = len(self.stack)
-        try:
-            return super()._statement(statement)
-        except Blocked as problem:
-            if depth:
-                raise  # the whole helper stays
-            self.refused.append(problem)
-            self.helpers, self.mentions, self.own, self.stack = helpers, mentions, own, []
-            return [statement]
 
 
 def _returned_names(body: Sequence[cst.BaseStatement], count: int) -> list[str] | None:

@@ -173,15 +173,6 @@ def straighten(
     return StraightBody(tuple(walker.statements), tuple(walker.specs), walker.names, tuple(walker.carried))
 
 
-def not_run_in(
-    mode: str, body: Sequence[cst.BaseStatement], imports: ImportMap, parameter: str | None
-) -> tuple[cst.BaseStatement, ...]:
-    """The statements of a function body, inside its mode branches too, that one mode never comes to."""
-    found: list[cst.BaseStatement] = []
-    _without(mode, body, ModeNames(imports, parameter, {}), found)
-    return tuple(found)
-
-
 def _without(
     mode: str, body: Sequence[cst.BaseStatement], names: ModeNames, found: list[cst.BaseStatement]
 ) -> tuple[bool, ModeNames]:

@@ -1,4 +1,4 @@
-"""Files that a program which stays TensorFlow 1 shares with one that is migrated in the mapped form."""
+"""Files that a program which stays TensorFlow 1 shares with one that is migrated."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -32,13 +31,10 @@ from migrator.program.scopes import (
     values_of,
 )
 from migrator.program.session_config import Session, read_session
-from migrator.program.starts import VARIABLES, WarmStart, read_warm_start
+from migrator.program.starts import VARIABLES
 from migrator.program.tensor_names import tensor_names
 from migrator.rules.hooks import Hooks, Tensors, read_hooks
 from migrator.walking import walk
-
-if TYPE_CHECKING:
-    from migrator.program.handed import Handed
 
 _ESTIMATORS = ("tf.estimator.Estimator", *tpu.ESTIMATORS, *ready.ESTIMATORS)
 _ESTIMATOR = ("model_fn", "model_dir", "config", "params", "warm_start_from")
@@ -120,7 +116,7 @@ class TrainingProgram:
     those that only served what is left out. `reads_global_step` says that the results of an evaluation are asked for
     it, `folders` are the places where the `model_dir` is asked of the Estimator, `lent` the functions that it is given
     to. `batch_sizes` are those that a TPUEstimator puts into the params of an input function, by mode. `session` is
-    what becomes of the session's settings, `warm_start` the checkpoint that the Estimator starts from. `hooks` are
+    what becomes of the session's settings. `hooks` are
     those of all calls, each with what it is a hook of ("train", "test", "predict"); where some stay, the argument
     "callbacks" of the call is what was its `hooks`. `handed` says where an Estimator goes that does not stay in the
     function that makes it, `tpu` which TPU is asked for, `model_batch` the batch size that a model_fn
@@ -146,8 +142,6 @@ class TrainingProgram:
     session: Session = field(default_factory=Session)
     hooks: tuple[tuple[str, Hooks], ...] = ()
     tensors: Tensors = lambda name: None
-    handed: Handed | None = None
-    warm_start: WarmStart | None = None
     tpu: tpu.TpuUse | None = None
     model_batch: cst.BaseExpression | None = None
     config_reads: ConfigReads = field(default_factory=ConfigReads)
@@ -170,9 +164,6 @@ class TrainingProgram:
         """The serving functions of all exports, as they are given, with their files and scopes."""
         both = self.train_and_evaluate
         key = "serving_input_receiver_fn"
-        if self.handed is not None:
-            every = [one for one in self.handed.uses if one.use.method in EXPORTS]
-            return [(one.use.file, one.use.scope, one.arguments[key]) for one in every]
         found: list[tuple[cst.CSTNode, cst.BaseExpression]]
         found = [(self.scope, exporter.serving) for exporter in both.exporters] if both is not None else []
         found += [(self.scope, use.arguments[key]) for use in self.uses if use.method in EXPORTS]
@@ -288,7 +279,7 @@ class ProgramReader:
         model_dir = bound.get("model_dir")
         if is_none(model_dir):
             model_dir = config.get("model_dir")
-        warm_start = self._warm_start(bound.get("warm_start_from"), model_dir)
+        self._check_start(bound.get("warm_start_from"), model_dir)
         uses, both = self._uses(variable)
         self._check_asked(uses, both)
         params = bound.get("params")
@@ -324,7 +315,6 @@ class ProgramReader:
             session=self.session,
             hooks=tuple(self.hooks),
             tensors=self.tensors,
-            warm_start=warm_start,
             tpu=use,
             config_reads=self.config_reads,
         )
@@ -375,16 +365,16 @@ class ProgramReader:
 
         return tpu.read_use(self.file, self.scope, self.place.call, asked, self.tpu_settings, value_of, known)
 
-    def _warm_start(self, node: cst.BaseExpression | None, model_dir: cst.BaseExpression | None) -> WarmStart | None:
-        if is_none(node):
-            return None
-        assert node is not None
-        found = read_warm_start(self.file, self.scope, node, None if is_none(model_dir) else model_dir)
-        if found is None:
-            self.dropped.append(node)
-            message = "`warm_start_from` is left out: the newest checkpoint of the model_dir is loaded anyway"
-            self.remarks.append(Blocked("TFM851", node, message))
-        return found
+    def _check_start(self, node: cst.BaseExpression | None, model_dir: cst.BaseExpression | None) -> None:
+        """Refuses an Estimator that starts from another checkpoint than its own. Raises Blocked (TFM146)."""
+        if node is None or is_none(node):
+            return
+        if model_dir is None or is_none(model_dir) or self.file.code(node) != self.file.code(model_dir):
+            message = "the checkpoint goes by names that weights have in TensorFlow 1 only: the bridge keeps them"
+            raise Blocked("TFM146", node, message)
+        self.dropped.append(node)
+        message = "`warm_start_from` is left out: the newest checkpoint of the model_dir is loaded anyway"
+        self.remarks.append(Blocked("TFM851", node, message))
 
     def _check_asked(self, uses: Sequence[Use], both: TrainAndEvaluate | None) -> None:
         """Variables are those of the newest checkpoint: the model has these values behind the training only."""
@@ -441,12 +431,6 @@ class ProgramReader:
                 raise Blocked(
                     "TFM103", changed[1], f"`{changed[0]}`, which the model_dir reads, changes before its use"
                 )
-        if program.warm_start is not None:
-            changed = rebound(self.file, self.scope, program.warm_start.node, self.place.call, last)
-            if changed is not None:
-                message = f"`{changed[0]}`, which `warm_start_from` reads, changes before its use"
-                raise Blocked("TFM146", changed[1], message)
-
         self._check_model_reads(program, last)
 
     def _check_model_reads(self, program: TrainingProgram, last: cst.Call) -> None:
@@ -732,15 +716,6 @@ class ProgramReader:
         if "steps" in train:
             raise Blocked("TFM110", train["steps"], "`num_steps` counts from the start of a training: give `max_steps`")
         return TrainAndEvaluate(place, train, evaluate, tuple(exporters))
-
-
-def predicts_batches(predictions: Sequence[Arguments]) -> bool:
-    """Whether predictions, by the arguments of their calls, are taken batch by batch. Raises Blocked (TFM110)."""
-    single = [not is_false(arguments.get("yield_single_examples")) for arguments in predictions]
-    if any(single) and not all(single):
-        node = predictions[single.index(False)]["yield_single_examples"]
-        raise Blocked("TFM110", node, "`yield_single_examples` is False here, and True in another prediction")
-    return bool(single) and not any(single)
 
 
 _FAMILIES = (

@@ -48,16 +48,6 @@ def check_order(project: Project, file: ParsedFile, statements: Sequence[cst.CST
             asking = statement
 
 
-def asks_for_variables(project: Project, file: ParsedFile, statements: Sequence[cst.CSTNode]) -> bool:
-    """Whether statements ask for the variables of the graph, or for their regularization."""
-    return any(symbols(reach(project, file, statement)) & set(_ASKING) for statement in statements)
-
-
-def makes_variables_somewhere(project: Project, file: ParsedFile, statement: cst.CSTNode) -> bool:
-    """Whether a statement, or a function that it reaches, makes variables."""
-    return any(_makes_variables(name) for name in symbols(reach(project, file, statement)))
-
-
 def _makes_variables(name: str) -> bool:
     if name.startswith("tf.nn."):
         return "rnn" in name

@@ -31,13 +31,6 @@ def whole_batches(project: Project, program: TrainingProgram, given: cst.BaseExp
     return all(map(_is_whole, calls))
 
 
-def all_whole(project: Project) -> bool:
-    """Whether all batches that are made anywhere in a project are surely of one size."""
-    calls = [call for file in project.files for call in calls_in(file.module)]
-    made = [call for call in calls if _name(call) in _BATCHING]
-    return bool(made) and all(map(_is_whole, made))
-
-
 def _is_whole(call: cst.Call) -> bool:
     return _drops(call) or _size(call) == "1" or _repeats_before(call)
 

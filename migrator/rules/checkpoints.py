@@ -22,17 +22,6 @@ program writes: `tf-migrate checkpoint --back` does that.
 """,
     ),
     Rule(
-        "TFM255",
-        "a step that is read from the name of a checkpoint",
-        Severity.MANUAL,
-        """
-An Estimator's checkpoints are called `model.ckpt-STEP`, those of the new program `ckpt`: a program that takes the name
-apart finds no step. `int(estimator.latest_checkpoint().split("-")[-1])` is carried over, for an Estimator that is
-handed around: its successor has a method `latest_step`. Write the others so, or ask `estimator.evaluate(...)` for its
-`global_step`.
-""",
-    ),
-    Rule(
         "TFM860",
         "this is not a checkpoint to carry over",
         Severity.ERROR,

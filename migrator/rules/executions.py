@@ -48,8 +48,6 @@ It is written where all of this holds:
   generators, and after `filter` or `flat_map` it is not, and tf_keras refuses those ("Could not infer the size of the
   data"). Where you know the number, give `steps_per_execution=20` to `compile`, `steps_per_epoch` to `fit` and `steps`
   to `evaluate`.
-- a model in the mapped form is not served, and does not predict where the program may run on a cluster (elsewhere one
-  that predicts answers batch by batch, by a method of its own)
 
 A program that may run on a cluster gets a function `set_train_function`, which gives `fit` its train function. On
 parameter servers the steps of an execution are written out one after the other in a graph: in a loop, which Keras
@@ -93,7 +91,7 @@ def steps_of_execution(project: Project, program: TrainingProgram) -> int:
     """How many steps `fit` may make in one execution on one device: 1 where somebody might see it, or gain nothing."""
     trainings = program.trainings
     calls = [*trainings, *program.evaluations]
-    if program.handed is not None or program.model.ready or program.lent or not trainings:
+    if program.model.ready or program.lent or not trainings:
         return 1
     if any(hooks.callbacks is not None or hooks.own or hooks.made for _, hooks in program.hooks):
         return 1

@@ -7,17 +7,6 @@ from migrator.rules.rule import Rule
 
 RULES = (
     Rule(
-        "TFM117",
-        "an export that needs a training before it",
-        Severity.REVIEW,
-        """
-An Estimator builds its model for an export from the serving function alone. The class that takes the place of an
-Estimator that is handed around makes its Keras model for the data of the first training or evaluation. Here that comes
-before the export in a loop: where the loop does not run once, the export fails with an error, instead of serving the
-newest checkpoint of the `model_dir`.
-""",
-    ),
-    Rule(
         "TFM142",
         "an export that is not carried over",
         Severity.MANUAL,

@@ -12,7 +12,6 @@ class Keras:
     - `choose`: a file has to choose it before it imports TensorFlow
     - `symbolic_tensorflow`: TensorFlow's functions take the symbolic tensors of a network
     - `fits_on_clusters`: `Model.fit` works under the strategies of a cluster
-    - `runs_tensorflow1`: a model may run TensorFlow 1 code (the mapped style)
     - `loss_has_phase`: `compute_loss` is told whether the model trains
     - `loss_sees_labels`: a loss function is given the labels as they are, not as floats
     - `compiles`: `compile` may choose XLA by itself
@@ -28,7 +27,6 @@ class Keras:
     choose: bool
     symbolic_tensorflow: bool
     fits_on_clusters: bool
-    runs_tensorflow1: bool
     loss_has_phase: bool
     loss_sees_labels: bool
     compiles: bool
@@ -45,7 +43,6 @@ KERAS_2 = Keras(
     choose=True,
     symbolic_tensorflow=True,
     fits_on_clusters=True,
-    runs_tensorflow1=True,
     loss_has_phase=False,
     loss_sees_labels=True,
     compiles=False,
@@ -61,7 +58,6 @@ KERAS_3 = Keras(
     choose=False,
     symbolic_tensorflow=False,
     fits_on_clusters=False,
-    runs_tensorflow1=False,
     loss_has_phase=True,
     loss_sees_labels=False,
     compiles=True,

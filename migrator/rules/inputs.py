@@ -47,8 +47,8 @@ these, `functools.partial(function, ...)`, and a call that returns the input fun
 The network reads the size of its batches (`features.shape[0]`) where it is made. An Estimator made it once for every
 training and evaluation, with the size that this one's input function gave. A Keras model is made once: it knows a size
 where all input functions give the same one, written as a constant (`batch(8, drop_remainder=True)`), and the model is
-not on several devices. Elsewhere use `tf.shape(features)[0]` in the network, or -1 in `tf.reshape`. The mapped form
-makes the network for each size.
+not on several devices. Elsewhere use `tf.shape(features)[0]` in the network, or -1 in `tf.reshape`. The bridge
+makes the network for each size, as an Estimator did.
 """,
     ),
     Rule(

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.findings import Severity
-from migrator.names.imports import ImportMap
-from migrator.program.calls import is_false, is_none, is_true, string
+from migrator.program.calls import is_false, is_none, is_true
 from migrator.program.modes import ALL, TRAIN
 from migrator.program.parsed import Blocked
 from migrator.rules.dropout import in_training
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, keyword
-from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -244,36 +242,6 @@ def _literal(value: cst.BaseExpression | None, default: bool) -> bool | None:
     if value is None:
         return default
     return is_true(value) if is_true(value) or is_false(value) else None
-
-
-def runs_updates(node: cst.CSTNode, imports: ImportMap) -> bool:
-    """Whether a model_fn (or a part of it) runs the updates of the moving averages.
-
-    True where the collection `tf.GraphKeys.UPDATE_OPS` is read, or a function is called that reads it by itself.
-    """
-    finder = _UpdateOps(imports)
-    walk(node, finder)
-    return finder.found
-
-
-class _UpdateOps(cst.CSTVisitor):
-    _BY_THEMSELVES = (
-        "tf.contrib.layers.optimize_loss",
-        "tf.contrib.training.create_train_op",
-        "tf.contrib.slim.learning.create_train_op",
-    )
-
-    def __init__(self, imports: ImportMap) -> None:
-        super().__init__()
-        self.imports = imports
-        self.found = False
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.found |= self.imports.tensorflow(node.func) in self._BY_THEMSELVES
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in ("get_collection", "get_collection_ref"):
-            for arg in node.args:
-                self.found |= self.imports.tensorflow(arg.value) == "tf.GraphKeys.UPDATE_OPS"
-                self.found |= string(arg.value) == "update_ops"
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------

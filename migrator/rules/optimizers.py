@@ -78,8 +78,8 @@ runs of one program differ by 3e-4), LARS, MovingAverageOptimizer and everything
 `optimizer.minimize(loss, global_step=tf.train.get_global_step())` is what `Model.fit` does by itself. Understood are
 also `compute_gradients` or `tf.gradients` with `apply_gradients`, clipping of the gradients between them,
 `tf.group` and control dependencies on the update operations of batch normalization, moving averages of the weights
-(see TFM412), several optimizers, and one that trains some of the variables (TFM414), and gradients that are added up
-over several batches (TFM416). Gradients that are changed otherwise are not carried over.
+(see TFM412). Gradients that are changed otherwise are not carried over, nor several optimizers (TFM415) or gradients
+that are added up over several batches (TFM417): the bridge keeps them.
 """,
     ),
     Rule(

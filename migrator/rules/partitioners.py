@@ -59,8 +59,8 @@ partitioner that is a function of the program's own, or that a helper is given: 
         """
 ParameterServerStrategy takes one partitioner for all variables, which is told the shape and the type of a variable and
 not its scope. Two different ones in one program have no counterpart: choose one, or leave the smaller variables whole
-with a MinSizePartitioner. How variables are split changes no number. Where the code stays TensorFlow 1 (`--style
-mapped`), partitioners are left out (TFM154).
+with a MinSizePartitioner. How variables are split changes no number. The bridge
+splits what TensorFlow 1 split: leave `--style native` out.
 """,
     ),
     Rule(
@@ -81,7 +81,7 @@ take a MinSizePartitioner with a `min_shard_bytes` above their size.
         """
 `tf.variable_scope("name")` becomes `tf.name_scope("name")`, and its partitioner moves to the strategy. A scope that
 sets an initializer, a regularizer, a custom getter or reuse changes what the layers inside do: give those arguments
-to the layers instead. `--style mapped` keeps such code.
+to the layers instead. The bridge keeps such code.
 
 Layers that have one name in several scopes get names of their own, since Keras wants one for each in all the model:
 `hidden` of the scope `encoder` is called `encoder_hidden`.

@@ -30,10 +30,8 @@ model_fn of their own. Canned estimators and `model_to_estimator` are not carrie
         """
 Understood: `estimator = tf.estimator.Estimator(...)`, and in the same function `estimator.train`, `evaluate`, `predict`
 or `tf.estimator.train_and_evaluate(estimator, ...)`, outside of `with tf.Graph()...`. An Estimator that a function
-returns, an object keeps, a list or dict holds or functions are given is followed to all that is done with it, in all
-the given files (TFM180). The named line is where it is lost sight of: it is handed to code that is not among the given
-files (give them all together), kept in an attribute of another object, asked for its variables, exported far from where
-it is made, or something that is not an Estimator comes to the same place.
+returns, an object keeps, a list or dict holds or functions are given is no native program: the bridge keeps it as an
+object (leave `--style native` out). The named line is where it leaves the function that makes it.
 """,
     ),
     Rule(
@@ -217,29 +215,12 @@ code may call the function: make two functions of it.
 """,
     ),
     Rule(
-        "TFM180",
-        "an Estimator that is handed around",
-        Severity.REVIEW,
-        """
-An Estimator that leaves the function that makes it (`return tf.estimator.Estimator(...)`, `self.estimator = ...`,
-`run(estimator, hooks)`, a list of several) is an object that the rest of the program relies on. A class with the same
-methods takes its place: `Trainer`, in the file that makes the Estimator, or the base of a class that was derived from
-Estimator. It makes the Keras model from the model_fn for the first data it gets, goes on from the newest checkpoint of
-its `model_dir` before every training, evaluation and prediction, and saves one after every training, as an Estimator
-did. It copies its params when it is made, as an Estimator did. The rest of the program stays as it is, without hooks
-and RunConfigs. It runs on one device: where you want a cluster, make the model under the scope of a
-`tf.distribute.Strategy` in `prepare`. `train_and_evaluate` becomes a training and an evaluation behind it.
-""",
-    ),
-    Rule(
         "TFM181",
         "a class derived from an Estimator that cannot be carried over",
         Severity.MANUAL,
         """
-A class derived from `tf.estimator.Estimator` keeps its constructor and methods, with the new base (TFM180). For that
-its `__init__` calls `super().__init__(model_fn=..., ...)` once, and it does not override what an Estimator does. A
-class derived from a canned Estimator, or from a class derived from Estimator, is not carried over: make an Estimator
-with a model_fn of your own of it first.
+A class that is derived from an Estimator is no native program. The bridge keeps the class, with its own Estimator as
+the base: leave `--style native` out.
 """,
     ),
     Rule(
@@ -279,9 +260,7 @@ between replicas (`auto_shard_dataset`), and a model_fn whose batches do not eac
 program that trained on one device can divide its batches among replicas: `--strategy mirrored --loop custom`. On a
 cluster only `train_and_evaluate` is carried over: plain `train`, `evaluate` and `predict` run on one device. A
 TPUStrategy of a RunConfig is not carried over: leave it and its resolver out and take `--strategy tpu`, which asks for
-the TPU itself. Under CentralStorageStrategy a model in the mapped form may have no moving averages, as batch
-normalization has: replicas wait for each other where one is updated, and find the variables of a mapped model no more
-(TensorFlow 2.21, "Variable dense_1/kernel does not exist").
+the TPU itself.
 """,
     ),
     Rule(

@@ -55,7 +55,7 @@ model is given the same objects under the same names, so that what restored them
 restores them from the new ones, which hold the rest of the model as well. The step and the iterations of the optimizer
 are one variable in them: into a Checkpoint of both, only the step is restored, so assign it to
 `optimizer.iterations` where the optimizer is to train on. A Checkpoint of anything else than the global step, the
-optimizer and parts of the network, and one in the mapped form, which has no such objects, are refused (TFM855).
+optimizer and parts of the network is refused (TFM855).
 """,
     ),
 )

@@ -131,7 +131,7 @@ on a CPU, did.
         Severity.REVIEW,
         """
 `iterations_per_loop` becomes `steps_per_execution` of `compile`. It cannot where it is a time ("60s"), where the
-TPUConfig is made elsewhere, where a lambda makes the model, or where a mapped model predicts: then every step is an
+TPUConfig is made elsewhere, or where a lambda makes the model: then every step is an
 execution of its own. The numbers are the same; a TPU waits for its host more often. Give `compile` a number if that is
 too slow.
 """,

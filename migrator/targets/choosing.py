@@ -73,9 +73,6 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
         use = program.uses[0]
         message = f"only train_and_evaluate runs on a cluster so far, not a plain `{use.method}`"
         raise Blocked("TFM704", use.place.call, message)
-    if program.handed is not None and wanted not in (AUTO, ONE_DEVICE):
-        message = "an Estimator that is handed around trains on one device only: make and train it in one function"
-        raise Blocked("TFM704", program.place.call, message)
     if any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
         if wanted.reads_cluster and wanted is not AUTO:
             message = "a hook ends the training: on a cluster every worker would have to stop after the same step"
@@ -83,20 +80,15 @@ def choose(program: TrainingProgram, asked: Target) -> Target:
         return ONE_DEVICE if wanted is AUTO else wanted
     if program.model.ready and wanted is TPU:
         raise Blocked("TFM704", program.place.call, "a Keras model of the program's own is not written for TPUs")
-    if program.model.ready and program.handed is not None:
-        return ONE_DEVICE
     if wanted is not AUTO:
         return wanted
     return AUTO if program.train_and_evaluate is not None else ONE_DEVICE
 
 
-def for_own_loop(program: TrainingProgram, target: Target, keras: Keras, mapped: bool) -> Target:
+def for_own_loop(program: TrainingProgram, target: Target, keras: Keras) -> Target:
     """The target of a program whose loop is one of its own. Raises Blocked (TFM735, TFM737)."""
     place = program.place.call
-    if mapped:
-        message = "a loop of the program's own is written for native models only: leave `--loop custom` out"
-        raise Blocked("TFM735", place, message)
-    if program.handed is not None or program.lent:
+    if program.lent:
         message = "the Estimator is handed around, where a loop of its own does not go: leave `--loop custom` out"
         raise Blocked("TFM735", place, message)
     if program.model.ready:
@@ -131,15 +123,13 @@ def divides_batches(program: TrainingProgram, target: Target) -> bool:
     return target.in_step and target is not AUTO and not draws_batches(program, target) and not of_cores
 
 
-def for_mesh(program: TrainingProgram, target: Target, keras: Keras, mapped: bool) -> Target:
+def for_mesh(program: TrainingProgram, target: Target, keras: Keras) -> Target:
     """The target of a program whose devices are a mesh. Raises Blocked (TFM790)."""
     place = program.place.call
     other = "choose another `--strategy`"
-    if mapped:
-        raise Blocked("TFM790", place, f"on a mesh (DTensor) native models train only: {other}")
     if keras.number == 3:
         raise Blocked("TFM790", place, "Keras 3 has no DTensor: leave `--keras 3` out")
-    if program.handed is not None or program.lent:
+    if program.lent:
         raise Blocked("TFM790", place, f"the Estimator is handed around, where no mesh goes: {other}")
     if program.model.ready:
         raise Blocked("TFM790", place, f"a Keras model of the program's own was made without a mesh: {other}")

@@ -326,43 +326,6 @@ def saving(predictor: str, signatures: Sequence[str], indent: str, depth: int) -
     return "\n".join(indent * depth + line for line in lines)
 
 
-def warm_start(name: str, indent: str) -> str:
-    """The function that starts the weights of a mapped model with those of another checkpoint, as source text."""
-    text = f'''\
-def {name}(model, checkpoint, pattern="", previous=None):
-    """Gives trained weights whose names match the pattern the values in a checkpoint, of an Estimator or a TF1Model."""
-    reader = tf.train.load_checkpoint(checkpoint)
-    for weight in model.trainable_weights:
-        if re.match(pattern, weight.name):
-            saved = weight.name.partition(":")[0]
-            saved = (previous or {{}}).get(saved, saved)
-            if reader.has_tensor("_CHECKPOINTABLE_OBJECT_GRAPH"):
-                key = saved.replace(".", "..").replace("/", ".S")
-                saved = f"_tf1_style_var_store/_vars/{{key}}/.ATTRIBUTES/VARIABLE_VALUE"
-            weight.assign(reader.get_tensor(saved))
-'''
-    return text.replace("    ", indent)
-
-
-def variable_value(name: str, indent: str) -> str:
-    """The function that finds the weight of a mapped model by its name, as source text."""
-    return (
-        f"def {name}(model, name):\n"
-        f'{indent}"""Returns the value of the weight that has the name of a variable."""\n'
-        f'{indent}return next(weight.numpy() for weight in model.weights if weight.name == f"{{name}}:0")\n'
-    )
-
-
-def variable_names(name: str, indent: str) -> str:
-    """The function that names the weights of a mapped model, as source text."""
-    return (
-        f"def {name}(model):\n"
-        f'{indent}"""Returns the names of the model\'s variables, without those that its metrics add up in."""\n'
-        f"{indent}sums = [variable.name for metric in model.metrics for variable in metric.variables]\n"
-        f'{indent}return sorted(w.name.partition(":")[0] for w in model.weights if w.name not in sums)\n'
-    )
-
-
 def paragraphs(functions: Sequence[str]) -> str:
     """Functions one under the other, two blank lines between them."""
     return "\n\n".join(functions)
