@@ -34,10 +34,10 @@ class _Clash:
 class Apart:
     """What is needed to tell the programs of one group apart.
 
-    `forms` are the ways to migrate programs, the best first. `files_of` gives the files of a program. `blocked_files` are
-    those of programs that cannot be read, each with the file that holds such a program's Estimator. `exported` are the
-    symbols of functions that nothing but exports of migrated programs run, by file; the forms fill it. `names_read`
-    gives the names of one file that others read, None where that is not known.
+    `forms` are the ways to migrate programs, the best first. `files_of` gives the files of a program. `blocked_files`
+    are those of programs that cannot be read, each with the file that holds such a program's Estimator. `exported`
+    are the symbols of functions that nothing but exports of migrated programs run, by file; the forms fill it.
+    `names_read` gives the names of one file that others read, None where that is not known.
     """
 
     programs: Sequence[TrainingProgram]
@@ -161,7 +161,7 @@ class Apart:
             if runs_in_both(old.text, new, exported):
                 return None
             return _Clash(path, f"`{path}` would no longer run in TensorFlow 1.15, where `{stays[path]}` needs it")
-        names = self.names_read(path, stays)
+        names = self.names_read(path, {*stays, *stays.values()})
         lost = not_to_borrow(old.text, new, names, exported)
         if lost is None:
             return None

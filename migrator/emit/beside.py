@@ -119,21 +119,14 @@ def respelled_session(node: cst.FunctionDef, imports: ImportMap) -> tuple[cst.Ba
     return new, [Blocked("TFM187", node.name, message)]
 
 
-def respelled(
-    node: cst.FunctionDef | cst.ClassDef, imports: ImportMap, used: bool = False
-) -> tuple[cst.BaseStatement, list[Blocked]]:
-    """A function or class that no program runs, respelled, and what there is to say about it.
-
-    `used` says that code beside the programs runs it.
-    """
+def respelled(node: cst.FunctionDef | cst.ClassDef, imports: ImportMap) -> tuple[cst.BaseStatement, list[Blocked]]:
+    """A function or class that no program runs, respelled, and what there is to say about it."""
     walk = Respelled(imports)
     new = node.visit(walk)
     assert isinstance(new, cst.FunctionDef | cst.ClassDef)
     title = node.name.value
     message = f"nothing runs `{title}`: it stays TensorFlow 1 code, spelled for TensorFlow 2"
-    if used:
-        message = f"`{title}` is no program's that is migrated: it stays TensorFlow 1 code, spelled for both"
-    remarks = [Blocked("TFM116" if used else "TFM171", node.name, message)]
+    remarks = [Blocked("TFM171", node.name, message)]
     known: set[str] = set()
     for where, name in walk.left:
         if name not in known:

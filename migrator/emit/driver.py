@@ -131,8 +131,8 @@ def emit_driver(
     `signatures` are the names that the predictions are served under. `takes_steps` says that the function which makes
     the model takes `steps_per_execution`.
     `stop` is what the model_fn ends the training after, see ModelFunction.
-    `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes, and whether the model
-    `measures` anything else. `loss_of_batch` says that the model computes its loss from whole batches,
+    `loop` is what trains; one of the program's own asks whether the loss is one of Keras' classes, and whether the
+    model `measures` anything else. `loss_of_batch` says that the model computes its loss from whole batches,
     `measures_itself` that it updates its metrics. `scoped` are the statements that make a model of the program's own,
     which go into the strategy's scope. `on_servers` are the steps that `fit` makes in one execution on parameter
     servers (0: that is not looked at), `many_steps_on_clusters` says that they may be more than one on the clusters of

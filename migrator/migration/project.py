@@ -12,7 +12,7 @@ from migrator.findings import Finding, Severity
 from migrator.migration.everything import Everything, references_to_models
 from migrator.migration.forms import migrate_group
 from migrator.migration.isolation import in_parts, isolated
-from migrator.migration.reading import groups_of, places_of, read_all
+from migrator.migration.reading import groups_of, read_all
 from migrator.migration.state import Request
 from migrator.migration.towers import migrate_towers
 from migrator.program import by_hand
@@ -26,6 +26,7 @@ from migrator.program.one_tower import with_one_tower
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import around_programs, programs_in
 from migrator.program.tpu_branches import without_tpu_branches
+from migrator.program.training import find_places
 from migrator.program.walruses import with_plain_assignments
 from migrator.program.without_horovod import without_horovod
 from migrator.rules.accelerators import without_accelerators
@@ -91,7 +92,7 @@ def _migrate(
     for finding in refused:
         findings.setdefault(Path(finding.path), []).append(finding)
     project = Project.of(files)
-    places = {file.path: places_of(file) for file in files if "stimator" in file.bare or file.spread}
+    places = {file.path: find_places(file) for file in files if "stimator" in file.bare or file.spread}
     new_texts: dict[Path, str] = {}
     target = TARGETS[strategy]
     if layouts is not None:

@@ -17,7 +17,7 @@ from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import is_concerned
 from migrator.program.subclasses import estimator_subclasses
 from migrator.program.tpu import on_tpu
-from migrator.program.training import Place, TrainingProgram, find_places, is_estimator, path_to, read_programs
+from migrator.program.training import Place, TrainingProgram, is_estimator, read_programs
 from migrator.rules.wrapped import check_not_wrapped
 
 _PART_OF_PROGRAMS = (
@@ -28,20 +28,6 @@ _PART_OF_PROGRAMS = (
     "tf.estimator.EvalSpec",
     "tf.estimator.train_and_evaluate",
 )
-
-
-def places_of(file: ParsedFile) -> list[Place]:
-    """The calls of TensorFlow's in a file that may belong to a program, also those of classes derived from it."""
-    derived = [Place(name, call, None, _function_around(file, call)) for _, name, call in _derived(file)]
-    return [*find_places(file), *derived]
-
-
-def _derived(file: ParsedFile) -> list[tuple[cst.ClassDef, str, cst.Call]]:
-    return [(node, name, call) for node, name, call in estimator_subclasses(file) if call is not None]
-
-
-def _function_around(file: ParsedFile, node: cst.CSTNode) -> cst.FunctionDef | None:
-    return next((n for n in reversed(path_to(file.module, node)) if isinstance(n, cst.FunctionDef)), None)
 
 
 def read_all(
@@ -93,10 +79,9 @@ def read_all(
                 block(file, problem, place.call)
             except Exception as error:
                 block(file, blocked_by(error, place.call), place.call)
-        for node, name, call in estimator_subclasses(file):
-            if call is None:
-                message = f"`{node.name.value}` is derived from `{name}`, but does not call `super().__init__` once"
-                block(file, Blocked("TFM181", node.name, message), node)
+        for node, name, _ in estimator_subclasses(file):
+            message = f"`{node.name.value}` is derived from `{name}`: the bridge keeps such a class"
+            block(file, Blocked("TFM181", node.name, message), node)
     return programs, blocked
 
 

@@ -7,16 +7,6 @@ from migrator.rules.rule import Rule
 
 RULES = (
     Rule(
-        "TFM116",
-        "code of a migrated file that others use",
-        Severity.REVIEW,
-        """
-A file of the program also holds a function or class that only other files use, and these are no part of a program that
-is migrated: a library of networks, say. It stays TensorFlow 1 code. Symbols that TensorFlow 2 has in `tf.compat.v1` are
-spelled so, which means the same in TensorFlow 1.15, so that those who use it go on as before.
-""",
-    ),
-    Rule(
         "TFM118",
         "a test in TensorFlow 1 code",
         Severity.REVIEW,

@@ -44,30 +44,21 @@ def plain(network: str, also: str = FOR_TWO) -> str:
     return text
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
-def test_what_is_dropped_and_what_is_kept(style: str) -> None:
-    rate = "tf.nn.dropout(net, 0.1)" if style == "mapped" else "tf.keras.layers.Dropout(0.1)(net, training=True)"
-    new, findings = run(plain("net = tf.nn.dropout(net, 0.1)", "" if style == "native" else FOR_TWO), style=style)
-    assert rate in new and "TFM189" in {finding.code for finding in findings}
+def test_what_is_dropped_and_what_is_kept() -> None:
+    new, findings = run(plain("net = tf.nn.dropout(net, 0.1)", ""))
+    assert "tf.keras.layers.Dropout(0.1)(net, training=True)" in new and "TFM189" in {
+        finding.code for finding in findings
+    }
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
 @pytest.mark.parametrize("line", ["net = tf.nn.dropout(net, 0.9)", "net = tf.where(tf.zeros([1]) > 0, net, net)"])
-def test_a_file_with_both_ways_is_refused(style: str, line: str) -> None:
+def test_a_file_with_both_ways_is_refused(line: str) -> None:
     text = plain(f"{line}\nnet = tf.layers.flatten(net)", "")
-    new, findings = run(text, style=style)
+    new, findings = run(text)
     codes = {finding.code for finding in findings if finding.severity is Severity.MANUAL}
     assert new == text and codes & {"TFM204", "TFM240"}, codes
 
 
 def test_by_name_both_mean_the_same() -> None:
     text = plain("net = tf.nn.dropout(net, rate=0.1)\nnet = tf.layers.flatten(net)", "")
-    assert "tf.keras.layers.Dropout(0.1)" in run(text, style="native")[0]
-
-
-def test_loops_stay_those_of_tensorflow_2() -> None:
-    loop = "net = tf.while_loop(cond=lambda x: x < 3, body=lambda x: x + 1, loop_vars=[net])[0]"
-    new, findings = run(plain(loop), style="mapped")
-    assert loop in new and "TFM189" in {finding.code for finding in findings}
-    one = program(network=loop)
-    assert "tf.compat.v1.while_loop" in run(one, style="mapped")[0]
+    assert "tf.keras.layers.Dropout(0.1)" in run(text)[0]

@@ -59,11 +59,14 @@ def run(
 def run_project(
     texts: dict[str, str], strategy: str = "auto", style: str = "native", keras: str = "2", loop: str = "fit"
 ) -> dict[str, tuple[str, list[Finding]]]:
-    """Migrates several files together, into native models only unless another style is asked for."""
+    """Migrates several files together, into native models only unless another style is asked for.
+
+    With "auto" programs become bridges where the native form is blocked, as the command does.
+    """
     sources = []
     for path, text in texts.items():
         source = decode(Path(path), text.encode())
         assert isinstance(source, Source)
         sources.append(source)
-    results = migrate(sources, Options(strategy=strategy, style=style, keras=keras, loop=loop))
+    results = migrate(sources, Options(strategy, style, keras, loop, bridge=style == "auto"))
     return {str(r.source.path): (r.text, list(r.findings)) for r in results}

@@ -18,15 +18,14 @@ except ImportError:
 net = activation(net)"""
 
 
-def codes(text: str, style: str = "native") -> tuple[str, list[str], list[str]]:
-    new, findings = run(text, style=style)
+def codes(text: str) -> tuple[str, list[str], list[str]]:
+    new, findings = run(text)
     blocking = [finding.code for finding in findings if finding.severity is Severity.MANUAL]
     return new, blocking, [finding.code for finding in findings]
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
-def test_the_program_is_what_runs_without_it(style: str) -> None:
-    new, blocking, found = codes(program(TRIED), style)
+def test_the_program_is_what_runs_without_it() -> None:
+    new, blocking, found = codes(program(TRIED))
     assert not blocking and "TFM197" in found
     assert "itex" not in new and "The package's own" not in new
     assert "activation = tf.nn.relu" in new and "net = activation(net)" in new
@@ -51,14 +50,5 @@ def test_lines_of_the_handler_stay() -> None:
 )
 def test_what_is_no_such_attempt_stays(old: str, new: str) -> None:
     assert old in TRIED
-    _, _, found = codes(program(TRIED.replace(old, new)), "mapped")
+    _, _, found = codes(program(TRIED.replace(old, new)))
     assert "TFM197" not in found
-
-
-def test_the_scope_of_contrib_is_that_of_tpus() -> None:
-    network = "with tf.contrib.tpu.bfloat16_scope():\n    net = helper(net)"
-    text = program(network).replace(
-        "def model_fn", "def helper(net):\n    return tf.get_variable('w', [1, 1]) * net\n\n\ndef model_fn", 1
-    )
-    new, blocking, _ = codes(text, "mapped")
-    assert not blocking and "with tf.compat.v1.tpu.bfloat16_scope():" in new

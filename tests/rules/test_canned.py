@@ -285,7 +285,7 @@ def test_a_head_of_a_model_fn_that_says_itself_what_it_serves() -> None:
     text = HEAD.replace("    return head", own) + "estimator.export_saved_model('out', serving)\n"
     serving = "def serving():\n    x = tf.placeholder(tf.float32, [None, 1], name='x')\n"
     serving += "    return tf.estimator.export.ServingInputReceiver(x, x)\n\n\ndef model_fn"
-    new, findings = run_project({"train.py": text.replace("def model_fn", serving)}, style="mapped")["train.py"]
+    new, findings = run_project({"train.py": text.replace("def model_fn", serving)}, style="auto")["train.py"]
     assert "TFM142" not in {f.code for f in findings} and "tf.saved_model.save" in new
 
 

@@ -8,15 +8,14 @@ from migrator.findings import Severity
 from tests.rules.programs import program, run
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
 @pytest.mark.parametrize("more", ["", ", num_thresholds=50"])
-def test_the_best_f1_score(style: str, more: str) -> None:
+def test_the_best_f1_score(more: str) -> None:
     spec = f', eval_metric_ops={{"f1": tf.contrib.metrics.f1_score(labels, tf.sigmoid(logits){more})}}'
-    new, findings = run(program(spec=spec, driver="estimator.evaluate(input_fn, steps=1)"), style=style)
+    new, findings = run(program(spec=spec, driver="estimator.evaluate(input_fn, steps=1)"))
     assert not [finding for finding in findings if finding.severity is Severity.MANUAL]
     assert "class BestF1Score(tf.keras.metrics.AUC):" in new and "contrib" not in new
     assert f"BestF1Score(num_thresholds={'50' if more else '200'}" in new
-    assert "TFM510" in {finding.code for finding in findings} or style == "mapped"
+    assert "TFM510" in {finding.code for finding in findings}
 
 
 def test_tensorflow_has_no_f1_score_of_its_own() -> None:

@@ -102,13 +102,5 @@ def test_a_table_that_is_split_is_looked_up_as_it_lies() -> None:
 SCOPED = f'with tf.variable_scope("words", partitioner=PARTS):\n        {TABLE}'
 
 
-@pytest.mark.parametrize("table", [SPLIT, SCOPED.replace("PARTS", "tf.fixed_size_partitioner(2)")])
-def test_the_mapped_form_splits_nothing_and_refuses_ids_that_go_to_the_parts_in_turn(table: str) -> None:
-    assert migrated(table, NET, style="mapped")[1] == ["TFM796"]
-    new, blocked = migrated(table, DIVIDED, style="mapped")
-    assert not blocked and "artitioner" not in new
-    assert not migrated(SCOPED.replace("PARTS", "None"), NET, style="mapped")[1]
-
-
 def test_keras_3_was_not_tried() -> None:
     assert "TFM203" in migrated(TABLE, NET, "3")[1]

@@ -178,9 +178,6 @@ def test_workers_of_parameter_servers_have_twenty_executions_in_an_epoch(steps: 
     new = run(text, strategy="parameter-server")[0]
     assert f"        steps_per_execution={several},\n" in new and "set_train_function(model)\n" in new
     assert "steps_per_execution" not in run(text, loop="custom", strategy="parameter-server")[0]
-    new = run(text, style="mapped")[0]
-    assert f'steps_per_execution={several} if "ps" in resolver.cluster_spec().jobs else 20,\n' in new
-    assert "        return self.get_metrics_result()\n\n    def get_metrics_result(self):\n" in new
 
 
 def test_what_sees_single_steps() -> None:
@@ -199,11 +196,9 @@ class Counter(tf.train.SessionRunHook):
 def test_replicas_and_workers_in_step_make_the_same_steps(driver: str) -> None:
     text = program(driver=driver).replace(OLD, SLICES)
     text = text.replace("params={", 'config=tf.estimator.RunConfig(model_dir="m", save_checkpoints_steps=60), params={')
-    for style in ("native", "mapped"):
-        if driver is LONG or style == "native":
-            assert written(text, strategy="mirrored", style=style)
-            assert written(text, strategy="central-storage", style=style)
-        assert driver is LONG or written(text, strategy="multi-worker-mirrored", style=style)
+    assert written(text, strategy="mirrored")
+    assert written(text, strategy="central-storage")
+    assert driver is LONG or written(text, strategy="multi-worker-mirrored")
 
 
 ELSEWHERE = [
@@ -234,21 +229,3 @@ def test_on_keras_3_periods_are_whole_executions(steps: str, period: str, expect
     assert written(text, keras="3", strategy="one-device") == expected
     new = run(text, keras="3", strategy="one-device")[0]
     assert ("input_fn().take(60 - steps % 60)" in new) == (steps == "300" and period == "60")
-
-
-def test_a_mapped_model_of_a_cluster_predicts_as_keras_does() -> None:
-    """The chief may be the only one to ask, and the workers would wait."""
-    text = program(driver=f"{BOTH}print(list(estimator.predict(input_fn)))", spec=", predictions=logits")
-    text = text.replace(OLD, SLICES)
-    assert "TFM725" not in [finding.code for finding in run(text, style="mapped")[1]]
-    assert written(text, style="mapped", strategy="one-device")
-
-
-def test_a_mapped_model_predicts_one_batch_at_a_time() -> None:
-    spec = ", predictions=logits"
-    text = program(driver=LONG, spec=spec)
-    assert written(text, style="mapped") and "predict_on_batch" not in run(text, style="mapped")[0]
-    text = program(driver=f"{LONG}\nprint(next(estimator.predict(input_fn)))", spec=spec)
-    assert written(text, style="mapped")
-    assert "    def predict_on_batch(self, x):" in run(text, style="mapped")[0]
-    assert "def predict_on_batch" not in run(text.replace("=1000", "=10"), style="mapped")[0]

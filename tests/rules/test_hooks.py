@@ -265,12 +265,6 @@ def test_predictions_that_a_hook_ends() -> None:
     new, codes = migrated(text)
     assert "hooks = [StopAfterBatches(num_steps=4)]" in new and "Counts" not in new
     assert "        if predictor.stop_training:\n            break\n" in new and "TFM141" in codes
-    handed = text.replace("estimator = tf.", "def made():\n    return tf.").replace(
-        "estimator.train(input_fn, steps=3)", "estimator = made()\nestimator.train(input_fn, steps=3)"
-    )
-    new, _ = migrated(handed)
-    assert "            if self.predictor.stop_training:\n                break\n" in new
-    assert "self.predictor.stop_training = False" in new.partition("for step, batch")[0]
     assert refused(text.replace("Counts(), ", ""))[0].code == "TFM110"
     assert refused(text.replace("steps=3)", "steps=3, hooks=[Counts()])"))[0].code == "TFM162"
 
@@ -307,7 +301,7 @@ def test_hooks_of_the_specification_from_a_function() -> None:
     new, _ = migrated(text)
     assert "show" not in new and "Hook" not in new
     text = program(spec=", training_hooks=[tf.train.StopAtStepHook(2), tf.train.StepCounterHook()]")
-    new, findings = run(text, style="mapped")
+    new, findings = run(text)
     assert not manual(findings) and "take(min(3, 2))" in new and "Hook" not in new
 
 

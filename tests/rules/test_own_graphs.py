@@ -127,20 +127,3 @@ def imported(body: str = IMPORTED, driver: str = "estimator.train(input_fn, step
     head += "    return tf.data.Dataset.from_tensors(1.0)\n\n\ndef model_fn(features, labels, mode):\n"
     made = "\n\nestimator = tf.estimator.Estimator(model_fn)\n"
     return f"{head}{body}{made}{driver}for one in estimator.predict(input_fn):\n    print(one)\n"
-
-
-@pytest.mark.parametrize("driver", ["", "estimator.train(input_fn, steps=3)\n"])
-def test_a_graph_that_the_model_fn_imports_to_predict(driver: str) -> None:
-    new, findings = run(imported(driver=driver), style="mapped")
-    assert not [finding for finding in findings if finding.severity is Severity.MANUAL]
-    assert '[tf.compat.v1.get_default_graph().get_tensor_by_name(name + ":0") for name in ["y"]]' in new
-    assert ("mean_squared_error" in new) is bool(driver) and 'mode == "infer":' in new
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [('name=""', 'name="a"'), (".get_tensor_by_name(name", ".get_operation_by_name(name")]
-)
-def test_but_not_other_names_of_the_graph(old: str, new: str) -> None:
-    text = imported(IMPORTED.replace(old, new))
-    found = run(text, style="mapped")
-    assert found[0] == text and "TFM151" in {finding.code for finding in found[1]}

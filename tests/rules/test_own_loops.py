@@ -270,8 +270,6 @@ def test_fit_goes_on_between_two_periods(strategy: str) -> None:
         (program(loss="loss = tf.losses.mean_squared_error(labels, logits, weights=2.0 * labels)"), {}, "TFM735"),
         (program(), {"keras": "3", "strategy": "central-storage"}, "TFM872"),
         (program(network=NORMALIZED), {"keras": "3", "strategy": "mirrored"}, "TFM872"),
-        (program(), {"style": "mapped"}, "TFM735"),
-        (program(network='net = tf.get_variable("v", [1]) * net'), {"style": "auto"}, "TFM153"),
         (program(driver=BOTH), {"strategy": "parameter-server"}, "TFM742"),
         (
             program(driver="steps = None\n" + BOTH.replace("input_fn, max_steps=6", f"{AGAIN}, max_steps=steps")),

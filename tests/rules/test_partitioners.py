@@ -88,25 +88,6 @@ def test_the_scope_of_the_model_by_a_name() -> None:
     named = program(network=f"scope = tf.get_variable_scope()\nscope.{given}", driver=DRIVER)
     direct = program(network=f"tf.get_variable_scope().{given}", driver=DRIVER)
     assert run(named)[0] == run(direct)[0]
-    inside = "scope = tf.get_variable_scope()\nif params:\n    scope.set_partitioner(tf.fixed_size_partitioner(2))"
-    new, findings = run(program(network=inside, driver=DRIVER), style="mapped")
-    assert "set_partitioner" not in new and "TFM154" in [f.code for f in findings]
-
-
-@pytest.mark.parametrize(
-    ("made", "told"),
-    [
-        ("with tf.variable_scope('a') as scope:\n    scope.set_partitioner(5)\n    net = net + 1", True),
-        ("tf.get_variable_scope().set_partitioner(5)", True),
-        ("first = tf.get_variable_scope()\nscope = first\nscope.set_partitioner(5)\nprint(scope, first)", True),
-        ("scope = Plan()\nscope.set_partitioner(5)", False),
-        ("scope = Plan() if params else tf.get_variable_scope()\nscope.set_partitioner(5)", False),
-        ("features.set_partitioner(5)", False),
-    ],
-)
-def test_only_scopes_are_told_nothing(made: str, told: bool) -> None:
-    new, findings = run(program(network=made, driver=DRIVER), style="mapped")
-    assert ("set_partitioner(5)" not in new) is told and ("TFM154" in [f.code for f in findings]) is told
 
 
 def test_layers_outside_of_the_scope_are_told_of() -> None:
@@ -179,13 +160,3 @@ def test_of_a_canned_estimator() -> None:
     assert "set_partitioner" not in new
     assert {"TFM891"} == {f.code for f in findings if f.code.startswith(("TFM89", "TFM70"))} - {"TFM706"}
     assert "variable_partitioner" not in run(CANNED.replace("GIVEN", "None"))[0]
-
-
-def test_code_that_stays_tensorflow_1_is_not_split() -> None:
-    network = (
-        "tf.get_variable_scope().set_partitioner(tf.fixed_size_partitioner(2))\n"
-        "table = tf.get_variable('table', [4, 2], partitioner=tf.fixed_size_partitioner(2))"
-    )
-    new, findings = run(program(network=network, driver=DRIVER), style="mapped")
-    assert "artitioner" not in new, new
-    assert [f.code for f in findings].count("TFM154") == 2

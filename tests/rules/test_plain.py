@@ -105,12 +105,11 @@ estimator.train(input_fn, steps=3)
 """
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
 @pytest.mark.parametrize("names", ["params", "config", "params, config", "(params, config)"])
-def test_what_a_model_fn_does_not_use(names: str, style: str) -> None:
-    """A `del` inside the function that the mapped form makes of it would hide the name of the one around it."""
+def test_what_a_model_fn_does_not_use(names: str) -> None:
+    """A `del` inside of a function of the new program would hide the name of the one around it."""
     head = program().partition("def model_fn")[0]
-    new, findings = run(head + DELETED.format(names), style=style)
+    new, findings = run(head + DELETED.format(names))
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert "    del " not in new and "model.fit(" in new
 

@@ -206,18 +206,6 @@ def test_what_a_driver_reads(line: str) -> None:
     assert run(beside)[0] != beside
 
 
-@pytest.mark.parametrize("target", ["loss", "(loss, _)"])
-def test_a_with_statement_in_the_mapped_form(target: str) -> None:
-    text = _program("the loss after it is minimized", "with")[0]
-    given = "loss + 100.0" if target == "loss" else "(loss + 100.0, 0)"
-    text = text.replace("(loss + 100.0) as loss", f"({given}) as {target}")
-    new, findings = run(text, style="mapped")
-    assert new == text
-    assert [one.code for one in findings if one.severity is Severity.MANUAL] == ["TFM403"]
-    beside = text.replace(f"as {target}", "as scope")
-    assert run(beside, style="mapped")[0] != beside
-
-
 HIDDEN = {
     "exec of a text": 'exec("RATE = 5.0")\n',
     "exec of a file": "exec(open('settings.py').read())\n",
@@ -234,15 +222,14 @@ HIDDEN = {
 READING = NET + LOSS + "optimizer = tf.train.GradientDescentOptimizer(RATE)\n" + TRAIN
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
 @pytest.mark.parametrize("hidden", HIDDEN)
-def test_names_that_are_bound_without_a_statement(hidden: str, style: str) -> None:
+def test_names_that_are_bound_without_a_statement(hidden: str) -> None:
     text = PROGRAM.format(body=indent(READING.rstrip(), "    ")).replace(
         "\n\n\ndef input_fn", "\nRATE = 0.1\n{}\n\ndef input_fn"
     )
-    assert not refusals(run(text.replace("{}", ""), style=style)[1])
+    assert not refusals(run(text.replace("{}", ""))[1])
     old = text.replace("{}", HIDDEN[hidden])
-    new, findings = run(old, style=style)
+    new, findings = run(old)
     assert new == old
     assert set(refusals(findings)) - {"TFM203"} == {"TFM128"}
 

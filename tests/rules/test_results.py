@@ -11,7 +11,6 @@ TRAINS = "estimator.train(input_fn, steps=3)\n"
 STEP = "global_step=model.optimizer.iterations.numpy()"
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
 @pytest.mark.parametrize(
     ("lines", "given"),
     [
@@ -38,8 +37,8 @@ STEP = "global_step=model.optimizer.iterations.numpy()"
         ("print(estimator.evaluate(input_fn)['global_step'])", True),
     ],
 )
-def test_the_step_is_among_the_results(lines: str, given: bool, style: str) -> None:
-    new, findings = run(program(driver=TRAINS + lines), style=style)
+def test_the_step_is_among_the_results(lines: str, given: bool) -> None:
+    new, findings = run(program(driver=TRAINS + lines))
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert (STEP in "".join(new.split("\n")).replace(" ", "")) is given, new
 

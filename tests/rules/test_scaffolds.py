@@ -17,7 +17,6 @@ def with_scaffold(before: str, given: str) -> str:
     return program(loss=loss, spec=f", scaffold={given}")
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
 @pytest.mark.parametrize(
     ("before", "given"),
     [
@@ -27,8 +26,8 @@ def with_scaffold(before: str, given: str) -> str:
         ("pass", "tf.train.Scaffold(summary_op=tf.summary.merge_all())"),
     ],
 )
-def test_what_only_keeps_checkpoints_is_left_out(before: str, given: str, style: str) -> None:
-    new, findings = run(with_scaffold(before, given), style=style)
+def test_what_only_keeps_checkpoints_is_left_out(before: str, given: str) -> None:
+    new, findings = run(with_scaffold(before, given))
     assert not [f for f in findings if f.severity is Severity.MANUAL], findings
     assert "TFM854" in [f.code for f in findings]
     assert "caffold" not in new and "aver(" not in new and "merge_all" not in new
@@ -46,7 +45,7 @@ def test_what_only_keeps_checkpoints_is_left_out(before: str, given: str, style:
 )
 def test_what_may_change_the_training_is_refused(before: str, given: str, says: str) -> None:
     text = with_scaffold(before, given)
-    new, findings = run(text, style="auto")
+    new, findings = run(text)
     assert new == text
     assert any(f.code == "TFM855" and says in f.message for f in findings), findings
 
@@ -116,7 +115,6 @@ REFUSED = {
         averages(KEPT.replace("EMA", 'tf.train.ExponentialMovingAverage(0.5, name="mean")')),
         {},
     ),
-    "the mapped form": (averages(KEPT.replace("EMA", "ema")), {"style": "mapped"}),
     "a loop of its own": (averages(KEPT.replace("EMA", "ema")), {"loop": "custom"}),
     "predictions": (
         averages(KEPT.replace("EMA", "ema"))

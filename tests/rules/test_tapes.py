@@ -108,11 +108,3 @@ def test_an_optimizer_of_keras_that_counts_the_global_step(step: str) -> None:
 )
 def test_what_is_refused(old: str, new: str, code: str) -> None:
     assert code in refused(PROGRAM.replace(old, new))
-
-
-def test_the_mapped_form_has_no_objects_to_save() -> None:
-    text = PROGRAM.replace("    net = Net()\n", "").replace("net(features", "tf1.layers.dense(features")
-    text = text.replace('["x"])', '["x"], 1)').replace("net.trainable_variables", "tf1.trainable_variables()")
-    text = text.replace(", net=net)", ")")
-    new, findings = run(text, style="mapped")
-    assert new == text and "TFM855" in {f.code for f in findings}

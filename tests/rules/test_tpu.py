@@ -323,16 +323,3 @@ def test_the_master_of_a_resolver_is_the_resolver() -> None:
     text = tpu("True").replace("cluster=resolver", "master=resolver.get_master()")
     text = text.replace("    resolver = None\n    if FLAGS.use_tpu and FLAGS.tpu_name:\n    ", "")
     assert "TPUClusterResolver(FLAGS.tpu_name)" in migrated(text, "auto")
-
-
-def test_the_reason_is_that_of_the_style_that_carries_over() -> None:
-    """A train_op of the program's own keeps a mapped program from a TPU; what keeps it from being native does not."""
-    own = "optimizer = tf.train.GradientDescentOptimizer(0.1)"
-    update = (
-        "weight = tf.trainable_variables()[0]\n    train_op = tf.assign_sub(weight, tf.gradients(loss, [weight])[0])"
-    )
-    start = tpu().index("    " + own)
-    text = tpu()[:start] + "    " + update + tpu()[tpu().index("\n", tpu().index("train_op = ")) :]
-    new, findings = run(text, style="auto")
-    assert not manual(findings) and "TPUStrategy" not in new
-    assert ["TFM422" in f.message for f in findings if f.code == "TFM144"] == [True]

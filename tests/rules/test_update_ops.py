@@ -93,21 +93,19 @@ def test_a_list_read_before_all_layers_is_empty() -> None:
     assert "BatchNormalization(momentum=1.0)(features)" in new
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_updates_that_run_now_and_then_are_refused(name: str, style: str) -> None:
-    _, refused = migrated(REFUSED[name], style=style)
+def test_updates_that_run_now_and_then_are_refused(name: str) -> None:
+    _, refused = migrated(REFUSED[name])
     assert any(one.startswith("TFM403:neither loss nor train_op waits") for one in refused)
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
 @pytest.mark.parametrize("read", [UPDATES, 'tf.get_collection("update_ops")'])
-def test_a_list_read_between_two_layers_is_refused(read: str, style: str) -> None:
-    _, refused = migrated(AFTER, between=f"ups = {read}\n{AGAIN}", style=style)
+def test_a_list_read_between_two_layers_is_refused(read: str) -> None:
+    _, refused = migrated(AFTER, between=f"ups = {read}\n{AGAIN}")
     assert any(one.startswith("TFM403:the moving averages of layers below this line") for one in refused)
 
 
 def test_layers_that_update_at_once_may_come_later() -> None:
     at_once = "net = tf.contrib.layers.batch_norm(net, updates_collections=None)"
-    _, refused = migrated(AFTER, between=f"ups = {UPDATES}\n{at_once}", style="mapped")
+    _, refused = migrated(AFTER, between=f"ups = {UPDATES}\n{at_once}")
     assert not any("layers below this line" in one for one in refused)

@@ -45,66 +45,38 @@ def manual(before: str = "pass", given: str = "", after: str = "pass", style: st
     return [finding for finding in findings if finding.severity is Severity.MANUAL]
 
 
-@pytest.mark.parametrize(
-    ("before", "given", "lines"),
-    [
-        ("pass", "'before'", ["warm_start(model, 'before')"]),
-        ("pass", "path", ["if path:", "    warm_start(model, path)"]),
-        ("pass", "os.path.join(path, 'before')", ["warm_start(model, os.path.join(path, 'before'))"]),
-        (
-            "pass",
-            f"{SETTINGS}(path, 'dense/', var_name_to_prev_var_name={{'a': 'b'}})",
-            ["warm_start(model, checkpoint=path, pattern='dense/', previous={'a': 'b'})"],
-        ),
-        (f"start = {SETTINGS}(path, '.*')", "start", ["warm_start(model, **start)"]),
-        (
-            f"start = None\n    if path:\n        start = {SETTINGS}(path)",
-            "start",
-            ["if start:", "    warm_start(model, **start)"],
-        ),
-    ],
-)
-def test_a_warm_start_goes_by_names_in_the_mapped_form(before: str, given: str, lines: list[str]) -> None:
-    new, codes = migrated(before, f", warm_start_from={given}")
-    assert "".join(f"    {line}\n" for line in ["model = model_fn(input_fn())", *lines]) in new
-    assert "import re\n" in new and "def warm_start(model, checkpoint" in new
-    assert {"TFM150", "TFM851"} <= set(codes)
-    assert manual(before, f", warm_start_from={given}", style="native")[0].code == "TFM146"
-
-
 def test_the_own_model_dir_is_no_other_start() -> None:
     new, codes = migrated(given=", model_dir=folder, warm_start_from=folder")
-    assert "warm_start" not in new and "TF1Model" not in new
+    assert "warm_start" not in new
     assert "TFM851" in codes
 
 
 @pytest.mark.parametrize(
     ("before", "given"),
     [
+        ("pass", "'before'"),
         ("pass", f"{SETTINGS}(path, ['a', 'b'])"),
-        ("pass", f"{SETTINGS}(path, None)"),
-        ("pass", f"{SETTINGS}(path, var_name_to_vocab_info={{}})"),
         (f"start = path\n    if path:\n        start = {SETTINGS}(path)", "start"),
-        ("pass", "lambda: path"),
     ],
 )
-def test_other_warm_starts_are_refused(before: str, given: str) -> None:
-    assert "TFM146" in {finding.code for finding in manual(before, f", warm_start_from={given}")}
+def test_other_warm_starts_need_the_names_that_the_bridge_keeps(before: str, given: str) -> None:
+    given = f", warm_start_from={given}"
+    assert "TFM146" in {finding.code for finding in manual(before, given, style="native")}
+    new, codes = migrated(before, given)
+    assert codes == ["TFM155"] and given.replace("tf.estimator.", "keras_estimator.") in new
+
+
+def test_variables_by_name_take_the_bridge() -> None:
+    after = "print(estimator.get_variable_value('dense/kernel'), estimator.get_variable_names())"
+    assert "TFM853" in {finding.code for finding in manual(after=after, style="native")}
+    new, codes = migrated(after=after)
+    assert codes == ["TFM155"] and after in new
 
 
 @pytest.mark.parametrize("name", ["'global_step'", "tf.GraphKeys.GLOBAL_STEP"])
 def test_the_global_step_is_the_optimizers(name: str) -> None:
     new, _ = migrated(after=f"print(estimator.get_variable_value({name}))", style="native")
     assert "print(model.optimizer.iterations.numpy())" in new
-
-
-def test_variables_by_name_take_the_mapped_form() -> None:
-    after = "print(estimator.get_variable_value('dense/kernel'), estimator.get_variable_names())"
-    new, codes = migrated(after=after)
-    assert "print(variable_value(model, 'dense/kernel'), variable_names(model))" in new
-    assert {"TFM150", "TFM852"} <= set(codes)
-    assert manual(after=after, style="native")[0].code == "TFM853"
-    assert manual(after="print(estimator.get_variable_value(['a', 'b']))")[0].code == "TFM853"
 
 
 def test_variables_are_asked_for_behind_the_training() -> None:

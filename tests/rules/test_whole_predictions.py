@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from migrator.findings import Severity
 from tests.rules.programs import program, run
-from tests.rules.test_handed import handed
 
 SPEC = ", predictions={'guess': logits, 'square': logits * logits}"
 DRIVER = """\
@@ -25,9 +22,8 @@ def predict_batches(predictor, dataset):
 '''
 
 
-@pytest.mark.parametrize("style", ["native", "mapped"])
-def test_batches(style: str) -> None:
-    new, findings = run(program(spec=SPEC, driver=DRIVER), style=style)
+def test_batches() -> None:
+    new, findings = run(program(spec=SPEC, driver=DRIVER))
     assert not [finding for finding in findings if finding.severity is Severity.MANUAL]
     ast.parse(new)
     assert WHOLE in new and "yield_single_examples" not in new
@@ -41,24 +37,7 @@ def test_both_ways_in_one_program() -> None:
     assert "print(next(predict(predictor, input_fn())))" in new and WHOLE in new
 
 
-def test_both_ways_of_an_estimator_that_is_handed_around_are_refused() -> None:
-    driver = "model = build()\nmodel.train(input_fn, steps=3)\nprint(model.predict(input_fn))\n"
-    driver += "print(model.predict(input_fn, yield_single_examples=False))"
-    text = handed(driver).replace("train_op=train_op)", f"train_op=train_op{SPEC})")
-    new, findings = run(text)
-    assert new == text and "TFM110" in [f.code for f in findings if f.severity is Severity.MANUAL]
-
-
 def test_a_value_that_is_not_known_is_refused() -> None:
     text = program(spec=SPEC, driver=DRIVER.replace("False", "WHOLE"))
     new, findings = run(text)
     assert new == text and "TFM110" in [f.code for f in findings if f.severity is Severity.MANUAL]
-
-
-def test_of_an_estimator_that_is_handed_around() -> None:
-    driver = "model = build()\nmodel.train(input_fn, steps=3)\n"
-    driver += "for batch in model.predict(input_fn, yield_single_examples=False):\n    print(batch)"
-    text = handed(driver).replace("train_op=train_op)", f"train_op=train_op{SPEC})")
-    new, findings = run(text)
-    assert not [finding for finding in findings if finding.severity is Severity.MANUAL], findings
-    assert "one batch after the other" in new and "yield_single_examples" not in new

@@ -20,7 +20,7 @@ def as_estimator(model):
 
 def test_the_keras_model_is_the_program() -> None:
     text = "import tensorflow as tf\n\n\n" + WRAPPED
-    new, findings = run(text, style="auto")
+    new, findings = run(text)
     assert new == text
     assert [(f.code, f.line) for f in findings if f.severity is Severity.MANUAL] == [("TFM858", 12)]
 
