@@ -58,7 +58,7 @@ WAITING: tuple[Waiting, ...] = (
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
         ("bert_classifier", "classifier", "two_files", "wide_and_deep"), _VARIANT,
-        "test_bridges_are_verified::test_a_fixture_on_the_bridge_is_equivalent[mapped_scopes]",
+        "test_bridges_are_verified::test_a_fixture_on_the_bridge_is_equivalent[variable_scopes]",
     ),
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
@@ -83,8 +83,8 @@ WAITING: tuple[Waiting, ...] = (
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
-        ("bert_classifier", "mapped_builder"), _OF_A_FIXTURE,
-        "test_fixtures::test_fixture_is_equivalent[mapped_scopes]", "fixtures/{case}/**/*",
+        ("bert_classifier", "model_fn_builder"), _OF_A_FIXTURE,
+        "test_fixtures::test_fixture_is_equivalent[variable_scopes]", "fixtures/{case}/**/*",
     ),
     Waiting(
         "test_fixtures", "test_fixture_is_equivalent",
@@ -180,19 +180,6 @@ WAITING: tuple[Waiting, ...] = (
         "test_dtensor_trains_the_same::test_core[4-shards1]",
     ),
     Waiting(
-        "test_executions_train_the_same", "test_an_execution_of_many_steps_is_those_steps", ("servers",), _CLUSTER,
-        "test_executions_train_the_same::test_an_execution_of_many_steps_is_those_steps[mapped-servers]",
-    ),
-    Waiting(
-        "test_executions_train_the_same", "test_an_execution_of_many_steps_is_those_steps", ("mapped-replicas",),
-        _VARIANT, "test_executions_train_the_same::test_an_execution_of_many_steps_is_those_steps[replicas]",
-    ),
-    Waiting(
-        "test_executions_train_the_same", "test_workers_that_exchange_what_is_shown_once_for_an_execution",
-        ("native",), _CLUSTER,
-        "test_executions_train_the_same::test_workers_that_exchange_what_is_shown_once_for_an_execution[mapped]",
-    ),
-    Waiting(
         "test_executions_train_the_same", "test_executions_of_keras_3", ("data-that-end",), _VARIANT,
         "test_executions_train_the_same::test_executions_of_keras_3[periods]",
     ),
@@ -209,7 +196,7 @@ WAITING: tuple[Waiting, ...] = (
         "test_cluster_faults", "test_a_keras_program_trains_with_parameter_servers_on_one_core",
         (),
         "a training on servers where a machine has one core",
-        "test_executions_train_the_same::test_an_execution_of_many_steps_is_those_steps[mapped-servers]",
+        "test_executions_train_the_same::test_an_execution_of_many_steps_is_those_steps[servers]",
     ),
     Waiting(
         "test_mutate", "test_settings_seen_and_unseen",
@@ -236,7 +223,7 @@ WAITING: tuple[Waiting, ...] = (
         "test_recording_runs::test_clipping_is_a_setting[asymmetric-expected3]",
     ),
     Waiting(
-        "test_own_layers_train_the_same", "test_a_program_that_only_predicts_makes_its_variables_in_the_loop",
+        "test_own_layers_train_the_same", "test_a_program_that_only_predicts_reads_the_checkpoint_of_a_training",
         (),
         "predictions in a loop, without a training",
         "test_own_layers_train_the_same::test_predictions_in_a_loop_are_fed_what_came_before",
@@ -345,11 +332,11 @@ WAITING: tuple[Waiting, ...] = (
         "test_rebinding_trains_the_same::test_names_of_all_kinds[in a loop]",
     ),
     Waiting(
-        "test_mapped_trains_the_same", "test_a_program_in_the_mapped_form_trains_the_same",
+        "test_bridges_train_the_same", "test_a_program_on_the_bridge_trains_the_same",
         ("variables and layers of a scope that is entered twice",),
         _VARIANT,
-        "test_mapped_trains_the_same::"
-        "test_a_program_in_the_mapped_form_trains_the_same[variables of every kind, loops and reuse]",
+        "test_bridges_train_the_same::"
+        "test_a_program_on_the_bridge_trains_the_same[variables of every kind, loops and reuse]",
     ),
 )
 # fmt: on

@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--shrink", type=int, default=3, help="how many failures are made small")
     parser.add_argument("--tree", type=Path, default=TREE, help="the checkout whose tool is tried")
     parser.add_argument("--tensorflow1", type=Path, help="a Python with TensorFlow 1.15 for the originals")
-    parser.add_argument("--style", default="auto", choices=("auto", "native", "mapped", "bridge"), help="of the tool")
+    parser.add_argument("--style", default="auto", choices=("auto", "native", "bridge"), help="of the tool")
     parser.add_argument("--bridge", action="store_true", help="what is blocked may become a bridge, as for users")
     parser.add_argument("--show", action="store_true", help="print the programs only")
     parser.add_argument("--verbose", action="store_true", help="a line for every program")

@@ -68,9 +68,18 @@ def record_both(
     """Runs two programs, each on its cluster, the migrated one from the original's weights, and maps the variables of
     the two.
 
-    The migrated one builds its model while the original trains, and waits for the weights.
+    A Keras one builds its model while the original trains, and waits for the weights. One on the bridge begins behind
+    the original: its variables have the names of the original's.
     """
     initial, shown = folder / "initial.npz", folder / "migrated-run" / "record"
+    if (migrated.parent / "keras_estimator.py").exists():
+        first = record(servers[0], "original", original, folder / "original-run", None, cluster=clusters[0])
+        np.savez(initial, **first.initial)  # type: ignore[arg-type]
+        second = record(servers[1], "migrated", migrated, shown.parent, initial, devices, clusters[1], tpu_cores)
+        names = name_map.build(first.variables, second.variables)
+        assert names.complete, names
+        assert all(ours == theirs for ours, theirs in names.pairs)
+        return first, second, names
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(
             record, servers[1], "migrated", migrated, shown.parent, initial, devices, clusters[1], tpu_cores

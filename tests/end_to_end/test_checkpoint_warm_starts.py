@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from migrator.checkpoint.carrying import Order, carry
-from migrator.harness.environments import migrated_python
 from tests.end_to_end.proving import Servers
 from tests.end_to_end.test_checkpoint_carries_on import migrated, train
 
@@ -68,26 +66,18 @@ estimator.train(input_fn, steps=5)"""
 
 def test_both_programs_start_from_the_checkpoint(servers: Servers, tmp_path: Path) -> None:
     before, after = PROGRAM.replace("{rest}", BEFORE), PROGRAM.replace("{rest}", AFTER)
-    tf1, keras = tmp_path / "before", tmp_path / "carried"
+    tf1, out = tmp_path / "before", tmp_path / "ours"
     cold = train(servers[0], "original", before, tf1, tmp_path / "a")
     expected = train(servers[0], "original", after.replace("BEFORE", str(tf1)), tmp_path / "expected", tmp_path / "b")
-    new = migrated(after, "auto")
-    assert "TF1Model" in new
-    program = tmp_path / "before.py"
-    program.write_text(migrated(before, "mapped").replace("MODEL_DIR", str(keras)), encoding="utf-8")
-    assert carry(Order(migrated_python(), program, (), tf1, None, None, {})).good
+    new = migrated(after.replace("BEFORE", str(tf1)), "bridge")
     told = json.loads((tmp_path / "expected" / "told.json").read_text())
-    for kind, checkpoint in (("tf1", tf1), ("keras", keras)):
-        out = tmp_path / f"from-{kind}"
-        found = train(servers[1], "migrated", new.replace("BEFORE", str(checkpoint)), out, tmp_path / kind)
-        np.testing.assert_allclose(
-            [step.loss for step in found.steps], [step.loss for step in expected.steps], rtol=1e-5
-        )
-        ours = json.loads((out / "told.json").read_text())
-        assert ours["step"] == told["step"] == 5
-        assert sorted([*ours["names"], "global_step"]) == sorted(told["names"])
-        for name in ("net/renamed", "other/kernel"):
-            np.testing.assert_allclose(ours[name], told[name], rtol=1e-4, atol=1e-6)
+    found = train(servers[1], "migrated", new["train.py"], out, tmp_path / "c", new)
+    np.testing.assert_allclose([step.loss for step in found.steps], [step.loss for step in expected.steps], rtol=1e-5)
+    ours = json.loads((out / "told.json").read_text())
+    assert ours["step"] == told["step"] == 5
+    assert sorted(ours["names"]) == sorted(told["names"])
+    for name in ("net/renamed", "other/kernel"):
+        np.testing.assert_allclose(ours[name], told[name], rtol=1e-4, atol=1e-6)
     # A cold start from the same initial values is another training.
     assert cold.steps[0].loss != pytest.approx(expected.steps[0].loss, rel=1e-2)
 
@@ -97,6 +87,7 @@ def test_both_programs_start_from_the_checkpoint(servers: Servers, tmp_path: Pat
         f"    tf.train.init_from_checkpoint('{tf1}', {{'net/': 'net/', 'other/bias': 'other/bias'}})\n    loss = ",
     )
     expected = train(servers[0], "original", network, tmp_path / "init", tmp_path / "d")
-    found = train(servers[1], "migrated", migrated(network, "mapped"), tmp_path / "ours", tmp_path / "e")
+    new = migrated(network, "bridge")
+    found = train(servers[1], "migrated", new["train.py"], tmp_path / "ours-init", tmp_path / "e", new)
     np.testing.assert_allclose([step.loss for step in found.steps], [step.loss for step in expected.steps], rtol=1e-5)
     assert cold.steps[0].loss != pytest.approx(expected.steps[0].loss, rel=1e-2)

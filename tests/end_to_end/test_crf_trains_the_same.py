@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from migrator.emit.mapped_contrib import WRITTEN
+from migrator import bridge
 from migrator.harness.cluster import ForkServer
 from migrator.harness.environments import migrated_python
 from tests.end_to_end.proving import prove
@@ -65,8 +65,8 @@ estimator.evaluate(lambda: input_fn(1))
 @pytest.mark.skipif(not PYTHON, reason="no TensorFlow 1.15.5: TF_MIGRATE_TENSORFLOW1_PYTHON is not set")
 def test_it_trains_the_same(tmp_path: Path) -> None:
     with ForkServer(Path(PYTHON), "original") as original, ForkServer(migrated_python(), "migrated") as migrated:
-        new = prove(PROGRAM, (original, migrated), tmp_path, style="mapped")
-    assert "contrib" not in new and "def crf_decode(" in new
+        new = prove(PROGRAM, (original, migrated), tmp_path, style="bridge")
+    assert "tf.contrib" not in new
 
 
 ENDS = [4, 2, 1, 0, 3]
@@ -90,9 +90,9 @@ data = json.load(open(sys.argv[1]))
 found = []
 for x, w, tags in zip(data["x"], data["w"], data["tags"]):
     x, w, ends = tf.constant(x), tf.constant(w), tf.constant(data["ends"])
-    likelihood, _ = likelihood_of(x, tf.constant(tags), ends, w)
-    decoded, best = decode(x, w, ends)
-    of_one, one_best = decode(x[:, :1], w, ends)
+    likelihood, _ = crf_log_likelihood(x, tf.constant(tags), ends, w)
+    decoded, best = crf_decode(x, w, ends)
+    of_one, one_best = crf_decode(x[:, :1], w, ends)
     found.append([v.numpy().tolist() for v in (likelihood, decoded, best, of_one, one_best)])
 json.dump(found, open(sys.argv[2], "w"))
 """
@@ -100,10 +100,9 @@ json.dump(found, open(sys.argv[2], "w"))
 
 def test_it_is_what_all_sequences_say(tmp_path: Path) -> None:
     """Likelihoods and the best sequence, found by trying all sequences of tags."""
-    texts = [WRITTEN[f"tf.contrib.crf.crf_{name}"].text for name in ("log_likelihood", "decode")]
-    functions = texts[0].replace("{name}", "likelihood_of") + "\n\n" + texts[1].replace("{name}", "decode")
+    functions = (Path(bridge.__file__).parent / "library" / "contrib_crf.py").read_text(encoding="utf-8")
     script = tmp_path / "run.py"
-    script.write_text("import tensorflow as tf\n\n\n" + functions + RUN, encoding="utf-8")
+    script.write_text(functions + RUN, encoding="utf-8")
     data = _sequences()
     (tmp_path / "in.json").write_text(json.dumps(data), encoding="utf-8")
     subprocess.run(

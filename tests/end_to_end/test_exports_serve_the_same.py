@@ -12,7 +12,7 @@ import pytest
 
 from migrator.findings import Severity
 from migrator.harness.environments import migrated_python, original_python
-from tests.rules.programs import run as migrate_text
+from tests.rules.programs import run_project
 
 pytestmark = pytest.mark.tensorflow
 
@@ -137,16 +137,18 @@ print(json.dumps(found))
 
 
 def test_signatures_answer_the_same(tmp_path: Path) -> None:
-    programs = [("a", PROGRAM, original_python())]
-    for name, style, text in (("b", "native", SHARED), ("c", "mapped", PROGRAM)):
-        new, findings = migrate_text(text, style=style)
+    programs = [("a", {"train.py": PROGRAM}, original_python())]
+    for name, style, text in (("b", "native", SHARED), ("c", "bridge", PROGRAM)):
+        results = run_project({"train.py": text}, style=style)
+        findings = [f for _, found in results.values() for f in found]
         assert not [f for f in findings if f.severity is Severity.MANUAL], findings
-        programs.append((name, new, migrated_python()))
+        programs.append((name, {file: new for file, (new, _) in results.items()}, migrated_python()))
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    for name, text, python in programs:
+    for name, texts, python in programs:
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "train.py").write_text(text, encoding="utf-8")
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
         command = [str(python), "train.py"]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -49,7 +49,7 @@ ONCE_WRONG = {
         "rebound=loss after minimize; binding=walrus",
     ),
     "words of comments": ("optimizer=momentum; comment=embedding",),
-    "params that the mapped form changes twice": ("network=variables; params=deleted",),
+    "params that are changed twice": ("network=variables; params=deleted",),
     "an evaluation's loss with a smaller last batch": ("batches=uneven; driver=epochs",),
     "a step too many where the data end": ("driver=train_and_evaluate until the data end",),
     "metrics and optimizers of a ready model": (

@@ -10,7 +10,7 @@ import pytest
 
 from migrator.harness.session import Session
 from tests.end_to_end.proving import Servers, record_both
-from tests.rules.programs import run
+from tests.rules.programs import run_project
 
 pytestmark = pytest.mark.tensorflow
 
@@ -113,14 +113,29 @@ tf.estimator.train_and_evaluate(estimator, training, tf.estimator.EvalSpec(shuff
 """
 
 
-@pytest.mark.parametrize("driver", [DRIVER, HANDED], ids=["driver", "handed"])
-def test_the_training_goes_on_from_the_newest_checkpoint(driver: str, servers: Servers, tmp_path: Path) -> None:
+def written(text: str, folder: Path, style: str = "native", loop: str = "fit", keras: str = "2") -> tuple[Path, Path]:
+    """The original and the migrated program, written into folders of their own."""
+    results = run_project({"train.py": text}, style=style, loop=loop, keras=keras)
+    assert results["train.py"][0] != text, results["train.py"][1]
+    for kind, files in (("original", {"train.py": text}), ("migrated", {n: new for n, (new, _) in results.items()})):
+        (folder / kind).mkdir()
+        for name, content in files.items():
+            (folder / kind / name).write_text(content, encoding="utf-8")
+    return folder / "original" / "train.py", folder / "migrated" / "train.py"
+
+
+@pytest.mark.parametrize(
+    ("driver", "style", "says"),
+    [(DRIVER, "native", "save_freq="), (HANDED, "bridge", "keras_estimator")],
+    ids=["driver", "handed"],
+)
+def test_the_training_goes_on_from_the_newest_checkpoint(
+    driver: str, style: str, says: str, servers: Servers, tmp_path: Path
+) -> None:
     """Three steps, the one that is lost, the same again from the checkpoint, and the rest: the losses say which."""
-    new, findings = run(PROGRAM + driver)
-    assert "save_freq=" in new, findings
-    for name, text in (("original.py", PROGRAM + driver), ("migrated.py", new)):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    original, migrated, _ = record_both(servers, tmp_path / "original.py", tmp_path / "migrated.py", tmp_path)
+    programs = written(PROGRAM + driver, tmp_path, style)
+    assert says in programs[1].read_text(encoding="utf-8")
+    original, migrated, _ = record_both(servers, *programs, tmp_path)
     before = [step.loss for step in original.steps]
     assert len(before) == len(migrated.steps) == 9
     np.testing.assert_allclose([step.loss for step in migrated.steps], before, rtol=1e-5)
@@ -133,11 +148,10 @@ def test_the_training_goes_on_from_the_newest_checkpoint(driver: str, servers: S
 )
 def test_trainings_on_data_without_an_end(driver: str, steps: int, servers: Servers, tmp_path: Path) -> None:
     """As many steps as the Estimator makes, on the same batches: the losses say which."""
-    new, findings = run(PROGRAM + driver)
-    assert "steps_per_epoch=3" in new and ".take(" not in new and "CountedSteps" not in new, findings
-    for name, text in (("original.py", PROGRAM + driver), ("migrated.py", new)):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    original, migrated, _ = record_both(servers, tmp_path / "original.py", tmp_path / "migrated.py", tmp_path)
+    programs = written(PROGRAM + driver, tmp_path)
+    new = programs[1].read_text(encoding="utf-8")
+    assert "steps_per_epoch=3" in new and ".take(" not in new and "CountedSteps" not in new
+    original, migrated, _ = record_both(servers, *programs, tmp_path)
     before = [step.loss for step in original.steps]
     assert len(before) == len(migrated.steps) == steps
     np.testing.assert_allclose([step.loss for step in migrated.steps], before, rtol=1e-5)
@@ -165,10 +179,10 @@ go_on(0.001)
 """
 
 CASES = {
-    "fit": (RATED + AT_RATES, "fit", 2),
-    "loop": (RATED + AT_RATES, "custom", 2),
-    "handed": (RATED + HANDED_AT_RATES, "fit", 2),
-    "keras 3": (RATED + AT_RATES, "fit", 3),
+    "fit": (RATED + AT_RATES, "native", "fit", 2),
+    "loop": (RATED + AT_RATES, "native", "custom", 2),
+    "handed": (RATED + HANDED_AT_RATES, "bridge", "fit", 2),
+    "keras 3": (RATED + AT_RATES, "native", "fit", 3),
 }
 
 
@@ -177,14 +191,10 @@ def test_it_goes_on_at_the_rate_that_the_program_gives_now(
     case: str, session_for: Callable[[int], Session], tmp_path: Path
 ) -> None:
     """A checkpoint of Keras has the rate, too: it is not taken. The losses of later steps tell the rate."""
-    text, loop, keras = CASES[case]
+    text, style, loop, keras = CASES[case]
     opened = session_for(keras)
-    new, findings = run(text, loop=loop, keras=str(keras))
-    assert new != text, findings
-    for name, program in (("original.py", text), ("migrated.py", new)):
-        (tmp_path / name).write_text(program, encoding="utf-8")
-    servers = (opened.original, opened.migrated)
-    original, migrated, _ = record_both(servers, tmp_path / "original.py", tmp_path / "migrated.py", tmp_path)
+    programs = written(text, tmp_path, style, loop, str(keras))
+    original, migrated, _ = record_both((opened.original, opened.migrated), *programs, tmp_path)
     before = [step.loss for step in original.steps]
     assert len(before) == 6
     np.testing.assert_allclose([step.loss for step in migrated.steps], before, rtol=1e-5)

@@ -72,10 +72,14 @@ assert estimator.evaluate(input_fn)["global_step"] == 6
 """
 
 
-@pytest.mark.parametrize("driver", [LOOP, HANDED, KEPT, ENDS], ids=["loop", "handed", "kept", "ends"])
-def test_a_batch_that_is_looked_for_is_no_step(driver: str, servers: Servers, tmp_path: Path) -> None:
-    new = prove(PROGRAM.format(driver=driver), servers, tmp_path, steps=6)
-    assert "CountedSteps()" in new
+@pytest.mark.parametrize(
+    ("driver", "style"),
+    [(LOOP, "native"), (HANDED, "bridge"), (KEPT, "native"), (ENDS, "native")],
+    ids=["loop", "handed", "kept", "ends"],
+)
+def test_a_batch_that_is_looked_for_is_no_step(driver: str, style: str, servers: Servers, tmp_path: Path) -> None:
+    new = prove(PROGRAM.format(driver=driver), servers, tmp_path, steps=6, style=style)
+    assert ("CountedSteps()" if style == "native" else "keras_estimator") in new
 
 
 def test_a_batch_that_is_looked_for_is_no_step_on_keras_3(session_for: SessionFor, tmp_path: Path) -> None:

@@ -70,10 +70,9 @@ PLAIN = "net = net * 0.5"
     ("strategy", "network", "loss", "optimizer", "driver", "count", "apart", "style"),
     [
         (MIRRORED, NORMALIZED, MEAN, MOMENTUM, ALL, 80, False, "native"),
-        (MIRRORED, NORMALIZED, DECAYED, MOMENTUM, ALL, 80, True, "mapped"),
         (CENTRAL, PLAIN, SUM, DESCENT, BOTH, 87, True, "native"),
         (CENTRAL, NORMALIZED, DECAYED, MOMENTUM, ALL, 80, True, "native"),
-        (CENTRAL, PLAIN, DECAYED, MOMENTUM, ALL, 80, True, "mapped"),
+        (CENTRAL, PLAIN, DECAYED, MOMENTUM, ALL, 80, True, "bridge"),
         (MIRRORED, PLAIN, MEAN, MOMENTUM, ALL, 87, False, "native"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.proving import Servers, prove, prove_project
+from tests.end_to_end.proving import Servers, prove
 
 pytestmark = pytest.mark.tensorflow
 
@@ -67,28 +67,25 @@ if __name__ == "__main__":
     tf.app.run()
 """
 NATIVE = "logits = tf.layers.dense(tf.layers.dense(features, params['units'], tf.nn.tanh), 1)"
-MAPPED = """\
+VARIABLES = """\
     with tf.variable_scope("hidden"):
         weights = tf.get_variable("weights", [3, params["units"]], initializer=tf.random_normal_initializer())
         hidden = tf.tanh(tf.matmul(features, weights))
     logits = tf.matmul(hidden, tf.get_variable("out", [params["units"], 1], initializer=tf.ones_initializer()))"""
+DESCENT = "tf.train.MomentumOptimizer(0.1, 0.9)"  # a CrossShardOptimizer is for a TPU
 HOST_CALL = ", host_call=(print_loss, [loss])"
 
 
-RESHAPED = """\
-    parts = tf.reshape(features, [params["batch_size"], 3])
-    logits = tf.matmul(parts, tf.get_variable("out", [3, 1], initializer=tf.ones_initializer()))"""
-
-
-def test_shapes_of_the_batch_of_one_core(servers: Servers, tmp_path: Path) -> None:
-    """The network reshapes to the batch of one core, so its variables are made from such a batch."""
-    program = PROGRAM.format(network=RESHAPED.strip(), spec=HOST_CALL)
-    new = prove_project({"train.py": program}, "train.py", servers, tmp_path, style="mapped", tpu_cores=2)["train.py"]
-    assert "batch_size=8 // strategy.num_replicas_in_sync" in new
-
-
-@pytest.mark.parametrize(("style", "network"), [("native", NATIVE), ("mapped", MAPPED.strip())])
+@pytest.mark.parametrize(("style", "network"), [("native", NATIVE), ("bridge", VARIABLES.strip())])
 def test_it_trains_the_same(style: str, network: str, servers: Servers, tmp_path: Path) -> None:
-    new = prove(PROGRAM.format(network=network, spec=HOST_CALL), servers, tmp_path, style=style)
+    """The bridge trains on CPUs and GPUs alone: the program says that it has no TPU."""
+    text = PROGRAM.format(network=network, spec=HOST_CALL)
+    if style == "bridge":
+        text = text.replace("model_fn=model_fn, ", "model_fn=model_fn, use_tpu=False, ")
+        text = text.replace("master=FLAGS.master, ", "")
+        text = text.replace("tf.tpu.CrossShardOptimizer(tf.train.MomentumOptimizer(0.1, 0.9))", DESCENT)
+        prove(text, servers, tmp_path, style=style)
+        return
+    new = prove(text, servers, tmp_path, style=style)
     assert "tf.distribute.TPUStrategy(resolver)" in new and "TPUClusterResolver(FLAGS.master)" in new
     assert "steps_per_execution=3" in new and "// strategy.num_replicas_in_sync" in new

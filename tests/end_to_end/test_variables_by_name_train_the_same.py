@@ -80,8 +80,8 @@ CASES: dict[str, tuple[str, str, str, str]] = {
     "layers that the output does not come from": (
         "net, lost = two(features)\nextra = tf.layers.dense(net, 2)\ntf.summary.histogram('extra', extra)",
         "penalty = tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])",
-        "mapped",
-        "class TF1Model",
+        "bridge",
+        "keras_estimator",
     ),
 }
 

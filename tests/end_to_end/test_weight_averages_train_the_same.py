@@ -119,8 +119,8 @@ def test_averages_of_the_weights(
     assert losses[1] != pytest.approx(losses[0], rel=0.01)
 
 
-def test_averages_of_the_mapped_form(session_for: Callable[[int], session.Session], tmp_path: Path) -> None:
+def test_averages_on_the_bridge(session_for: Callable[[int], session.Session], tmp_path: Path) -> None:
     opened = session_for(2)
-    prove(program(PLAIN, RAW), (opened.original, opened.migrated), tmp_path, style="mapped", steps=7)
+    prove(program(PLAIN, RAW), (opened.original, opened.migrated), tmp_path, style="bridge", steps=7)
     for ours, theirs in zip(*kept(tmp_path), strict=True):
         np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)
