@@ -32,7 +32,7 @@ class Numbers(object):
         return tf.data.Dataset.from_tensor_slices(numbers()).batch(self.batch_size)
 """
 
-# Made by a function, kept by an object that the main module drives in a loop with checkpoints; the model_fn is an object.
+# Made by a function, kept by an object that the main module drives with checkpoints; the model_fn is an object.
 RUNNER = {
     "data.py": DATA,
     "network.py": """\
