@@ -104,8 +104,6 @@ CASES: dict[str, Case] = {
     "train_and_evaluate": Case(
         "parameter_server_fixed_shards", {"MAX_STEPS = 40": "MAX_STEPS = 2000", "_steps=20": "_steps=500"}
     ),
-    "mapped": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="mapped"),
-    "mapped, two workers": Case("mapped_builder", {"max_steps=20": "max_steps=500"}, "worker=2", style="mapped"),
     "the multi-worker guide": Case("multi_worker_guide", {".batch(1)": ".repeat(700).batch(1)"}),
     "three mirrored workers": Case("multi_worker_sharded", {"STEPS = 12": "STEPS = 500"}, "worker=3"),
     "a tower loop": Case(
@@ -119,8 +117,8 @@ CASES: dict[str, Case] = {
     ),
     "bridge": Case("classifier", _MORE_IMAGES, style="bridge"),
     "bridge, wide and deep": Case("wide_and_deep", {"steps=30": "steps=1000"}, style="bridge"),
-    "bridge, scopes": Case("mapped_scopes", {"max_steps=30": "max_steps=1000"}, style="bridge"),
     "bridge, two replicas": Case("mirrored_replicas", _MORE_ROUNDS, style="bridge", devices=2),
+    "bridge, scopes": Case("variable_scopes", {"max_steps=30": "max_steps=1000"}, script="train.py", style="bridge"),
     "bridge, two workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2", style="bridge"),
     "bridge, parameter servers, one trainer": _servers(_ONE, style="bridge"),
     "bridge, parameter servers, two trainers": _servers(_TWO, style="bridge"),
@@ -129,14 +127,13 @@ CASES: dict[str, Case] = {
         {"FLAGS.train_batch_size * 2)": "FLAGS.train_batch_size * 60)"},
         arguments=("--do_eval=false", "--do_predict=false"),
         script="run.py",
-        style="mapped",
+        style="bridge",
         warm=20,
     ),
     "max_size partitioner": _servers(_ONE, "parameter_server_max_size"),
     "min_max partitioner": _servers(_ONE, "parameter_server_min_size"),
     "parameter servers, one trainer": _servers(_ONE),
     "parameter servers, two trainers": _servers(_TWO),
-    "parameter servers, one trainer, mapped": _servers(_ONE, style="mapped"),
     "parameter servers, one trainer, custom loop": _servers(_ONE, strategy="parameter-server", loop="custom"),
     "parameter servers, two trainers, custom loop": _servers(_TWO, strategy="parameter-server", loop="custom"),
     "between-graph, two trainers": Case(
@@ -174,15 +171,16 @@ CASES: dict[str, Case] = {
     ),
     "two mirrored workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2"),
     "classifier, larger": Case("classifier", _LARGE_IMAGES, warm=20),
-    "bridge, larger": Case("classifier", _LARGE_IMAGES, style="bridge", warm=20),
-    "mapped, larger": Case(
-        "mapped_scopes",
+    "bridge, larger": Case("classifier", _LARGE_IMAGES, style="bridge", script="train.py",
+        warm=20),
+    "bridge, larger": Case(
+        "variable_scopes",
         {
             "max_steps=30": "max_steps=1000",
             ", 8,": ", 1024,",
             "signals(96, 1)).batch(20)": "signals(96, 1)).repeat().batch(512)",
         },
-        style="mapped",
+        style="bridge",
         warm=20,
     ),
     "two replicas, larger": Case(

@@ -57,12 +57,12 @@ WAITING: tuple[Waiting, ...] = (
     # -- fixtures --------------------------------------------------------------------------------------------------
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
-        ("bert_classifier", "classifier", "two_files", "wide_and_deep"), _VARIANT,
-        "test_bridges_are_verified::test_a_fixture_on_the_bridge_is_equivalent[variable_scopes]",
+        ("classifier", "two_files", "wide_and_deep"), _VARIANT,
+        "test_fixtures::test_fixture_is_equivalent[variable_scopes]",
     ),
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
-        ("mapped_builder", "multi_worker_mirrored", "multi_worker_sharded"), _VARIANT,
+        ("multi_worker_mirrored", "multi_worker_sharded"), _VARIANT,
         "test_bridges_are_verified::test_batches_of_replicas_are_replayed[workers]",
     ),
     Waiting(

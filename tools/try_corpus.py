@@ -64,8 +64,7 @@ _NEEDS = {
     "kfac": "kfac",
     "tensorflow_ranking": "tensorflow_ranking",
 }
-_MAPPED = "track_tf1_style_variables"
-_DONE = ("native", "mapped", "bridge")
+_DONE = ("native", "bridge")
 _SIZES = (("1 file", 1, 1), ("2 to 5", 2, 5), ("6 and more", 6, 10**6))
 _EXAMPLES = 3
 _LARGEST = 20_000_000  # bytes of a file that is copied for --try
@@ -73,7 +72,7 @@ _LARGEST = 20_000_000  # bytes of a file that is copied for --try
 
 @dataclass
 class Program:
-    """One construction of an Estimator, and what became of it: native, mapped, bridge, blocked or silent.
+    """One construction of an Estimator, and what became of it: native, bridge, blocked or silent.
 
     `needs` is the library that distributes the program, runs it or makes Estimators for it ("": TensorFlow alone), and
     `reached` how many files with TensorFlow it consists of. `tried` says what came of building its models.
@@ -109,8 +108,8 @@ class Tried:
 
 
 def _blocks(finding: Finding) -> bool:
-    """Whether a finding is a reason of its own: TFM153 only adds that the mapped form is blocked, too."""
-    return finding.severity in (Severity.MANUAL, Severity.ERROR) and finding.code != "TFM153"
+    """Whether a finding is a reason of its own."""
+    return finding.severity in (Severity.MANUAL, Severity.ERROR)
 
 
 def family(finding: Finding) -> str:
@@ -334,8 +333,7 @@ def _programs(
             if any(f.code == "TFM155" for f in here):
                 program.status = "bridge"
             elif any(f.code == "TFM101" for f in here):
-                mapped = any(_MAPPED in new[p] and new[p] != project._by_path[p].text for p in reached)
-                program.status = "mapped" if mapped else "native"
+                program.status = "native"
             else:
                 own = [f for f in findings.get(file.path, ()) if _blocks(f)]
                 for path in () if own else reached:
@@ -441,9 +439,9 @@ def table(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]] = 
     """The report as Markdown."""
     lines = ["# The codemod on other people's programs", "", *_totals(results, before), "", "## Repositories", ""]
     lines.append(
-        "| repository | files | programs | native | mapped | bridge | blocked | silent | crashes | bad | unstable | s |"
+        "| repository | files | programs | native | bridge | blocked | silent | crashes | bad | unstable | s |"
     )
-    lines.append("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    lines.append("|---|---|---|---|---|---|---|---|---|---|---|")
     for tried in results:
         count = Counter(p["status"] for p in tried["programs"])
         note = " (timed out)" if tried["timed_out"] else ""
@@ -483,8 +481,8 @@ def _totals(results: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]])
         f"{len(results)} repositories, {files} files, {code} lines, {seconds:.0f} CPU-seconds "
         f"({files / seconds:.0f} files and {code / seconds:.0f} lines a CPU-second).",
         "",
-        "| kind | programs | native | mapped | bridge | blocked | silent | out | before |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| kind | programs | native | bridge | blocked | silent | out | before |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for kind in KINDS:
         count, old = _count(results, kind), _count(before, kind)
@@ -556,7 +554,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="where the figures go as JSON")
     parser.add_argument("--before", type=Path, help="the figures of an earlier run, to compare with")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for one repository")
-    parser.add_argument("--style", default="auto", help="the form: auto, native, mapped or bridge")
+    parser.add_argument("--style", default="auto", help="the form: auto, native or bridge")
     parser.add_argument("--try", dest="tries", action="store_true", help="build the models of bridged programs, too")
     parser.add_argument("--arguments", type=Path, help="arguments of scripts, by the end of their path, as JSON")
     given = parser.parse_args(arguments)

@@ -238,7 +238,7 @@ def test_a_wrong_support_file_is_different(session_for: Callable[[int], session.
 @pytest.mark.parametrize(
     "name",
     [
-        *("bert_classifier", "classifier", "mirrored_replicas", "model_fn_builder", "variable_scopes"),
+        *("classifier", "mirrored_replicas"),
         *("in_process_cluster", "multi_worker_mirrored", "multi_worker_sharded", "parameter_server_fixed_shards"),
         *("parameter_server_max_size", "parameter_server_min_size", "partitioned_embedding", "two_files"),
         "wide_and_deep",

@@ -82,7 +82,7 @@ def test_a_train_op_made_in_the_spec_itself() -> None:
         "    return optimizer.minimize(loss, global_step=tf.train.get_global_step())",
     )
     text = text.replace("    optimizer = tf.train.GradientDescentOptimizer(0.1)\n", "", 1)
-    new, findings = run(text, style="mapped")
+    new, findings = run(text)
     assert not manual(findings), findings
     assert "SGD(learning_rate=0.1, momentum=0.9)" in new
 
