@@ -171,9 +171,8 @@ CASES: dict[str, Case] = {
     ),
     "two mirrored workers": Case("multi_worker_mirrored", {"STEPS = 30": "STEPS = 500"}, "worker=2"),
     "classifier, larger": Case("classifier", _LARGE_IMAGES, warm=20),
-    "bridge, larger": Case("classifier", _LARGE_IMAGES, style="bridge", script="train.py",
-        warm=20),
-    "bridge, larger": Case(
+    "bridge, larger": Case("classifier", _LARGE_IMAGES, style="bridge", warm=20),
+    "bridge, scopes, larger": Case(
         "variable_scopes",
         {
             "max_steps=30": "max_steps=1000",
@@ -181,6 +180,7 @@ CASES: dict[str, Case] = {
             "signals(96, 1)).batch(20)": "signals(96, 1)).repeat().batch(512)",
         },
         style="bridge",
+        script="train.py",
         warm=20,
     ),
     "two replicas, larger": Case(
