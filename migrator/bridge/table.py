@@ -189,6 +189,11 @@ SUPPLIED.update(
             f"{root}.{name}": new
             for root in _PRIVATE_ROOTS
             for name, new in (
+                ("canned.head._binary_logistic_head_with_sigmoid_cross_entropy_loss", "canned_binary_head"),
+                ("canned.head._multi_class_head_with_softmax_cross_entropy_loss", "canned_multi_class_head"),
+                ("canned.head._binary_logistic_or_multi_class_head", "canned_class_head"),
+                ("canned.head._regression_head", "canned_regression_head"),
+                ("canned.head._regression_head_with_mean_squared_error_loss", "canned_regression_head"),
                 ("canned.metric_keys.MetricKeys", "MetricKeys"),
                 ("canned.prediction_keys.PredictionKeys", "PredictionKeys"),
                 ("canned.optimizers.get_optimizer_instance", "get_optimizer_instance"),

@@ -11,7 +11,7 @@ import pytest
 from ephemeral_port_reserve import LOCALHOST, reserve
 
 from migrator.harness.environments import migrated_python
-from tests.bridge.sides import FOOT, HEAD, LIBRARY, NEW, OLD, run_both
+from tests.bridge.sides import FOOT, HEAD, LIBRARY, NEW, OLD, TENSORFLOW1, run_both
 from tests.bridge.test_core import close
 
 pytestmark = pytest.mark.tensorflow
@@ -215,6 +215,7 @@ def test_servers_train_as_one_device_does(tmp_path: Path) -> None:
         assert close(old[part], found[part]), (part, old[part], found[part])
 
 
+@pytest.mark.skipif(not TENSORFLOW1, reason="2.15 gives the parts the same values: set TF_MIGRATE_TENSORFLOW1_PYTHON")
 def test_parts_of_a_variable_start_from_values_of_their_own(tmp_path: Path) -> None:
     """On the scale of the whole variable, but for Orthogonal, which knows no parts."""
     old, new = run_both(PARTS, tmp_path, MODULES)

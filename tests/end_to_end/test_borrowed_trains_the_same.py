@@ -62,7 +62,7 @@ if __name__ == "__main__":
     estimator = tf.estimator.Estimator(model_fn)
     estimator.train(input_fn_builder(8), steps=5)
 """
-_GONE = "from tensorflow.python.estimator.canned import optimizers\n"
+_GONE = "from tensorflow_estimator.python.estimator.util import _DatasetInitializerHook\n"
 TEXTS = {
     "network.py": NETWORK,
     "train.py": PROGRAM.replace("RATE", "0.1"),
@@ -70,7 +70,7 @@ TEXTS = {
     "stays.py": (
         PROGRAM.replace("RATE", "0.1")
         .replace("import network\n", f"{_GONE}\nimport network\nimport train\n")
-        .replace("tf.train.GradientDescentOptimizer(0.1)", 'optimizers.get_optimizer_instance("SGD", 0.1)')
+        .replace("def model_fn", "print(_DatasetInitializerHook.__name__)\n\n\ndef model_fn")
         .replace("input_fn_builder(8)", "train.input_fn_builder(8)")
     ),
 }

@@ -144,7 +144,8 @@ estimator.evaluate(input_fn, steps=6)
 
 @pytest.mark.parametrize("construct", CASES)
 def test_trains_and_evaluates_the_same(construct: str, servers: Servers, tmp_path: Path) -> None:
-    prove(CASES[construct].replace("import tensorflow as tf", "import tensorflow.compat.v1 as tf"), servers, tmp_path)
+    text = CASES[construct].replace("import tensorflow as tf", "import tensorflow.compat.v1 as tf")
+    prove(text, servers, tmp_path, style="auto")
 
 
 LOGGER = """\

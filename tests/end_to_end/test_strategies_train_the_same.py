@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.proving import Servers, prove
+from tests.end_to_end.proving import Servers, prove, prove_project
 
 pytestmark = pytest.mark.tensorflow
 
@@ -90,7 +90,10 @@ def test_replicas_train_the_same(
 ) -> None:
     evaluation = f"eval_distribute={strategy}, " if apart else ""
     given = {"strategy": strategy, "network": network, "loss": loss, "optimizer": optimizer, "driver": driver}
-    prove(PROGRAM.format(**given, count=count, evaluation=evaluation), servers, tmp_path, style=style)
+    text = PROGRAM.format(**given, count=count, evaluation=evaluation)
+    # A native program makes its virtual CPUs of the ConfigProto, a bridge has to be given them.
+    devices = 2 if style == "bridge" else 1
+    prove_project({"train.py": text}, "train.py", servers, tmp_path, style=style, devices=devices)
 
 
 CHOSEN = """

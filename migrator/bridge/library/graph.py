@@ -232,6 +232,8 @@ def _initializer_of_parts(initializer, dtype):
 
     TensorFlow 1's do. Keras' give all parts the same values, on the scale of a part.
     """
+    if initializer is None and tf.compat.v1.get_variable_scope().initializer is not None:
+        return None  # the scope's
     if initializer is None and tf.as_dtype(dtype or tf.float32).is_floating:
         return tf.compat.v1.glorot_uniform_initializer()
     if not isinstance(initializer, tf.keras.initializers.Initializer):
@@ -327,7 +329,12 @@ class Graph:
 
 def _called_with_tensors(function):
     """A function that takes tensors in their order; TensorFlow's own looks for names first, in every call."""
-    return lambda *tensors: function._call_flat(list(tensors), function.captured_inputs)
+
+    def call(*tensors):
+        return function._call_flat(list(tensors), function.captured_inputs)
+
+    call.outputs = function.outputs
+    return call
 
 
 def operations_behind(fetches):

@@ -502,6 +502,51 @@ def regression_head(
     )
 
 
+def canned_binary_head(
+    weight_column=None,
+    thresholds=None,
+    label_vocabulary=None,
+    loss_reduction=tf1.losses.Reduction.SUM,
+    loss_fn=None,
+    name=None,
+):
+    """The head of TensorFlow 1's canned classifiers of two classes, whose loss is a sum over the batch."""
+    return binary_classification_head(weight_column, thresholds, label_vocabulary, loss_reduction, loss_fn, name)
+
+
+def canned_multi_class_head(
+    n_classes,
+    weight_column=None,
+    label_vocabulary=None,
+    loss_reduction=tf1.losses.Reduction.SUM,
+    loss_fn=None,
+    name=None,
+):
+    """The head of TensorFlow 1's canned classifiers of three or more classes, whose loss is a sum over the batch."""
+    return multi_class_head(n_classes, weight_column, label_vocabulary, loss_reduction, loss_fn, name)
+
+
+def canned_class_head(n_classes, weight_column, label_vocabulary, loss_reduction):
+    """The head of TensorFlow 1's canned classifiers."""
+    if n_classes == 2:
+        return canned_binary_head(
+            weight_column=weight_column, label_vocabulary=label_vocabulary, loss_reduction=loss_reduction
+        )
+    return canned_multi_class_head(n_classes, weight_column, label_vocabulary, loss_reduction)
+
+
+def canned_regression_head(
+    weight_column=None,
+    label_dimension=1,
+    loss_reduction=tf1.losses.Reduction.SUM,
+    loss_fn=None,
+    inverse_link_fn=None,
+    name=None,
+):
+    """The head of TensorFlow 1's canned regressors, whose loss is a sum over the batch."""
+    return regression_head(weight_column, label_dimension, loss_reduction, loss_fn, inverse_link_fn, name)
+
+
 def poisson_regression_head(
     weight_column=None, label_dimension=1, loss_reduction=_MEAN, compute_full_loss=True, name=None
 ):
