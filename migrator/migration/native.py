@@ -412,7 +412,6 @@ class NativeMigration(GroupState):
             self.training[program.model_file.path],
             steps_per_execution=any(self._takes_steps(p) for p in sharing),
             of_execution=min(self._of_execution(p) for p in sharing),
-            shows_once=any(self._many_on_clusters(p) for p in sharing),
             per_replica=strategy.in_step
             and not strategy.parameter_servers
             and not self.keras.clips_per_replica

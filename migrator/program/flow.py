@@ -17,12 +17,6 @@ from migrator.program.scopes import bindings, mentions_of, returns_in
 from migrator.walking import walk
 
 CODE = "TFM103"
-#: The layers of containers around a value: the place in a tuple, or None for any place.
-Layers = tuple[int | None, ...]
-
-_ASKS = frozenset(("print", "str", "repr", "id", "type", "isinstance", "bool", "len", "hasattr", "callable"))
-_SAME = frozenset(("list", "tuple", "sorted", "reversed", "dict", "OrderedDict"))
-_BOTH = "tf.estimator.train_and_evaluate"
 
 Mentioning = Callable[[Collection[str]], list[ParsedFile]]
 

@@ -116,11 +116,10 @@ class TrainingProgram:
     those that only served what is left out. `reads_global_step` says that the results of an evaluation are asked for
     it, `folders` are the places where the `model_dir` is asked of the Estimator, `lent` the functions that it is given
     to. `batch_sizes` are those that a TPUEstimator puts into the params of an input function, by mode. `session` is
-    what becomes of the session's settings. `hooks` are
-    those of all calls, each with what it is a hook of ("train", "test", "predict"); where some stay, the argument
-    "callbacks" of the call is what was its `hooks`. `handed` says where an Estimator goes that does not stay in the
-    function that makes it, `tpu` which TPU is asked for, `model_batch` the batch size that a model_fn
-    reads of its params, `config_reads` what the program reads of its RunConfig.
+    what becomes of the session's settings. `hooks` are those of all calls, each with what it is a hook of ("train",
+    "test", "predict"); where some stay, the argument "callbacks" of the call is what was its `hooks`. `tpu` says which
+    TPU is asked for, `model_batch` the batch size that a model_fn reads of its params, `config_reads` what the program
+    reads of its RunConfig.
     """
 
     file: ParsedFile
@@ -252,7 +251,6 @@ class ProgramReader:
         self.session = Session()
         self.hooks: list[tuple[str, Hooks]] = []
         self.tensors: Tensors = lambda name: None
-        self.read_uses: list[Use] = []
         self.tpu_settings: Arguments = {}
         self.config_reads = ConfigReads()
         self.scope: cst.CSTNode = place.function if place.function is not None else file.module
@@ -616,23 +614,18 @@ class ProgramReader:
         if not uses and both is None and not self.lent:
             raise Blocked("TFM103", self.place.call, "nothing is done with this Estimator in the same function")
         if self.lent and both is None and not any(use.method in _PHASES for use in uses):
-            # Here is no data that tells the shapes of the features: it goes where the Estimator is handed to.
+            # Here is no data that tells the shapes of the features.
             message = "only other functions train, evaluate or predict with this Estimator"
             raise Blocked("TFM103", self.place.call, message)
         return tuple(uses), both
 
-    def arguments(self, call: cst.Call, method: str, variable: str | None, scope: cst.CSTNode) -> Arguments:
-        """The arguments of a method call on the Estimator, without what is left out.
-
-        An Estimator that is handed around has no `variable`, and its successor takes a `checkpoint_path`.
-        """
+    def arguments(self, call: cst.Call, method: str, variable: str, scope: cst.CSTNode) -> Arguments:
+        """The arguments of a method call on the Estimator, without what is left out."""
         arguments = bind(call, _METHODS[method], f"Estimator.{method}", "TFM103")
         if method in EXPORTS:
             self.remarks += check_export(arguments, call)
         self._hooks(arguments, _PHASES.get(method, "predict"), scope)
         for key in ("saving_listeners", "checkpoint_path", "predict_keys", "yield_single_examples"):
-            if key == "checkpoint_path" and variable is None:
-                continue
             if key == "checkpoint_path" and self._is_latest(arguments.get(key), variable):
                 self.dropped.append(arguments[key])
             elif key.startswith("yield") and key in arguments and (is_true(arguments[key]) or is_false(arguments[key])):
@@ -678,7 +671,7 @@ class ProgramReader:
             uses.append(Use(method, Place(method, inner, statement, function), arguments))
         return Lent(call, name, function, parameter, tuple(uses))
 
-    def _is_latest(self, node: cst.BaseExpression | None, variable: str | None) -> bool:
+    def _is_latest(self, node: cst.BaseExpression | None, variable: str) -> bool:
         """Whether a checkpoint is the one that the Estimator takes anyway: the latest of its model_dir."""
         if not isinstance(node, cst.Call) or len(node.args) != 1:
             return False

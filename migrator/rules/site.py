@@ -26,11 +26,10 @@ class TrainingContext:
     are summed, `of_examples` that a loop of the program's own wants the loss of each example, `exports` that
     predictions are served for features that may be fewer than those trained on. `helpers` are the classes that the file
     needs: text by name. `keras` is the generation that is written for, `steps_per_execution` says that the driver tells
-    how many steps `fit` makes in one go, `of_execution` is how many it always makes, `shows_once` says that the tasks
-    of a cluster compute what `fit` shows once for those, `divided` that replicas divide the batches of one device,
-    `resumes` that a training may go on from a checkpoint, `on_mesh` that the devices of a mesh compute each step as
-    one. `layer_names` are those of layers that share theirs with others of the model, by call, and `hparams` the
-    methods that the program calls of its HParams.
+    how many steps `fit` makes in one go, `of_execution` is how many it always makes, `divided` that replicas divide the
+    batches of one device, `resumes` that a training may go on from a checkpoint, `on_mesh` that the devices of a mesh
+    compute each step as one. `layer_names` are those of layers that share theirs with others of the model, by call, and
+    `hparams` the methods that the program calls of its HParams.
     """
 
     step: str | None = None
@@ -52,7 +51,6 @@ class TrainingContext:
     keras: Keras = KERAS_2
     steps_per_execution: bool = False
     of_execution: int = 1
-    shows_once: bool = False
     divided: bool = False
     resumes: bool = False
     layer_names: Mapping[cst.CSTNode, str] = field(default_factory=dict)

@@ -23,8 +23,6 @@ def train_and_evaluate(plan: TrainingPlan) -> str:
 
 def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -> list[str]:
     """Lines that train on `steps` batches (None: all). Absolute steps count those of before."""
-    if plan.stopper and steps is not None:
-        return _train_until(plan, dataset, steps, absolute)
     guarded = steps is not None and absolute and plan.resumes
     depth = 1 if guarded else 0
     limit = plan.steps if guarded else steps
@@ -50,21 +48,6 @@ def train(plan: TrainingPlan, dataset: str, steps: str | None, absolute: bool) -
         f"if {plan.steps} > 0:",
         plan.indent + fit,
     ]
-
-
-def _train_until(plan: TrainingPlan, dataset: str, steps: str, absolute: bool) -> list[str]:
-    """Lines that train until the train_op has counted so many steps: of all where they are absolute, or more ones."""
-    guarded = absolute and plan.resumes
-    depth = 1 if guarded else 0
-    ends = call(plan.stopper, [f"last_step={steps}" if absolute else f"num_steps={steps}"], plan.indent, depth + 2)
-    # Of a dataset without an end `fit` asks how many steps to make; what is filtered has no size that it knows.
-    arguments = [f"{primary(dataset)}.filter(lambda *_: True)", *callbacks_argument(plan, "ckpt", depth, [ends])]
-    fit = call(f"{plan.model}.fit", arguments, plan.indent, depth)
-    why = "# No batch is filtered out: `fit` would ask for the steps of data that has no end."
-    if not guarded:
-        return [why, fit]
-    indent = plan.indent
-    return [f"if {plan.model}.optimizer.iterations.numpy() < {primary(steps)}:", indent + why, indent + fit]
 
 
 LOOP = Loop("fit", train_and_evaluate=train_and_evaluate, train=train, evaluate=evaluation)

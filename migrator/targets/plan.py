@@ -32,7 +32,7 @@ class TrainingPlan:
     whose replicas `draws` whole batches or divide them, and which makes `steps_per_call` steps in one call (None: what
     is usual). `mesh` is the name of a mesh of devices, and `check_layouts` that of the function that refuses layouts of
     nothing ("": there are no layouts). `counted` is the name of the callback that keeps the number of steps ("": none
-    is needed), `stopper` that of the one that ends a training after a step, where not every batch counts as one.
+    is needed).
     `endless`: steps counted from the start may be None when the program runs, which a loop of the program's own takes
     for all batches. `told_steps`: the training data have no end, so that `fit` is told the steps; `may_end`: those of a
     loop of periods may, before its last one. `replicas` is how many batches a step of a mesh takes. `load` is the
@@ -71,7 +71,6 @@ class TrainingPlan:
     batches: str = ""
     draws: bool = False
     steps_per_call: str | None = None
-    stopper: str = ""
     saves_every: str | None = None
     mesh: str = ""
     check_layouts: str = ""

@@ -35,7 +35,6 @@ LOOPS: dict[str, Loop] = {loop.word: loop for loop in (fit.LOOP, custom.LOOP)}
 
 AUTO = auto.TARGET
 ONE_DEVICE = one_device.TARGET
-CENTRAL_STORAGE = central_storage.TARGET
 TPU = tpu.TARGET
 
 
