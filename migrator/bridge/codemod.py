@@ -19,7 +19,7 @@ from migrator.bridge.sessions import FUNCTION, own_sessions
 from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, fate
-from migrator.names.spelling import canonical
+from migrator.names.spelling import canonical, rooted
 
 _ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow_core", "tensorflow.compat.v2")
 _V1 = "tensorflow.compat.v1"
@@ -182,7 +182,8 @@ class _File:
         found = home_of(name)
         parts = name.split(".")
         renamed = len(parts) != len(reference.origin.split(".")) or reference.origin.startswith("tensorflow.python.")
-        if found.kind is Kind.PRIVATE or (renamed and _private_stays(reference.origin)):
+        stays = renamed and found.kind is not Kind.SUPPORT and _private_stays(reference.origin)
+        if found.kind is Kind.PRIVATE or stays:
             self._stay(reference)
         elif found.kind is Kind.NONE:
             if not self._is_namespace_of_uses(reference, name):
@@ -205,7 +206,7 @@ class _File:
 
     def _spell(self, reference: Reference, found: Home, new: str, name: str) -> None:
         """A symbol of `tf.compat.v1`: as it is where it is still called so."""
-        old = canonical(reference.origin)
+        old = rooted(reference.origin)
         head = canonical(reference.head_origin)
         covered = len(reference.nodes) - 1  # attributes that are spelled here
         if new == old and self._head_lives(reference, head):
@@ -636,7 +637,9 @@ def _is_only_one(name: str) -> bool:
 def _may_be_module(name: str) -> bool:
     """Whether a name of tf.contrib, or a private one, is that of a module: these are written small."""
     return (
-        name.startswith(("tf.contrib", "tf.python", "tf.estimator", "tf.examples"))
+        name.startswith(
+            ("tf.contrib", "tf.python", "tf.estimator", "tf.keras.estimator", "tf.examples", "tensorflow_estimator.")
+        )
         and name.rpartition(".")[2].islower()
     )
 

@@ -200,6 +200,7 @@ SUPPLIED.update(
                 ("estimator._load_global_step_from_checkpoint_dir", "step_of_checkpoint"),
             )
         },
+        "tf.estimator._load_global_step_from_checkpoint_dir": "step_of_checkpoint",
         "tf.examples.tutorials.mnist.input_data.read_data_sets": "read_data_sets",
         **{f"tf.contrib.learn.datasets.mnist.{name}": name for name in ("read_data_sets", "load_mnist")},
     }

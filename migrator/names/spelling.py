@@ -19,6 +19,12 @@ _ROOTS = (
 
 def canonical(name: str) -> str:
     """`tf.X` for whatever way `name` spells the TensorFlow module, or a symbol of it; other names as they are."""
+    name = rooted(name)
+    return PUBLIC.get(name, name)
+
+
+def rooted(name: str) -> str:
+    """`name` with the TensorFlow module as `tf`, the rest as it is spelled (`tf.contrib.rnn.LSTMCell`)."""
     changed = True
     while changed:
         changed = False
@@ -26,4 +32,4 @@ def canonical(name: str) -> str:
             if name == prefix or name.startswith(prefix + "."):
                 name, changed = short + name[len(prefix) :], True
                 break
-    return PUBLIC.get(name, name)
+    return name
