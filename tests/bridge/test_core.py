@@ -254,6 +254,22 @@ estimator = est.Estimator(regularized, folder("regularized"))
 estimator.train(dataset, steps=5)
 found["regularized"] = estimator.evaluate(dataset, steps=2)
 
+# What is read before it is assigned, as BERT's optimizer does it. TensorFlow 1 makes it a race: there it is ordered.
+def counts_itself(features, labels, mode):
+    step, loss = tf.train.get_global_step(), tf.reduce_mean(tf.matmul(features["x"], tf.ones([4, 1])))
+    rate = tf.train.polynomial_decay(0.1, step, 10)
+    with tf.control_dependencies([loss]):
+        later = tf.cast(step, tf.float32) + tf.cond(loss < 100.0, lambda: tf.cast(step, tf.float32), lambda: 0.0)
+    seen = tf.get_variable("seen", [2], trainable=False, initializer=tf.zeros_initializer())
+    update, following = seen.assign_add([rate, later]), step + 1
+    with tf.control_dependencies([update] if OLD else []):
+        counted = step.assign(following)
+    return spec_class(mode, loss=loss, train_op=tf.group(update, [counted]))
+
+estimator = est.Estimator(counts_itself, folder("counts_itself"))
+estimator.train(dataset, steps=6)
+found["read before"] = estimator.get_variable_value("seen")
+
 # A TPUEstimator without a TPU.
 tpu = tf.estimator.tpu if OLD else est
 config_class = tf.estimator.tpu.RunConfig if OLD else est.TPURunConfig
@@ -334,6 +350,7 @@ def close(old: Any, new: Any) -> bool:
         "lone",
         "twin",
         "regularized",
+        "read before",
         "tpu",
         "goes on",
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import contextlib
 import functools
@@ -322,7 +323,8 @@ class Graph:
             graph = self.graph
             captures = zip(graph.deferred_internal_captures, graph.deferred_external_captures, strict=True)
             used = [(tensor, look_up) for tensor, look_up in captures if tensor.op in behind]
-            function = self.function.prune([*feeds, *(tensor for tensor, _ in used)], list(fetches))
+            with _writes_behind_reads([one for one in graph.get_operations() if one in behind]):
+                function = self.function.prune([*feeds, *(tensor for tensor, _ in used)], list(fetches))
             self._functions[key] = _called_with_tensors(function), [look_up for _, look_up in used], (feeds, fetches)
         return self._functions[key][:2]
 
@@ -335,6 +337,53 @@ def _called_with_tensors(function):
 
     call.outputs = function.outputs
     return call
+
+
+@contextlib.contextmanager
+def _writes_behind_reads(operations):
+    """Lets what writes a variable wait for what the program had read it with before, as long as the context is open.
+
+    Nothing else orders the two where a program has no control dependencies of its own between them, as BERT's, whose
+    rate is computed of the global step while the global step is assigned anew. `operations` are in the order of their
+    making.
+    """
+    numbers = {operation: number for number, operation in enumerate(operations)}
+    reads = collections.defaultdict(list)  # of each variable, so far
+    before = {}
+    out_of_order = set()  # what was made to wait for what was made later: it might wait for the writes
+    for operation in operations:
+        written, read = _handles(operation)
+        sources = [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]
+        if any(one in out_of_order or numbers.get(one, -1) > numbers[operation] for one in sources):
+            out_of_order.add(operation)
+            continue
+        own = [one for handle in written for one in reads[id(handle)] if one not in sources]
+        if own:
+            before[operation] = list(operation.control_inputs)
+            operation._add_control_inputs(own)
+        for handle in read:
+            reads[id(handle)].append(operation)
+    try:
+        yield
+    finally:
+        for operation, controls in before.items():
+            operation._remove_all_control_inputs()
+            operation._add_control_inputs(controls)
+
+
+def _handles(operation):
+    """The handles of what an operation may write, and of what it only reads."""
+    handles = [(number, one) for number, one in enumerate(operation.inputs) if one.dtype == tf.resource]
+    if not handles or operation.type in ("VarIsInitializedOp", "VariableShape"):
+        return [], []
+    if operation.type in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd"):
+        return [], [one for _, one in handles]
+    try:
+        only_read = operation.get_attr("_read_only_resource_inputs")  # of a function, a condition, a loop
+    except ValueError:
+        only_read = []
+    written = [one for number, one in handles if number not in only_read]
+    return written, [one for number, one in handles if number in only_read]
 
 
 def operations_behind(fetches):
