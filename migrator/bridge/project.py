@@ -162,18 +162,25 @@ class _Project:
         return found
 
     def _makers(self, path: Path) -> list[ast.AST]:
-        """Where a file makes Estimators or derives from one; where it trains some, if it does neither."""
+        """Where a file makes Estimators or derives from one; where it trains some, if it does neither.
+
+        A class of Estimators that is given to a function (`functools.partial(tf.estimator.Estimator, ...)`) makes some.
+        """
         names = self._read(path)
         heads = {reference.nodes[-1]: canonical(reference.origin) for reference in names.references}
         made: list[ast.AST] = []
+        given: list[ast.AST] = []
         trained: list[ast.AST] = []
         for node in ast.walk(names.tree):
-            if isinstance(node, ast.Call) and (name := heads.get(node.func, "")):
+            if isinstance(node, ast.Call):
+                name = heads.get(node.func, "")
+                values = [*node.args, *(keyword.value for keyword in node.keywords)]
                 made += [node] if is_maker(name) else []
+                given += [one for one in values if is_maker(heads.get(one, "")) and not _asks_for_type(node)]
                 trained += [node] if is_trainer(name) else []
             elif isinstance(node, ast.ClassDef) and any(is_maker(heads.get(base, "")) for base in node.bases):
                 made.append(node)
-        return made or trained[:1]
+        return made or given or trained[:1]
 
     def _try(self, path: Path, support: Support, first: bool = False) -> Bridged:
         if path not in self.imports.trees:
@@ -292,6 +299,10 @@ class _Project:
             return ""
         told = "; ".join(f"{f.code} at {f.path}:{f.line} ({_short(f.message)})" for f in found[:2])
         return f". A native program is blocked by {told}" + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+
+
+def _asks_for_type(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass")
 
 
 def _short(message: str) -> str:

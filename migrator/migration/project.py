@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from migrator.program.local_names import with_symbols_in_place
 from migrator.program.named_estimators import with_named_estimators
 from migrator.program.one_tower import with_one_tower
 from migrator.program.parsed import Blocked, ParsedFile, Project
+from migrator.program.reductions import reduced
 from migrator.program.relevant import around_programs, programs_in
 from migrator.program.tpu_branches import without_tpu_branches
 from migrator.program.training import find_places
@@ -34,6 +36,8 @@ from migrator.rules.generation import GENERATIONS
 from migrator.rules.mlperf import without_deferred_logs
 from migrator.targets.dtensor import Layouts, with_layouts
 from migrator.targets.registry import LOOPS, TARGETS
+
+_WORD = re.compile(r"\w+")
 
 
 def migrate_project(
@@ -57,9 +61,10 @@ def migrate_project(
         return in_parts(texts, migrate, error, programs_in(texts))
 
 
-def _plain(file: ParsedFile) -> ParsedFile:
-    """A file in which assignments are written as such, and annotations name nothing that TensorFlow 2 lacks."""
-    return with_plain_assignments(without_old_annotations(file))
+def _plain(file: ParsedFile, texts: Mapping[Path, str]) -> ParsedFile:
+    """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
+    words = {word for path, text in texts.items() if path != file.path for word in _WORD.findall(text)}
+    return with_plain_assignments(without_old_annotations(reduced(file, words.__contains__)))
 
 
 def _migrate(
@@ -85,7 +90,7 @@ def _migrate(
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files, texts))
     files = [
-        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(_plain(file)))))
+        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(_plain(file, texts)))))
         for file in files
     ]
     files = with_arguments_written_out(files, texts)

@@ -272,9 +272,16 @@ class _Finder:
         if bound and not _imported(bound[0][1], file, node.value):
             return self._bound(file, (), file.module, bound, node, depth)
         found = self.project.function(file, node)
-        if found is None:
-            raise _not_found(file, node)
-        return _Found(*found)
+        if found is not None:
+            return _Found(*found)
+        module, _, name = (file.imports.resolve(node) or "").rpartition(".")
+        other = self.project.sibling(file, module) if module else None
+        if other is not None and other is not file:
+            bound = [b for b in bindings(other.module) if b[0] == name]
+            if bound and not _imported(bound[0][1], other, name):
+                asked = node if name == node.value else cst.Name(name)
+                return self._bound(other, (), other.module, bound, asked, depth + 1)
+        raise _not_found(file, node)
 
     def _bound(
         self,

@@ -102,6 +102,8 @@ class ModeNames:
             left, right = right, left
         if not self._is_mode(left):
             return None
+        if isinstance(right, cst.Name) and right.value == "None" and not isinstance(operator, cst.In | cst.NotIn):
+            return ALL if isinstance(operator, cst.IsNot | cst.NotEqual) else frozenset()
         if isinstance(operator, cst.In | cst.NotIn):
             if not isinstance(right, cst.Tuple | cst.List | cst.Set):
                 return None

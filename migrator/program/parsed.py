@@ -93,6 +93,10 @@ class ParsedFile:
         new = {node: positions[old] for node, old in made.items() if old in positions}
         self.__dict__["_positions"] = {**positions, **new}
 
+    def has(self, node: cst.CSTNode) -> bool:
+        """Whether a node has a position in this file."""
+        return node in self._positions
+
     def position(self, node: cst.CSTNode | None) -> tuple[int, int]:
         """1-based line and column of a node of this file's tree; (1, 1) when it is not one."""
         found = self._positions.get(node) if node is not None else None

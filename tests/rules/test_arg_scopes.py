@@ -112,7 +112,7 @@ STAY = {
         f"import contextlib\n\n\n@contextlib.contextmanager\ndef scoped():\n    with {SCOPE}:\n        yield\n",
         "it is left and entered again by a `yield`",
     ),
-    SCOPED + "net = part(net)": (
+    SCOPED + "net = part(part(net))": (
         "import functools\n\n\ndef dense(x, n):\n    return slim.fully_connected(x, n)\n\n\n"
         "part = functools.partial(dense, n=4)\n",
         "what `part`, which is called inside, does is not known",

@@ -67,7 +67,7 @@ USED = {
     "as a word": 'print("old_layer")\n',
     "as an attribute": "import os\nos.old_layer()\n",
     "looked up": "print(globals()['old' + '_layer'])\n",
-    "decorated": "def register(f):\n    return f\n\n\n@register\ndef f():\n    return tf.placeholder(tf.int32)\n\n\n",
+    "decorated": "import atexit\n\n\n@atexit.register\ndef f():\n    return tf.placeholder(tf.int32)\n\n\n",
 }
 
 

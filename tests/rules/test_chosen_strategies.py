@@ -120,7 +120,7 @@ REFUSED = {
     "another value behind": text_of(IF, driver="own = tf.distribute.MirroredStrategy()\n" + TRAIN),
     "nothing that is known": text_of(IF.replace("None", "make()")),
     "a loop's": text_of("for own in [None, tf.distribute.MirroredStrategy()]:\n    pass\n"),
-    "several values at once": text_of(IF + "own, other = None, 1\n"),
+    "several values at once": text_of(IF + "own, other = pick()\n"),
     "global": text_of(IF + "def change():\n    global own\n    own = tf.distribute.OneDeviceStrategy('/cpu:0')\n"),
     "TF_CONFIG": text_of(IF).replace(
         "\n\n\ndef input_fn", "\nimport os\nprint(os.environ['TF_CONFIG'])\n\n\ndef input_fn"

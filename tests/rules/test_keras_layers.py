@@ -220,7 +220,7 @@ DROP = "tf.keras.layers.Dropout(0.5)"
     [
         (f"layer = tf.keras.layers.Dense(3)\nnet = layer(features)\nlayer = {DROP}\nlogits = layer(net)", ""),
         (f"logits = features\nfor layer in [tf.keras.layers.Dense(3), {DROP}]:\n    logits = layer(logits)", ""),
-        (f'made = {{"drop": {DROP}}}\nlogits = made["drop"](features)', ""),
+        (f'made = {{"drop": {DROP}}}\nkey = "drop"\nlogits = made[key](features)', ""),
         (f"drop = {DROP} if features is not None else tf.identity\nlogits = drop(features)", ""),
         ("logits = make()[1](features)", f"\ndef make():\n    return tf.identity, {DROP}\n"),
         ("logits = tf.keras.Sequential(make())(features)", f"\ndef make():\n    return [{DROP}]\n"),
@@ -235,7 +235,10 @@ DROP = "tf.keras.layers.Dropout(0.5)"
         (f"model = Net()\nlogits = model(features, {TRAINING})", NET.format(base="object", call="__call__")),
         ("logits = MADE(features)", f"\nMADE = {DROP}\n"),
         (f"model = tf.keras.Sequential([{DROP}])\nlogits = model.layers[0](features)", ""),
-        ("drop = functools.partial(tf.keras.layers.Dropout, 0.5)\nlogits = drop()(features)", "import functools\n"),
+        (
+            "drop = functools.partial(tf.keras.layers.Dropout, 0.5)\nlogits = drop()(drop()(features))",
+            "import functools\n",
+        ),
         (
             "inputs = tf.keras.Input([1])\n"
             f"model = tf.keras.Model(inputs, {DROP}({DROP}(inputs, {TRAINING})))\nlogits = model(features)",

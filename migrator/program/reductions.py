@@ -1,0 +1,837 @@
+"""Programs in the plain words that all readers know: what Python says in a roundabout way, said directly.
+
+A model_fn's `total = loss`, a TrainSpec of `**{...}`, an Estimator taken out of a list, `functools.partial(f, a)(b)`:
+each is reduced to what it means, in rounds, until nothing is left to reduce. Only what is certain to compute the same
+in the same order is reduced, by the one binding table (`names.bindings`), and only in the functions (and at the top
+level) of files that make what a training program consists of. Everything else stays as it is written.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import libcst as cst
+
+from migrator.names.annotated import AssignTarget
+from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindings
+from migrator.names.free import free
+from migrator.program.calls import is_docstring
+from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
+from migrator.walking import walk
+
+_ROUNDS = 12
+_PARTS = ("Estimator", "Classifier", "Regressor", "EstimatorSpec", "TrainSpec", "EvalSpec", "RunConfig")
+_TRAINING = ("train_and_evaluate", "train")
+_SINGLETONS = ("None", "True", "False")
+_ALL_NAMES = {"locals", "globals", "vars", "eval", "exec"}
+_Scope = cst.Module | cst.FunctionDef
+_Block = cst.Module | cst.IndentedBlock
+_Loop = cst.For | cst.While
+_Line = cst.SimpleStatementLine
+
+
+def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
+    """The file with what it says in a roundabout way reduced.
+
+    `elsewhere` says whether a name stands in another file: one of the top level then keeps its binding.
+    """
+    if not any(part in file.bare for part in (*_PARTS, "train_and_evaluate", "Session")) or _ALL_NAMES & names_in(
+        file.module
+    ):
+        return file
+    made: set[str] = set()
+    old = file
+    for _ in range(_ROUNDS):
+        edits = _Edits(file, elsewhere, made).read()
+        edits = edits or _without_partial(file, old)
+        if not edits:
+            return file
+        writer = _Writer(file, edits)
+        module = file.module.visit(writer)
+        assert isinstance(module, cst.Module)
+        new = replace(file, module=module)
+        new.keep_positions(writer.made, file)
+        made |= edits.made
+        file = new
+    return file
+
+
+@dataclass
+class Edits:
+    """What becomes of lines, and of expressions; `made` are new names."""
+
+    lines: dict[_Line | cst.FunctionDef, list[cst.BaseStatement]] = field(default_factory=dict)
+    expressions: dict[cst.CSTNode, cst.BaseExpression] = field(default_factory=dict)
+    decorators: set[cst.Decorator] = field(default_factory=set)
+    made: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)  # names that an edit of this round is about
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.expressions or self.decorators)
+
+
+def _without_partial(file: ParsedFile, old: ParsedFile) -> Edits:
+    """The line `import functools` goes with the last use of the module."""
+    edits = Edits()
+    if "functools" not in names_in(file.module) and "functools" in names_in(old.module):
+        for line in file.module.body:
+            small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+            if isinstance(small, cst.Import) and [dotted(alias.name) for alias in small.names] == ["functools"]:
+                edits.lines[cast("_Line", line)] = []
+    return edits
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A line of one statement: the block around it, its index there, and whether it may run more than once."""
+
+    line: _Line
+    block: _Block
+    index: int
+    repeated: bool
+
+    @property
+    def small(self) -> cst.BaseSmallStatement:
+        return self.line.body[0]
+
+
+class _Edits:
+    """Reads one round of edits from a file. Edits of a round are about different names and different lines."""
+
+    def __init__(self, file: ParsedFile, elsewhere: Callable[[str], bool], made: set[str]) -> None:
+        self.file = file
+        self.elsewhere = elsewhere
+        self.made = made
+        self.edits = Edits()
+        self.taken = set(file.names) | made
+
+    def read(self) -> Edits:
+        _OfScope(self, self.file.module).read()
+        for function in _functions(self.file.module):
+            if _is_concerned(function):
+                _OfScope(self, function).read()
+        self._expressions()
+        return self.edits
+
+    def _expressions(self) -> None:
+        """Expressions that mean the same wherever they stand."""
+        finder = _Calls()
+        walk(self.file.module, finder)
+        for call in finder.found:
+            new = self._attribute(call) or self._partial(call) or self._spread(call)
+            if new is not None and not self._is_edited(call):
+                self.edits.expressions[call] = new
+        functions = self.file.functions
+        said = [node.value for node in name_nodes(self.file.module)]
+        for function in _functions(self.file.module):
+            is_read = said.count(function.name.value) > 1 or self.elsewhere(function.name.value)
+            for one in function.decorators if is_read else ():
+                name = one.decorator
+                known = functions.get(name.value) if isinstance(name, cst.Name) else None
+                if known is not None and _is_identity(known) and self._is_once(known.name.value):
+                    self.edits.decorators.add(one)
+
+    def _is_edited(self, node: cst.CSTNode) -> bool:
+        """Whether a node, or one below, is edited already in this round."""
+        nodes = _Nodes()
+        walk(node, nodes)
+        return not nodes.found.isdisjoint(self.edits.expressions)
+
+    def _is_once(self, name: str) -> bool:
+        """Whether the top level binds a name once."""
+        return len([b for b in bound_in(self.file.module) if b.name == name]) == 1
+
+    def _attribute(self, call: cst.Call) -> cst.BaseExpression | None:
+        """`getattr(x, "name")`."""
+        if not isinstance(call.func, cst.Name) or call.func.value != "getattr" or len(call.args) != 2:
+            return None
+        of, name = (arg.value for arg in call.args)
+        if any(arg.keyword or arg.star for arg in call.args) or "getattr" in self.file.names_at_top:
+            return None
+        said = name.evaluated_value if isinstance(name, cst.SimpleString) else None
+        if not isinstance(said, str) or not _is_identifier(said) or said.startswith("__") or not _is_dotted(of):
+            return None
+        return cst.Attribute(of, cst.Name(said))
+
+    def _partial(self, call: cst.Call) -> cst.Call | None:
+        """`functools.partial(f, a)(b)`."""
+        inner = call.func
+        if not isinstance(inner, cst.Call) or self.file.imports.resolve(inner.func) != "functools.partial":
+            return None
+        return _applied(inner, call)
+
+    def _spread(self, call: cst.Call) -> cst.Call | None:
+        """`f(**{"a": b})`, `f(**dict(a=b))`, `f(*[a, b])`."""
+        args: list[cst.Arg] = []
+        for arg in call.args:
+            args += _written_out(arg) or [arg]
+        if len(args) == len(call.args) and all(a is b for a, b in zip(args, call.args, strict=True)):
+            return None
+        return _with_args(call, args)
+
+
+class _OfScope:
+    """The edits of one scope: of its names that are bound once, and of its lines."""
+
+    def __init__(self, of: _Edits, scope: _Scope) -> None:
+        self.of = of
+        self.file = of.file
+        self.scope = scope
+        self.edits = of.edits
+        self.places = {place.small: place for place in _places(scope)}
+        self.bound: dict[str, list[Binding]] = {}
+        for binding in bound_in(scope):
+            self.bound.setdefault(binding.name, []).append(binding)
+        everywhere: dict[str, int] = {}
+        for binding in read_bindings(scope):
+            everywhere[binding.name] = everywhere.get(binding.name, 0) + 1
+        self.shadowed = {name for name, count in everywhere.items() if count != len(self.bound.get(name, ()))}
+        self.nodes: dict[str, list[cst.Name]] = {}
+        for node in name_nodes(scope):
+            self.nodes.setdefault(node.value, []).append(node)
+
+    def read(self) -> None:
+        for place in self.places.values():
+            small = place.small
+            if place.line in self.edits.lines:
+                continue
+            if isinstance(small, cst.Expr) and isinstance(small.value, cst.NamedExpr):
+                self._walrus(place, small.value)
+            elif isinstance(small, cst.Assign):
+                self._chained(place, small)
+                self._unpacked(place, small)
+                self._copy(place, small)
+                self._container(place, small)
+                self._keywords(place, small)
+                self._named_partial(place, small)
+                self._result(place, small)
+        for function in self._builders():
+            self._inlined(function)
+
+    # -- what is known of names
+
+    def _single(self, name: str) -> _Place | None:
+        """The line that binds a name of this scope, where that is the only one, a plain assignment of it alone."""
+        bindings = self.bound.get(name, [])
+        if len(bindings) != 1 or name in self.shadowed or name in self.edits.touched:
+            return None
+        binding = bindings[0]
+        if binding.form not in (Form.ASSIGNED, Form.ANNOTATED) or not isinstance(binding.node, cst.Assign):
+            return None
+        if len(binding.node.targets) != 1 or not isinstance(binding.node.targets[0].target, cst.Name):
+            return None
+        return self.places.get(binding.node)
+
+    def _may_go(self, name: str) -> bool:
+        return isinstance(self.scope, cst.FunctionDef) or not self.of.elsewhere(name)
+
+    def _uses(self, name: str) -> list[cst.Name]:
+        """Where a name is read, by functions inside too."""
+        [binding] = self.bound[name]
+        return [node for node in self.nodes.get(name, ()) if node is not binding.place]
+
+    def _is_unread(self, name: str) -> bool:
+        """Whether nothing reads a name of this scope, which all its bindings assign."""
+        bindings = self.bound.get(name, [])
+        places = {binding.place for binding in bindings}
+        assigned = all(binding.form is Form.ASSIGNED for binding in bindings)
+        return assigned and self._may_go(name) and all(node in places for node in self.nodes.get(name, ()))
+
+    def _is_steady(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression gives the same wherever in the scope it is evaluated: constants, names bound once."""
+        if isinstance(node, cst.Attribute):  # of a module: those of other objects may change
+            return self.file.imports.resolve(node) is not None
+        if not isinstance(node, cst.Name):
+            return _is_constant(node)
+        bindings = self.bound.get(node.value)
+        if bindings is None:
+            known = node.value in self.file.imports.names or node.value not in self.file.names_at_top
+            return known or self.of._is_once(node.value)
+        return len(bindings) == 1 and node.value not in self.shadowed
+
+    def _free(self, wanted: str) -> str:
+        wanted = re.sub(r"\W+", "_", wanted).strip("_").lower() or "value"
+        name = free(f"{wanted}_" if keyword.iskeyword(wanted) else wanted, self.of.taken)
+        self.of.taken.add(name)
+        self.edits.made.add(name)
+        return name
+
+    # -- lines
+
+    def _put(self, place: _Place, smalls: Sequence[cst.BaseSmallStatement]) -> None:
+        """Lines in the place of one; the comments above it stay above the first."""
+        lines: list[cst.BaseStatement] = [cst.SimpleStatementLine([small]) for small in smalls]
+        if lines:
+            lines[0] = cast("_Line", lines[0]).with_changes(leading_lines=place.line.leading_lines)
+            lines[-1] = cast("_Line", lines[-1]).with_changes(trailing_whitespace=place.line.trailing_whitespace)
+        self.edits.lines[place.line] = lines
+
+    def _walrus(self, place: _Place, node: cst.NamedExpr) -> None:
+        """`(x := value)` as a statement."""
+        self._put(place, [_assign(cast("cst.Name", node.target), node.value)])
+
+    def _chained(self, place: _Place, small: cst.Assign) -> None:
+        """`a = b = value`."""
+        names = [one.target for one in small.targets]
+        if len(names) < 2 or not all(isinstance(one, cst.Name) for one in names):
+            return
+        first = cast("cst.Name", names[0])
+        again = small.value if _is_literal(small.value) else cst.Name(first.value)
+        more = [_assign(cast("cst.Name", one), again.deep_clone()) for one in names[1:]]
+        self._put(place, [_assign(first, small.value), *more])
+        self.edits.touched |= {cast("cst.Name", one).value for one in names}
+
+    def _unpacked(self, place: _Place, small: cst.Assign) -> None:
+        """`(a, b) = (c, d)`, where d does not read a."""
+        target, value = small.targets[0].target, small.value
+        if len(small.targets) != 1 or not isinstance(target, cst.Tuple | cst.List):
+            return
+        if not isinstance(value, cst.Tuple | cst.List) or len(value.elements) != len(target.elements):
+            return
+        names = [one.value for one in target.elements]
+        values = [one.value for one in value.elements if isinstance(one, cst.Element)]
+        if len(values) != len(names) or not all(isinstance(one, cst.Name) for one in names):
+            return
+        known = [cast("cst.Name", one).value for one in names]
+        if len(set(known)) != len(known):
+            return
+        for index, one in enumerate(values):
+            before = set(known[:index])
+            seen = before & names_in(one) or (_has_call(one) and any(self._is_read_inside(name) for name in before))
+            if seen:
+                return
+        self._put(place, [_assign(cst.Name(name), one) for name, one in zip(known, values, strict=True)])
+        self.edits.touched |= set(known)
+
+    def _is_read_inside(self, name: str) -> bool:
+        """Whether a function may read a name of this scope when it is called."""
+        if isinstance(self.scope, cst.Module) and self.of.elsewhere(name):
+            return True
+        body = self.scope if isinstance(self.scope, cst.Module) else self.scope.body
+        return any(name in names_in(function) for function in _functions(body))
+
+    def _copy(self, place: _Place, small: cst.Assign) -> None:
+        """`b = a`, where each of both is bound once: one name for both."""
+        target, value = small.targets[0].target, small.value
+        if len(small.targets) != 1 or not isinstance(target, cst.Name) or not isinstance(value, cst.Name):
+            return
+        if target.value == value.value or {target.value, value.value} & self.edits.touched:
+            return
+        one, other = self._single(target.value), self._single(value.value)
+        old, new = value.value, target.value
+        if other is not None and self._is_only_for(other, value.value, place, one):
+            nodes: list[cst.CSTNode] = [cst.ensure_type(other.small, cst.Assign).targets[0].target]
+        elif target.value not in self.shadowed and self._is_unread(target.value):
+            nodes = []
+        elif one is place and other is not None and not (one.repeated or other.repeated) and self._may_go(target.value):
+            old, new, nodes = target.value, value.value, list(self._uses(target.value))
+        else:
+            return
+        self.edits.expressions.update({node: cst.Name(new) for node in nodes})
+        self.edits.lines[place.line] = []
+        self.edits.touched |= {old, new}
+
+    def _is_only_for(self, other: _Place, name: str, place: _Place, one: _Place | None) -> bool:
+        """Whether a name is bound for nothing but its copy in a line, so that its value may get the other name."""
+        if len(self._uses(name)) != 1 or not self._may_go(name) or not _follows(other, place):
+            return False
+        return other.index + 1 == place.index or (one is place and not one.repeated)
+
+    def _container(self, place: _Place, small: cst.Assign) -> None:
+        """`c = {"a": x}`, of which only `c["a"]` is read: each of its values gets a name."""
+        target = small.targets[0].target
+        values = _elements(small.value)
+        if not values or not isinstance(target, cst.Name) or self._single(target.value) is not place:
+            return
+        if not self._may_go(target.value) or not any(_computes(value) for value in values.values()):
+            return
+        reads: list[tuple[cst.Subscript, str | int]] = []
+        for use in self._uses(target.value):
+            parent = self.file.parents.get(use)
+            key = _key(parent) if isinstance(parent, cst.Subscript) and parent.value is use else None
+            if key is None or key not in values or self._is_stored(cast("cst.Subscript", parent)):
+                return
+            reads.append((cast("cst.Subscript", parent), key))
+        names = {key: self._free(f"{target.value}_{key}") for key in values}
+        self._put(place, [_assign(cst.Name(names[key]), value) for key, value in values.items()])
+        self.edits.expressions.update({node: cst.Name(names[key]) for node, key in reads})
+        self.edits.touched.add(target.value)
+
+    def _is_stored(self, node: cst.Subscript) -> bool:
+        return isinstance(self.file.parents.get(node), cst.AssignTarget | AssignTarget | cst.AugAssign | cst.Del)
+
+    def _keywords(self, place: _Place, small: cst.Assign) -> None:
+        """`options = {"a": b}`, whose only use is one `f(**options)`: `f(a=b)`."""
+        target = small.targets[0].target
+        if not isinstance(target, cst.Name) or self._single(target.value) is not place:
+            return
+        given = _keywords_of(small.value)
+        uses = self._uses(target.value)
+        if not given or len(uses) != 1 or not self._may_go(target.value) or place.repeated:
+            return
+        arg = self.file.parents.get(uses[0])
+        call = self.file.parents.get(arg) if isinstance(arg, cst.Arg) and arg.star == "**" else None
+        if not isinstance(call, cst.Call) or self.of._is_edited(call):
+            return
+        taken = {one.keyword.value for one in call.args if one.keyword is not None}
+        if taken & set(given):
+            return
+        if not self._may_move(place, call) and not all(self._is_steady(value) for value in given.values()):
+            names = {name: self._free(f"{target.value}_{name}") for name in given}
+            self._put(place, [_assign(cst.Name(names[name]), value) for name, value in given.items()])
+            given = {name: cst.Name(names[name]) for name in given}
+        else:
+            self.edits.lines[place.line] = []
+        args: list[cst.Arg] = []
+        for one in call.args:
+            args += [_keyword(name, value) for name, value in given.items()] if one is arg else [one]
+        self.edits.expressions[call] = _with_args(call, args)
+        self.edits.touched.add(target.value)
+
+    def _may_move(self, place: _Place, call: cst.Call) -> bool:
+        """Whether what a line computes may be computed in a call of the next line, and nothing else comes between."""
+        body = place.block.body
+        after = body[place.index + 1] if place.index + 1 < len(body) else None
+        if not isinstance(after, cst.SimpleStatementLine) or len(after.body) != 1:
+            return False
+        small = after.body[0]
+        value = getattr(small, "value", None)
+        if value is not call:
+            return False
+        return all(self._is_steady(part) for part in (call.func, *(arg.value for arg in call.args)))
+
+    def _named_partial(self, place: _Place, small: cst.Assign) -> None:
+        """`make = functools.partial(f, a)`, which is called once: `f(a, ...)` there."""
+        target, value = small.targets[0].target, small.value
+        if (
+            not isinstance(target, cst.Name)
+            or self._single(target.value) is not place
+            or not isinstance(value, cst.Call)
+        ):
+            return
+        if self.file.imports.resolve(value.func) != "functools.partial" or not self._may_go(target.value):
+            return
+        uses = self._uses(target.value)
+        call = self.file.parents.get(uses[0]) if len(uses) == 1 else None
+        if not isinstance(call, cst.Call) or call.func is not uses[0] or self.of._is_edited(call):
+            return
+        if not all(self._is_steady(arg.value) for arg in value.args):
+            return
+        applied = _applied(value, call)
+        if applied is None or not value.args or not _is_dotted(value.args[0].value):
+            return
+        self.edits.expressions[call] = applied
+        self.edits.lines[place.line] = []
+        self.edits.touched.add(target.value)
+
+    def _result(self, place: _Place, small: cst.Assign) -> None:
+        """`result = train_and_evaluate(...)`, which nothing reads."""
+        target, value = small.targets[0].target, small.value
+        if (
+            not isinstance(target, cst.Name)
+            or self._single(target.value) is not place
+            or not isinstance(value, cst.Call)
+        ):
+            return
+        if _last(value.func) in _TRAINING and not self._uses(target.value) and self._may_go(target.value):
+            self._put(place, [cst.Expr(value)])
+            self.edits.touched.add(target.value)
+
+    # -- functions that return what one expression makes
+
+    def _builders(self) -> Iterator[cst.FunctionDef]:
+        body = self.scope.body.body if isinstance(self.scope, cst.FunctionDef) else self.scope.body
+        for statement in body:
+            if isinstance(statement, cst.FunctionDef) and not statement.decorators and statement.asynchronous is None:
+                yield statement
+
+    def _inlined(self, function: cst.FunctionDef) -> None:
+        """`def build(): return Estimator(...)`, called once where its names mean the same: the expression there."""
+        name = function.name.value
+        value = _returned(function)
+        if value is None or not _makes_parts(value) or len(self.bound.get(name, ())) != 1 or name in self.shadowed:
+            return
+        if not self._may_go(name) or name in self.edits.touched:
+            return
+        uses = [node for node in self.nodes.get(name, ()) if node is not function.name]
+        call = self.file.parents.get(uses[0]) if len(uses) == 1 else None
+        if not isinstance(call, cst.Call) or call.func is not uses[0] or self.of._is_edited(call):
+            return
+        given = _bound_arguments(function, call)
+        if given is None or not all(_is_harmless(one) for one in given.values()):
+            return
+        inner = {binding.name for binding in read_bindings(function.body)}
+        if inner or not self._means_the_same(names_in(value) - set(given), call):
+            return
+        substituted = _substituted(value, given)
+        self.edits.expressions[call] = substituted
+        self.edits.lines[function] = []
+        self.edits.touched.add(name)
+
+    def _means_the_same(self, names: Iterable[str], call: cst.Call) -> bool:
+        """Whether names of this scope are not those of a function between it and a call."""
+        node: cst.CSTNode | None = call
+        while node is not None and node is not self.scope:
+            node = self.file.parents.get(node)
+            if isinstance(node, cst.FunctionDef | cst.Lambda | cst.ClassDef) and node is not self.scope:
+                if {binding.name for binding in bound_in(node)} & set(names):
+                    return False
+        return node is self.scope
+
+
+class _Writer(Tracked):
+    def __init__(self, file: ParsedFile, edits: Edits) -> None:
+        super().__init__()
+        self.file = file
+        self.edits = edits
+
+    def _note(self, new: cst.CSTNode, again: _Again, instead_of: cst.CSTNode) -> None:
+        """Where the nodes of new code come from: the node itself, or what the code stands for."""
+        parts = _Nodes()
+        walk(new, parts)
+        for part in parts.found:
+            old = again.made.get(part, part)
+            self.made[part] = old if self.file.has(old) else instead_of
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        if original_node in self.edits.expressions:
+            new = self.edits.expressions[original_node]
+            inner = _Again(self.edits.expressions)
+            new = cast("cst.BaseExpression", new.visit(inner))
+            self._note(new, inner, original_node)
+            return new
+        return super().on_leave(original_node, updated_node)
+
+    def leave_Decorator(
+        self, original_node: cst.Decorator, updated_node: cst.Decorator
+    ) -> cst.Decorator | cst.RemovalSentinel:
+        return cst.RemoveFromParent() if original_node in self.edits.decorators else updated_node
+
+    def _lines(self, old: Sequence[cst.BaseStatement], new: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+        found: list[cst.BaseStatement] = []
+        above: list[cst.EmptyLine] = []
+        for before, after in zip(old, new, strict=True):
+            lines = self.edits.lines.get(cast("_Line", before))
+            if lines is None:
+                if above:
+                    after = after.with_changes(leading_lines=[*above, *getattr(after, "leading_lines", ())])
+                    self.made[after] = before
+                    above = []
+                found.append(after)
+                continue
+            again = _Again(self.edits.expressions)
+            for line in lines:
+                made = cast("cst.BaseStatement", line.visit(again))
+                self._note(made, again, before)
+                found.append(made)
+            if not lines:
+                above = [one for one in (*above, *getattr(before, "leading_lines", ())) if one.comment is not None]
+        return found
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        if not any(line in self.edits.lines for line in original_node.body):
+            return updated_node
+        body = self._lines(original_node.body, updated_node.body)
+        return updated_node.with_changes(body=body or [cst.SimpleStatementLine([cst.Pass()])])
+
+    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
+        return updated_node.with_changes(body=self._lines(original_node.body, updated_node.body))
+
+
+class _Again(Tracked):
+    """Replaces expressions in new code that was made of old."""
+
+    def __init__(self, expressions: Mapping[cst.CSTNode, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.expressions = expressions
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        new = self.expressions.get(original_node)
+        if new is not None:
+            self.made[new] = original_node
+            return new
+        return super().on_leave(original_node, updated_node)
+
+
+class _Calls(cst.CSTVisitor):
+    """All calls, the inner ones first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Call] = []
+
+    def leave_Call(self, original_node: cst.Call) -> None:
+        self.found.append(original_node)
+
+
+class _Nodes(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[cst.CSTNode] = set()
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.found.add(node)
+        return True
+
+
+class _FunctionFinder(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.FunctionDef] = []
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.found.append(node)
+
+
+def _functions(node: cst.CSTNode) -> list[cst.FunctionDef]:
+    finder = _FunctionFinder()
+    walk(node, finder)
+    return finder.found
+
+
+def _calls_in(node: cst.CSTNode) -> list[cst.Call]:
+    finder = _Calls()
+    walk(node, finder)
+    return finder.found
+
+
+def _has_call(node: cst.CSTNode) -> bool:
+    return bool(_calls_in(node))
+
+
+def _computes(node: cst.BaseExpression) -> bool:
+    return _has_call(node) or isinstance(node, cst.Comparison | cst.BooleanOperation | cst.IfExp)
+
+
+def _last(node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def _makes_parts(node: cst.CSTNode) -> bool:
+    return any(_last(call.func).endswith(_PARTS) for call in _calls_in(node))
+
+
+def _is_concerned(function: cst.FunctionDef) -> bool:
+    """Whether a function makes, or trains, what a training program consists of."""
+    return any(_last(call.func).endswith(_PARTS) or _last(call.func) in _TRAINING for call in _calls_in(function.body))
+
+
+def _places(scope: _Scope) -> list[_Place]:
+    """The lines of one statement of a scope itself."""
+    found: list[_Place] = []
+
+    def of(block: cst.BaseSuite | cst.Module, repeated: bool) -> None:
+        if not isinstance(block, cst.Module | cst.IndentedBlock):
+            return
+        for index, statement in enumerate(block.body):
+            if isinstance(statement, cst.SimpleStatementLine):
+                if len(statement.body) == 1:
+                    found.append(_Place(statement, block, index, repeated))
+            elif not isinstance(statement, cst.FunctionDef | cst.ClassDef):
+                for inner in _suites(statement):
+                    of(inner, repeated or isinstance(statement, _Loop))
+
+    of(scope if isinstance(scope, cst.Module) else scope.body, False)
+    return found
+
+
+def _suites(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
+    for child in statement.children:
+        if isinstance(child, cst.BaseSuite):
+            yield child
+        elif isinstance(
+            child, cst.If | cst.Else | cst.Finally | cst.ExceptHandler | cst.ExceptStarHandler | cst.MatchCase
+        ):
+            yield from _suites(child)
+
+
+def _follows(first: _Place, second: _Place) -> bool:
+    """Whether one line stands behind another in the same block."""
+    return first.block is second.block and first.index < second.index
+
+
+def _assign(target: cst.Name, value: cst.BaseExpression) -> cst.Assign:
+    return cst.Assign([cst.AssignTarget(target)], _in_parentheses(value))
+
+
+def _in_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression that goes over lines, fit to stand by itself."""
+    if getattr(value, "lpar", ()) or "\n" not in cst.Module([]).code_for_node(value):
+        return value
+    if isinstance(value, cst.Call | cst.Dict | cst.List | cst.Set | cst.Subscript):
+        return value
+    return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def _keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(value, keyword=cst.Name(name), equal=equal)
+
+
+def _with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
+    """A call with other arguments, set one behind the other; the positional ones first."""
+    ordered = [arg for arg in args if arg.keyword is None and arg.star != "**"]
+    ordered += [arg for arg in args if arg.keyword is not None or arg.star == "**"]
+    between = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    written = [
+        arg.with_changes(comma=between if index + 1 < len(ordered) else cst.MaybeSentinel.DEFAULT)
+        for index, arg in enumerate(ordered)
+    ]
+    return call.with_changes(args=written, whitespace_before_args=cst.SimpleWhitespace(""))
+
+
+def _written_out(arg: cst.Arg) -> list[cst.Arg] | None:
+    if arg.star == "**":
+        given = _keywords_of(arg.value)
+        return [_keyword(name, value) for name, value in given.items()] if given else None
+    if arg.star == "*" and isinstance(arg.value, cst.List | cst.Tuple) and arg.value.elements:
+        values = [one.value for one in arg.value.elements if isinstance(one, cst.Element)]
+        return [cst.Arg(value) for value in values] if len(values) == len(arg.value.elements) else None
+    return None
+
+
+def _keywords_of(node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
+    """What a dict of keywords holds: `{"a": b}` or `dict(a=b)`."""
+    found: dict[str, cst.BaseExpression] = {}
+    if isinstance(node, cst.Dict):
+        for element in node.elements:
+            key = element.key if isinstance(element, cst.DictElement) else None
+            name = key.evaluated_value if isinstance(key, cst.SimpleString) else None
+            if not isinstance(name, str) or not _is_identifier(name) or name in found:
+                return None
+            found[name] = element.value
+        return found
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
+        for arg in node.args:
+            if arg.keyword is None:
+                return None
+            found[arg.keyword.value] = arg.value
+        return found
+    return None
+
+
+def _applied(partial: cst.Call, call: cst.Call) -> cst.Call | None:
+    """A call of `functools.partial(f, ...)` as one of f."""
+    if not partial.args or any(arg.star for arg in (*partial.args, *call.args)) or partial.args[0].keyword is not None:
+        return None
+    first, *given = partial.args
+    keywords = [arg.keyword.value for arg in (*given, *call.args) if arg.keyword is not None]
+    if len(set(keywords)) != len(keywords) or isinstance(first.value, cst.Lambda):
+        return None
+    return _with_args(call.with_changes(func=first.value), [*given, *call.args])
+
+
+def _elements(node: cst.BaseExpression) -> dict[str | int, cst.BaseExpression]:
+    """The values of a list, tuple or dict that is written out, by index or key; nothing for another expression."""
+    found: dict[str | int, cst.BaseExpression] = {}
+    if isinstance(node, cst.List | cst.Tuple):
+        for index, element in enumerate(node.elements):
+            if not isinstance(element, cst.Element):
+                return {}
+            found[index] = element.value
+    elif isinstance(node, cst.Dict):
+        for entry in node.elements:
+            key = _literal(entry.key) if isinstance(entry, cst.DictElement) else None
+            if key is None or key in found:
+                return {}
+            found[key] = entry.value
+    return found
+
+
+def _literal(node: cst.BaseExpression) -> str | int | None:
+    if isinstance(node, cst.SimpleString):
+        return node.evaluated_value if isinstance(node.evaluated_value, str) else None
+    return int(node.evaluated_value) if isinstance(node, cst.Integer) else None
+
+
+def _key(node: cst.Subscript) -> str | int | None:
+    index = node.slice[0].slice if len(node.slice) == 1 else None
+    return _literal(index.value) if isinstance(index, cst.Index) else None
+
+
+def _is_identifier(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _is_constant(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.UnaryOperation):
+        return isinstance(node.expression, cst.BaseNumber)
+    return isinstance(node, cst.SimpleString | cst.BaseNumber | cst.Ellipsis)
+
+
+def _is_literal(node: cst.BaseExpression) -> bool:
+    return _is_constant(node) or _last(node) in _SINGLETONS
+
+
+def _is_dotted(node: cst.BaseExpression) -> bool:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return isinstance(node, cst.Name)
+
+
+def _is_harmless(node: cst.BaseExpression) -> bool:
+    return _is_dotted(node) or _is_constant(node)
+
+
+def _is_identity(function: cst.FunctionDef) -> bool:
+    """`def f(x): return x`."""
+    params = function.params
+    value = _returned(function)
+    return (
+        not function.decorators
+        and len(params.params) == 1
+        and not (params.posonly_params or params.kwonly_params or params.star_kwarg)
+        and not isinstance(params.star_arg, cst.Param)
+        and isinstance(value, cst.Name)
+        and value.value == params.params[0].name.value
+    )
+
+
+def _returned(function: cst.FunctionDef) -> cst.BaseExpression | None:
+    """The expression that a function consists of."""
+    body = list(function.body.body)
+    if len(body) > 1 and is_docstring(body[0]):
+        del body[0]
+    if len(body) != 1 or not isinstance(body[0], cst.SimpleStatementLine) or len(body[0].body) != 1:
+        return None
+    small = body[0].body[0]
+    return small.value if isinstance(small, cst.Return) else None
+
+
+def _bound_arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
+    """What each parameter of a function of plain parameters is given; None where that is not sure."""
+    params = function.params
+    if params.posonly_params or params.kwonly_params or params.star_kwarg or isinstance(params.star_arg, cst.Param):
+        return None
+    names = [one.name.value for one in params.params]
+    given: dict[str, cst.BaseExpression] = {}
+    for index, arg in enumerate(call.args):
+        name = arg.keyword.value if arg.keyword is not None else names[index] if index < len(names) else ""
+        if arg.star or name not in names or name in given:
+            return None
+        given[name] = arg.value
+    for one in params.params:
+        if one.name.value not in given:
+            if one.default is None or not _is_literal(one.default):
+                return None
+            given[one.name.value] = one.default
+    return given
+
+
+def _substituted(value: cst.BaseExpression, given: Mapping[str, cst.BaseExpression]) -> cst.BaseExpression:
+    """An expression with what its parameters are given in their place."""
+    nodes: dict[cst.CSTNode, cst.BaseExpression] = {
+        node: given[node.value] for node in name_nodes(value) if node.value in given
+    }
+    return cast("cst.BaseExpression", value.visit(_Again(nodes)))
+
+
+__all__ = ["reduced"]

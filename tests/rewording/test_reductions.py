@@ -1,0 +1,150 @@
+"""What is said in a roundabout way is reduced, and nothing else: whole texts, those that stay first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from migrator.program.parsed import ParsedFile
+from migrator.program.reductions import reduced
+
+TOP = "import functools\nimport tensorflow as tf\n\n\n"
+MODEL = "def model_fn(features, labels, mode):\n{}    return tf.estimator.EstimatorSpec(mode, loss=loss)\n"
+
+
+def model(*lines: str) -> str:
+    """A file with a model_fn of these lines, which ends with a spec of `loss`."""
+    return TOP + MODEL.format("".join(f"    {line}\n" for line in lines))
+
+
+def reduce(text: str, *elsewhere: str) -> str:
+    file = ParsedFile.parse(Path("train.py"), text)
+    return reduced(file, elsewhere.__contains__).module.code
+
+
+STAYS = {
+    "plain": model("net = tf.layers.dense(features, 1)", "loss = tf.reduce_mean(net)"),
+    "a list that is looped over": model("nets = [f(1), f(2)]", "loss = sum(net for net in nets)"),
+    "a list of constants": model("units = [64, 32]", "loss = f(features, units[0])"),
+    "an entry that is not known": model("nets = {'a': f(1)}", "key = g()", "loss = nets[key]"),
+    "an entry that is set": model("nets = {'a': f(1)}", "nets['a'] = f(2)", "loss = nets['a']"),
+    "a dict that is asked": model("nets = {'a': f(1)}", "loss = nets.get('a')"),
+    "keywords that are used twice": model("more = {'units': f(1)}", "net = g(**more)", "loss = h(net, **more)"),
+    "keywords that change": model("more = {'units': f(1)}", "more['name'] = 'x'", "loss = g(**more)"),
+    "keywords of unknown names": model("loss = f(**{name: 1})"),
+    "keywords that are given twice": model("more = {'units': f(1)}", "loss = g(units=2, **more)"),
+    "getattr with a default": model("loss = getattr(tf.losses, 'mine', None)(labels)"),
+    "getattr of a mangled name": model("loss = getattr(features, '__x')"),
+    "a copy in a loop": model("for _ in range(2):", "    loss = step", "    step = f(loss)"),
+    "a copy of what is bound again": model("net = f(features)", "kept = net", "net = g(net)", "loss = net + kept"),
+    "a copy that a function sets": model(
+        "net = f(1)", "kept = net", "def later():", "    nonlocal net", "    net = 2", "later()", "loss = net + kept"
+    ),
+    "names that change places": model("a, b = f(1)", "(a, b) = (b, a)", "loss = a - b"),
+    "a name that is read while another is computed": model(
+        "a = f(1)", "def g():", "    return a", "(a, b) = (f(2), g())", "loss = a - b"
+    ),
+    "a partial that is called twice": model("part = functools.partial(f, g)", "loss = part(1) + part(2)"),
+    "a partial that is told twice": model("loss = functools.partial(f, units=1)(units=2)"),
+    "a decorator that does something": TOP
+    + "def noted(f):\n    print(f)\n    return f\n\n\n@noted\n"
+    + MODEL.format("    loss = 1\n")
+    + "\n\nuse(model_fn)\n",
+    "a function that is called twice": TOP
+    + "def make(rate):\n    return tf.estimator.RunConfig(rate)\n\n\na = make(1)\nb = make(2)\n",
+    "a function that is given what has an effect": TOP
+    + "def make(rate):\n    return tf.estimator.RunConfig(rate, rate)\n\n\na = make(read())\n",
+    "a function whose names mean something else": TOP
+    + "rate = 1\n\n\ndef make():\n    return tf.estimator.RunConfig(rate)\n\n\n"
+    + "def main():\n    rate = 2\n    return make(), rate\n",
+    "names that are looked up": model("a = f(1)", "b = a", "loss = locals()['b']"),
+    "no part of a program": "import functools\n\n\nx = functools.partial(f, 1)(2)\ny = getattr(x, 'z')\n",
+}
+
+
+@pytest.mark.parametrize("text", STAYS.values(), ids=STAYS)
+def test_stays(text: str) -> None:
+    assert reduce(text) == text
+
+
+CHANGES = {
+    "two names": (
+        model("total = f(features)  # all of it", "loss = total"),
+        model("loss = f(features)  # all of it"),
+    ),
+    "two names, both read": (
+        model("total = f(features)", "loss = total", "tf.summary.scalar('x', total)"),
+        model("total = f(features)", "tf.summary.scalar('x', total)").replace("loss=loss", "loss=total"),
+    ),
+    "a name that nothing reads": (model("loss = f(1)", "also = loss"), model("loss = f(1)")),
+    "two names at once": (model("loss = kept = f(1)", "print(kept)"), model("loss = f(1)", "print(loss)")),
+    "nothing, twice": (model("a = b = None", "loss = f(a, b)"), model("a = None", "b = None", "loss = f(a, b)")),
+    "pairs": (model("(a, loss) = (f(1), f(2))", "print(a)"), model("a = f(1)", "loss = f(2)", "print(a)")),
+    "an assignment expression": (model("(loss := f(1))"), model("loss = f(1)")),
+    "a list": (
+        model("both = [f(1), f(2)]", "loss = both[0] + both[1]"),
+        model("both_0 = f(1)", "both_1 = f(2)", "loss = both_0 + both_1"),
+    ),
+    "a dict": (model("made = {'loss': f(1)}", "loss = made['loss']"), model("loss = f(1)")),
+    "keywords": (model("loss = f(labels, **{'weights': g(1)})"), model("loss = f(labels, weights=g(1))")),
+    "keywords by dict": (model("loss = f(**dict(a=1), b=2)"), model("loss = f(a=1, b=2)")),
+    "keywords with a name": (
+        model("more = {'weights': g(1)}", "loss = f(labels, **more)"),
+        model("loss = f(labels, weights=g(1))"),
+    ),
+    "keywords with a name, and a call before": (
+        model("more = {'weights': g(1)}", "loss = f(h(2), **more)"),
+        model("more_weights = g(1)", "loss = f(h(2), weights=more_weights)"),
+    ),
+    "positions": (model("loss = f(*[labels, 1])"), model("loss = f(labels, 1)")),
+    "getattr": (model("loss = getattr(tf.losses, 'log_loss')(labels)"), model("loss = tf.losses.log_loss(labels)")),
+    "a partial": (
+        model("loss = functools.partial(f, 1)(labels, weights=2)"),
+        model("loss = f(1, labels, weights=2)").replace("import functools\n", ""),
+    ),
+    "a partial with a name": (
+        model("part = functools.partial(f, weights=2)", "loss = part(labels)"),
+        model("loss = f(labels, weights=2)").replace("import functools\n", ""),
+    ),
+    "a result that nobody takes": (
+        TOP + "outcome = tf.estimator.train_and_evaluate(a, b, c)\n",
+        TOP + "tf.estimator.train_and_evaluate(a, b, c)\n",
+    ),
+    "a function that makes one": (
+        TOP + 'def make(rate):\n    """Makes it."""\n    return tf.estimator.RunConfig(rate)\n\n\na = make(rate=3)\n',
+        TOP + "a = tf.estimator.RunConfig(3)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_changes(case: str) -> None:
+    before, after = CHANGES[case]
+    assert reduce(before) == after
+
+
+def test_comments_stay_where_they_were() -> None:
+    before = model("# how far it is off", "total = f(features)", "# what is trained", "loss = total", "# done")
+    after = model("# how far it is off", "loss = f(features)", "# what is trained", "# done")
+    assert reduce(before) == after
+
+
+def test_a_name_of_another_file_stays() -> None:
+    text = TOP + "made = [tf.estimator.RunConfig()]\nconfig = made[0]\n"
+    assert reduce(text, "made") == text
+    assert reduce(text) == TOP + "config = tf.estimator.RunConfig()\n"
+    assert reduce(text, "config") == TOP + "config = tf.estimator.RunConfig()\n"
+
+
+def test_places_are_those_of_the_old_text() -> None:
+    text = model("made = {'loss': f(1)}", "loss = made['loss']")
+    file = ParsedFile.parse(Path("train.py"), text)
+    new = reduced(file, lambda name: False)
+    function = new.module.body[-1]
+    assert isinstance(function, cst.FunctionDef)
+    [line, _] = function.body.body
+    assert isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], cst.Assign)
+    assert new.position(line.body[0].value) == (6, 21)
+    assert new.position(line.body[0].targets[0].target) == (6, 5)

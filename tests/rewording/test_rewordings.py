@@ -1,0 +1,78 @@
+"""A program in other words comes out as before: the same form, and where only its words differ the same text.
+
+Which fixtures a rewording is tried on rotates, three each; `python -m tests.rewording.measure` tries all of them.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+import pytest
+
+from tests.rewording.measure import Said, cases, said
+from tests.rewording.rewordings import REWORDINGS, reword
+
+# What becomes a bridge natively: these need the value of what is gone in the new program.
+BRIDGED = {
+    "printed_modes": "the model is built once for all modes",
+    "results_printed": "Model.fit and Model.evaluate return other things than train_and_evaluate",
+}
+# Single programs, with what is lacking.
+BRIDGED_ONCE = {
+    ("model_fns_in_a_class", "two_files"): "a static method of another file is not followed",
+    ("layers_by_getattr", "towers"): "programs without Estimators are read before their words are made plain",
+}
+# Rewordings of which nothing is left in the new program.
+SAME_TEXT = (
+    *("chained_assignments", "unpacked_assignments", "walrus_assignments", "other_alias", "no_alias", "second_alias"),
+    *("estimator_classes", "layers_module", "keywords_of_a_dict", "keywords_of_a_dict_call", "loss_by_helper"),
+    *("keywords_of_a_named_dict", "spec_by_position", "lambda_model_fns", "one_return", "else_for_return"),
+    *("modes_reversed", "modes_in_tuples", "modes_not_unequal", "modes_as_strings", "modes_named", "asserted_shapes"),
+    *("results_named", "estimators_in_a_list", "estimators_in_a_dict", "estimators_by_builder", "specs_in_a_function"),
+    *("partial_estimators", "layers_by_getattr"),
+)
+PLAIN: dict[str, Said] = {}
+
+
+def of_original(name: str) -> Said:
+    """What a fixture becomes as it is, but for its layout and comments."""
+    if name not in PLAIN:
+        PLAIN[name] = said(cases()[name], ast.unparse)
+    return PLAIN[name]
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Each rewording with three fixtures that it says otherwise, others for the next rewording."""
+    found = []
+    for index, rewording in enumerate(REWORDINGS):
+        fitting = [
+            name
+            for name, case in cases().items()
+            if any(reword(path.read_text(encoding="utf-8"), rewording) for path in case.original_files)
+        ]
+        turned = fitting[index % len(fitting) :] + fitting[: index % len(fitting)]
+        found += [(rewording, name) for name in turned[:3]]
+    return found
+
+
+@pytest.mark.parametrize(("rewording", "fixture"), pairs())
+def test_outcome(rewording: str, fixture: str) -> None:
+    before = of_original(fixture)
+    after = said(cases()[fixture], lambda module: reword(ast.unparse(module), rewording) or ast.unparse(module))
+    if rewording in BRIDGED or (rewording, fixture) in BRIDGED_ONCE:
+        assert after.form in (before.form, "bridge", "refused")
+        return
+    assert after.form == before.form, after.why
+    if rewording in SAME_TEXT and before.form == "native":
+        assert after.text == before.text
+
+
+def test_there_are_enough() -> None:
+    assert len(REWORDINGS) >= 55 and not set(SAME_TEXT) - set(REWORDINGS)
+
+
+def test_two_at_once() -> None:
+    case = replace(cases()["classifier"])
+    after = said(case, lambda module: reword(ast.unparse(module), "second_names", "keywords_of_a_named_dict") or "")
+    assert after == of_original("classifier")
