@@ -82,7 +82,8 @@ def _of_contrib(parts: list[str]) -> Home | None:
     if parts[3] != "python":
         return None
     if parts[2] == "tpu":
-        found = _private(".".join(["tf", "python", *parts[4:]]))
+        folder = ["tpu"] if parts[4:5] == ["ops"] else []  # tf.contrib.tpu.python.ops is tf.python.tpu.ops now
+        found = _private(".".join(["tf", "python", *folder, *parts[4:]]))
         if found.kind is Kind.PRIVATE:
             return Home(Kind.PRIVATE, found.name, len(parts))
     for start in range(4, len(parts)):

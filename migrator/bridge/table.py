@@ -103,6 +103,15 @@ SUPPLIED: dict[str, str] = {
     **{f"tf.contrib.tpu.python.tpu.tpu_estimator.{name}": name for name in _TPU},
     "tensorflow_estimator.python.estimator.tpu.tpu_config.RunConfig": "TPURunConfig",
     "tf.contrib.tpu.python.tpu.tpu_config.RunConfig": "TPURunConfig",
+    **{f"tf.contrib.tpu.python.tpu.tpu_config.{name}": name for name in ("TPUConfig", "InputPipelineConfig")},
+    **{
+        f"{module}.CrossShardOptimizer": "CrossShardOptimizer"
+        for module in ("tf.tpu", "tf.python.tpu.tpu_optimizer", "tf.contrib.tpu.python.tpu.tpu_optimizer")
+    },
+    **{
+        f"{module}.cross_replica_sum": "cross_replica_sum"
+        for module in ("tf.tpu", "tf.contrib.tpu", "tf.python.tpu.ops.tpu_ops", "tf.contrib.tpu.python.ops.tpu_ops")
+    },
 }
 SUPPLIED.update(
     {

@@ -184,6 +184,23 @@ from tensorflow.python.tpu import tpu_function
 x = variable(3), Dense(3), tpu_function.get_tpu_context()
 """,
     ),
+    "optimizers of TPUs": (
+        """import tensorflow as tf
+from tensorflow.contrib.tpu.python.ops import tpu_ops
+from tensorflow.contrib.tpu.python.tpu.tpu_optimizer import CrossShardOptimizer as Sharded
+
+def f(x):
+    return tf.tpu.CrossShardOptimizer(Sharded(tf.add)), tpu_ops.cross_replica_sum(x), tpu_ops
+""",
+        """import keras_estimator  # before TensorFlow: it chooses Keras 2
+import tensorflow.compat.v1 as tf
+from tensorflow.python.tpu.ops import tpu_ops
+from keras_estimator import CrossShardOptimizer as Sharded
+
+def f(x):
+    return keras_estimator.CrossShardOptimizer(Sharded(tf.add)), keras_estimator.cross_replica_sum(x), tpu_ops
+""",
+    ),
     "no name for TensorFlow yet": (
         "from tensorflow.contrib import rnn\n\ndef f():\n    return rnn.LSTMCell(3)\n",
         "import tensorflow.compat.v1 as tf\n\ndef f():\n    return tf.nn.rnn_cell.LSTMCell(3)\n",

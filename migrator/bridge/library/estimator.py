@@ -533,17 +533,23 @@ class Estimator:
         return call_with_known_arguments(input_fn, **known)
 
     def _call_model_fn(self, features, labels, mode, config):
-        known = inspect.signature(self._model_fn).parameters
-        if labels is not None and "labels" not in known:
-            raise ValueError("model_fn does not take labels, but input_fn returns labels.")
-        given = {"labels": labels, "mode": mode, "params": self._params_in(mode), "config": config}
-        tf.compat.v1.logging.info("Calling model_fn.")
-        spec = self._model_fn(features, **{name: value for name, value in given.items() if name in known})
-        tf.compat.v1.logging.info("Done calling model_fn.")
+        spec = self._spec_of_model_fn(features, labels, mode, config)
         if hasattr(spec, "as_estimator_spec"):
             spec = spec.as_estimator_spec()
         if not isinstance(spec, EstimatorSpec):
             raise ValueError("model_fn should return an EstimatorSpec.")
+        return spec
+
+    def _spec_of_model_fn(self, features, labels, mode, config, params=None):
+        """What the model_fn returns."""
+        known = inspect.signature(self._model_fn).parameters
+        if labels is not None and "labels" not in known:
+            raise ValueError("model_fn does not take labels, but input_fn returns labels.")
+        params = self._params_in(mode) if params is None else params
+        given = {"labels": labels, "mode": mode, "params": params, "config": config}
+        tf.compat.v1.logging.info("Calling model_fn.")
+        spec = self._model_fn(features, **{name: value for name, value in given.items() if name in known})
+        tf.compat.v1.logging.info("Done calling model_fn.")
         return spec
 
     def _begin(self, model, hooks, checkpoint):

@@ -14,10 +14,14 @@ import tensorflow as tf
 class VariableOp:
     """What `variable.op` is in TensorFlow 1 code, which asks for its name."""
 
-    def __init__(self, name, graph):
+    def __init__(self, name, owner):
         self.name = name
         self.type = "VarHandleOp"
-        self.graph = graph
+        self._owner = owner
+
+    @property
+    def graph(self):
+        return self._owner.graph
 
 
 def _with_graph(kind, operation, read, initialize):
@@ -92,7 +96,7 @@ class Variables:
         # Central storage updates a variable in its variable, whose slots an optimizer finds by the same operation.
         for one in (variable, getattr(variable, "_v", None)):
             if isinstance(one, tf.Variable):
-                operation = VariableOp(name, self.graph)
+                operation = VariableOp(name, self)
                 one.__class__ = _with_graph(type(one), operation, self.read, self.initializer)
         self.by_name[name] = variable
         self._initial[id(variable)] = kwargs["initial_value"], None
@@ -124,6 +128,37 @@ class Variables:
         if static is not None:
             return static, None
         return lambda: tf.zeros(value.shape, dtype or value.dtype), value
+
+    @contextlib.contextmanager
+    def under(self, strategy):
+        """Makes variables under another strategy, as long as the context is open."""
+        before, self.strategy = self.strategy, strategy
+        try:
+            yield
+        finally:
+            self.strategy = before
+
+    @contextlib.contextmanager
+    def in_graph(self, graph):
+        """Lets a graph in this one make and see the variables, as long as the context is open."""
+        whole, read = self.graph, self._read
+        keys = {*whole.get_all_collection_keys(), tf.compat.v1.GraphKeys.GLOBAL_VARIABLES}
+        for key in keys:
+            for one in whole.get_collection(key):
+                if isinstance(one, tf.Variable):
+                    graph.add_to_collection(key, one)
+        store = ("__variable_store",)  # where `get_variable` and `init_from_checkpoint` look for names
+        graph.get_collection_ref(store).extend(whole.get_collection(store))
+        self.graph, self._read = graph, {}
+        try:
+            yield
+        finally:
+            self.graph, self._read = whole, read
+        for key in graph.get_all_collection_keys():
+            known = {id(one) for one in whole.get_collection(key)}
+            for one in graph.get_collection(key):
+                if isinstance(one, tf.Variable) and id(one) not in known:
+                    whole.add_to_collection(key, one)
 
     def read(self, variable):
         """The tensor of the graph that has the value of a variable."""
@@ -273,13 +308,13 @@ class Graph:
 
     numbers = itertools.count()
 
-    def __init__(self, function, signature=(), strategy=None, seed=None):
+    def __init__(self, function, signature=(), strategy=None, seed=None, variables=None):
         # Tensors and variables are equal to themselves alone, and keys of dicts, as `feed_dict` wants them.
         tf.compat.v1.disable_tensor_equality()
         let_keras_see_tensorflow_1()
         let_iterators_start_with_the_graph()
         self.strategy = strategy or tf.distribute.get_strategy()
-        self.variables = Variables(self.strategy)
+        self.variables = variables or Variables(self.strategy)
         self.result = None
         self._functions = {}
 
@@ -329,6 +364,35 @@ class Graph:
         return self._functions[key][:2]
 
 
+def as_one_operation(function, tensors, variables, seed=None):
+    """Calls TensorFlow 1 code whose operations are one of the graph around it; returns its tensors, flat.
+
+    What its results do not need is not in it: a function of a function would do all that has side effects.
+    """
+
+    def build(*inputs):
+        graph = tf.compat.v1.get_default_graph()
+        if seed is not None:
+            tf.compat.v1.set_random_seed(seed)
+        all_of_them = graph.get_operations
+
+        @functools.lru_cache(maxsize=1)
+        def needed():
+            behind = operations_behind(graph.outputs)
+            found = [one for one in all_of_them() if one in behind]
+            _order_writes(found)
+            return found
+
+        with variables.in_graph(graph), tf.variable_creator_scope(variables.make):
+            results = tf.nest.flatten(function(*inputs))
+        graph.get_operations = needed  # which the function is made of
+        return results
+
+    return _called_with_tensors(
+        tf.compat.v1.wrap_function(build, [tf.TensorSpec(one.shape, one.dtype) for one in tensors])
+    )(*tensors)
+
+
 def _called_with_tensors(function):
     """A function that takes tensors in their order; TensorFlow's own looks for names first, in every call."""
 
@@ -347,6 +411,17 @@ def _writes_behind_reads(operations):
     rate is computed of the global step while the global step is assigned anew. `operations` are in the order of their
     making.
     """
+    before = _order_writes(operations)
+    try:
+        yield
+    finally:
+        for operation, controls in before.items():
+            operation._remove_all_control_inputs()
+            operation._add_control_inputs(controls)
+
+
+def _order_writes(operations):
+    """Does so for good; returns what the operations that wait now have waited for before."""
     numbers = {operation: number for number, operation in enumerate(operations)}
     reads = collections.defaultdict(list)  # of each variable, so far
     before = {}
@@ -363,12 +438,7 @@ def _writes_behind_reads(operations):
             operation._add_control_inputs(own)
         for handle in read:
             reads[id(handle)].append(operation)
-    try:
-        yield
-    finally:
-        for operation, controls in before.items():
-            operation._remove_all_control_inputs()
-            operation._add_control_inputs(controls)
+    return before
 
 
 def _handles(operation):
