@@ -61,11 +61,14 @@ class Clipping(tf.train.Optimizer):
 
 def model_fn(features, labels, mode, params):
     assert features["x"].shape.as_list()[0] in (8 // cores, None) and params["batch_size"] == 8 // cores
-    hidden = tf.layers.dense(features["x"], 5, activation=tf.nn.relu, kernel_initializer=kernel(4, 5))
+    small = tf.keras.regularizers.l2(0.01)
+    with tf.variable_scope("net", regularizer=lambda w: 0.03 * tf.reduce_sum(w * w)):
+        net = tf.matmul(features["x"], tf.get_variable("w", initializer=np.eye(4, dtype=np.float32)))
+    hidden = tf.layers.dense(net, 5, tf.nn.relu, kernel_initializer=kernel(4, 5), kernel_regularizer=small)
     out = tf.layers.dense(hidden, 1, kernel_initializer=kernel(5, 1))
     if mode == "infer":
         return tpu.TPUEstimatorSpec(mode, predictions={{"out": out, "x": features["x"]}})
-    loss = tf.losses.mean_squared_error(labels, out)
+    loss = tf.losses.mean_squared_error(labels, out) + tf.losses.get_regularization_loss()
     if mode == "eval":
         metrics = lambda y, out: {{"mean": tf.metrics.mean(out), "auc": tf.metrics.auc(y, tf.nn.sigmoid(out))}}
         return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=(metrics, {{"y": labels, "out": out}}))
@@ -77,7 +80,7 @@ def model_fn(features, labels, mode, params):
     elif params["kind"] == "clipping":
         train_op = sharded(Clipping(tf.train.AdagradOptimizer(rate))).minimize(loss, step)
     else:  # as BERT's: gradients that nobody divides by the number of cores, and a step that is assigned
-        gradients = tf.gradients(loss / cores, tf.trainable_variables())
+        gradients = tf.tuple(tf.gradients(loss / cores, tf.trainable_variables()))  # all of them before an update
         update = sharded(Own(rate)).apply_gradients(zip(gradients, tf.trainable_variables()))
         with tf.control_dependencies([update] if OLD else []):
             train_op = tf.group(update, [step.assign(step + 1)])

@@ -528,8 +528,9 @@ class Estimator:
         del mode
         return self.params
 
-    def _call_input_fn(self, input_fn, mode, input_context=None):
-        known = {"mode": mode, "params": self._params_in(mode), "config": self.config, "input_context": input_context}
+    def _call_input_fn(self, input_fn, mode, input_context=None, params=None):
+        params = self._params_in(mode) if params is None else params
+        known = {"mode": mode, "params": params, "config": self.config, "input_context": input_context}
         return call_with_known_arguments(input_fn, **known)
 
     def _call_model_fn(self, features, labels, mode, config):

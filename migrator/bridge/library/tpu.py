@@ -9,7 +9,6 @@ import threading
 import tensorflow as tf
 
 from .config import RunConfig
-from .data import call_with_known_arguments
 from .estimator import Estimator
 from .specs import EstimatorSpec, ModeKeys
 from .tpu_cores import BatchesOfCores, ModelOnCores
@@ -188,11 +187,8 @@ class TPUEstimator(Estimator):
         shared = kind == kinds.BROADCAST
         of_input = self._with_batch_size(mode, cores if of_each else 1, context=TPUContext(cores, of_each))
         of_core = self._with_batch_size(mode, 1 if shared else cores)
-        config = self.config
         data = BatchesOfCores(
-            lambda context: call_with_known_arguments(
-                input_fn, mode=mode, params=of_input, config=config, input_context=context
-            ),
+            lambda context: self._call_input_fn(input_fn, mode, context, of_input),
             cores,
             of_each,
             shared,
@@ -200,7 +196,7 @@ class TPUEstimator(Estimator):
             seed,
         )
         model = ModelOnCores(
-            lambda features, labels=None: self._spec_of_model_fn(features, labels, mode, config, of_core),
+            lambda features, labels=None: self._spec_of_model_fn(features, labels, mode, self.config, of_core),
             data,
             strategy,
             seed,

@@ -21,6 +21,7 @@ from record_estimator import EstimatorRecorder, element_spec
 from tracing import watch_clipping
 
 TRAIN = "train"
+_CLASSES = ("Estimator", "EvalSpec", "ModelOfModelFn", "ModelOnCores", "BatchesOfCores")
 
 
 class BridgeRecorder(EstimatorRecorder):
@@ -40,12 +41,15 @@ class BridgeRecorder(EstimatorRecorder):
         self.taken_before = 0  # steps of the trainings before
         self.handing_out = False
 
-    def call_model_fn(self, original, estimator, features, labels, mode, config):
+    def call_model_fn(self, original, estimator, features, labels, mode, config, params=None):
+        def call(*given):
+            return original(*given) if params is None else original(*given, params)
+
         if mode != TRAIN or self.is_other(estimator):
-            return original(estimator, features, labels, mode, config)
+            return call(estimator, features, labels, mode, config)
         self.threads.estimating = True
         try:
-            return self.train_model_fn(original, estimator, features, labels, mode, config)
+            return self.train_model_fn(call, estimator, features, labels, mode, config)
         finally:
             self.threads.estimating = False
 
@@ -96,9 +100,10 @@ class BridgeRecorder(EstimatorRecorder):
         result = original(model, model_fn, data, strategy, seed)
         capture = self.capture
         if capture is not None and capture.graph is model.traced.graph and strategy is not None:
-            self.replicas = int(strategy.num_replicas_in_sync)
-            self.local_replicas = replicas.local(strategy)
-            if self.local_replicas > 1:
+            if not replicas.is_stand_in(strategy):  # which is looked at as a whole: one device
+                self.replicas = int(strategy.num_replicas_in_sync)
+                self.local_replicas = replicas.local(strategy)
+            if replicas.local(strategy) > 1:
                 capture.reduced = model.loss
             self.workers, self.taken_before = model.workers, self.steps_done
         return result
@@ -215,14 +220,31 @@ class BridgeRecorder(EstimatorRecorder):
             parts.wrap(made, "__init__", self.make_model)
             parts.wrap(made, "start", self.start)
             parts.wrap(made, "run", self.run_model)
+        elif made.__name__ == "ModelOnCores" and "run" in known:
+            parts.wrap(made, "__init__", self.make_model)
+            made.__init__.__wrapped__.__globals__["as_one_operation"] = self._in_one_graph
+        elif made.__name__ == "BatchesOfCores" and self.plan.get("replay"):
+            parts.wrap(made, "__init__", self._of_all_cores)
         elif made.__name__ == "EvalSpec" and "start_delay_secs" in made._fields:
             estimator_patches.patch_eval_spec(made, self.plan)
         elif made.__name__ == "Estimator" and "_call_model_fn" in known and "_chief_hooks" in known:
             self._watch(made)
 
+    def _in_one_graph(self, function, tensors, variables, seed=None):
+        """What the cores of a TPU do, as operations of the graph around it: what they compute can be asked for."""
+        del seed
+        with self.tf.variable_creator_scope(variables.make):
+            return self.tf.nest.flatten(function(*tensors))
+
+    @staticmethod
+    def _of_all_cores(original, batches, input_fn, cores, of_each=False, *args, **kwargs):
+        """Recorded batches are those of all cores."""
+        return original(batches, input_fn, cores, False, *args, **kwargs)
+
     def _watch(self, estimator):
         estimator_patches.patch_model_dir(estimator, self)
-        parts.wrap(estimator, "_call_model_fn", self.call_model_fn)
+        known = "_spec_of_model_fn" in vars(estimator)  # what cores of a TPU call, too
+        parts.wrap(estimator, "_spec_of_model_fn" if known else "_call_model_fn", self.call_model_fn)
         parts.wrap(estimator, "train", self.train)
         parts.wrap(estimator, "_train", self.train_model)
         if self.plan["task"]["type"] == "evaluator":
@@ -251,7 +273,7 @@ def install(plan, folder, keras):
 
     def build_class(function, name, *bases, **keywords):
         made = make(function, name, *bases, **keywords)
-        if name in ("Estimator", "EvalSpec", "ModelOfModelFn") and isinstance(made, type):
+        if name in _CLASSES and isinstance(made, type):
             recorder.saw_class(made)
         return made
 
@@ -270,6 +292,11 @@ def install(plan, folder, keras):
     def apply_by_itself(original, self, grads_and_vars, *args, **kwargs):
         if not recorder.calling_model:
             return keras.saw_own_update(original, self, grads_and_vars, *args, **kwargs)
+        if type(self).__name__ == "CrossShardOptimizer":
+            grads_and_vars = list(grads_and_vars)
+            if replicas.local(tf.distribute.get_strategy()) > 1:  # what it hands on may be sums over the cores
+                recorder.traced.local = [(one, variable) for one, variable in grads_and_vars if one is not None]
+            return recorder.apply_gradients(original, self, grads_and_vars, *args, **kwargs)
         recorder.traced.own_rate = own_optimizers.rate_of(tf, self)
         return recorder.apply_gradients(original, self, grads_and_vars, *args, **kwargs)
 

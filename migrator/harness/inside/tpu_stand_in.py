@@ -5,8 +5,10 @@ and its TPUStrategy is a MirroredStrategy over as many virtual CPUs. An original
 processor, which takes the global batch. Both tell the record folder that they did (``stand_in.json``).
 """
 
+import collections.abc
 import contextlib
 import importlib
+import threading
 
 from parts import wrap
 from replicas import STAND_IN
@@ -70,6 +72,8 @@ def _patch_strategies(tf, cores, folder):
         folder.write_json("stand_in.json", {"stands_for": "TPUStrategy", "cores": cores})
         strategy = tf.distribute.MirroredStrategy(["/cpu:%d" % number for number in range(cores)])
         setattr(strategy, STAND_IN, True)
+        run = strategy.run
+        strategy.run = lambda *args, **kwargs: _run(tf.compat.v1, run, *args, **kwargs)
         return strategy
 
     module = importlib.import_module("tensorflow.python.distribute.tpu_strategy")
@@ -96,6 +100,82 @@ def _patch_strategies(tf, cores, folder):
         ):
             if hasattr(holder, name):
                 wrap(holder, name, _of_cpus)
+
+
+def _run(tf, original, function, args=(), kwargs=None, **others):
+    """`strategy.run`. In TensorFlow 1 code each core has collections of its own, as it has a program of its own: the
+    replicas of a MirroredStrategy would share them, and a penalty of the first be that of all.
+    """
+    if tf.executing_eagerly() or not getattr(tf.get_default_graph(), "name", "").startswith("wrapped_function"):
+        return original(function, args, kwargs, **others)
+    graph = tf.get_default_graph()
+    graph._collections = collections_of = _Collections(graph._collections)
+
+    def see(variable):
+        keys = [tf.GraphKeys.GLOBAL_VARIABLES] + [tf.GraphKeys.TRAINABLE_VARIABLES] * bool(variable.trainable)
+        for key in keys:
+            if all(known is not variable for known in tf.get_collection(key)):
+                tf.add_to_collection(key, variable)
+        return variable
+
+    def get(getter, name, *args, **kwargs):
+        before = {id(known) for known in tf.global_variables()}
+        terms = len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES))
+        variable = getter(name, *args, **kwargs)
+        penalty = kwargs.get("regularizer")
+        added = len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)) > terms
+        if penalty is not None and not added and hasattr(variable, "assign") and id(variable) not in before:
+            tf.add_to_collection(tf.GraphKeys.REGULARIZATION_LOSSES, penalty(variable))
+        return see(variable) if hasattr(variable, "assign") else variable
+
+    def on_core(*args, **kwargs):
+        collections_of.begin()
+        with tf.variable_scope(tf.get_variable_scope(), custom_getter=get):
+            return function(*args, **kwargs)
+
+    try:
+        return original(on_core, args, kwargs, **others)
+    finally:
+        graph._collections = collections_of.whole()
+
+
+class _Collections(collections.abc.MutableMapping):
+    """The collections of a graph, of which each thread has its own from where it began."""
+
+    def __init__(self, before):
+        self.before = before
+        self.first = {key: list(value) for key, value in before.items()}
+        self.own = {}
+
+    def begin(self):
+        self.own[threading.current_thread()] = {key: list(value) for key, value in self.first.items()}
+
+    def whole(self):
+        """All of what is a variable, and the first core's of all else."""
+        for number, own in enumerate(self.own.values()):
+            for key, values in own.items():
+                known = self.before.setdefault(key, [])
+                new = [one for one in values if all(one is not other for other in known)]
+                known.extend(one for one in new if number == 0 or hasattr(one, "assign"))
+        return self.before
+
+    def _of(self, key):
+        return self.own.get(threading.current_thread(), self.before) if isinstance(key, str) else self.before
+
+    def __getitem__(self, key):
+        return self._of(key)[key]
+
+    def __setitem__(self, key, value):
+        self._of(key)[key] = value
+
+    def __delitem__(self, key):
+        del self._of(key)[key]
+
+    def __iter__(self):
+        return iter(dict(self.before, **self.own.get(threading.current_thread(), {})))
+
+    def __len__(self):
+        return len(list(iter(self)))
 
 
 def _of_cpus(original, device_type=None):
