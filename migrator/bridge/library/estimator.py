@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import inspect
 import os
 import tempfile
@@ -16,7 +15,8 @@ from .checkpoints import CheckpointSaver, NamedSaver, step_of_checkpoint
 from .config import RunConfig
 from .data import Data, call_with_known_arguments
 from .exporting import export_all_saved_models, export_saved_model
-from .graph import Graph, Session, leaves_of, packed
+from .graph import Graph, Session
+from .servers import Workers
 from .specs import EstimatorSpec, ModeKeys
 from .strategies import any_worker, modern_strategy, strategy_of
 from .unseen import UnseenSteps
@@ -119,74 +119,6 @@ class ModelOfModelFn(tf.keras.Model):
             for hook, answer in zip(hooks, answers, strict=True):
                 hook.after_run(context, tf.compat.v1.train.SessionRunValues(answer, None, None))
         return values, context.stop_requested
-
-
-class Workers:
-    """The workers of a ParameterServerStrategy, which take steps at the same time, each with data of its own."""
-
-    steps_of_each = 10  # between two looks of the hooks
-
-    def __init__(self, strategy, graph, data):
-        self._graph = graph
-        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-        self._count = strategy._num_workers
-        self._data = data
-        self._batches = None
-        self._endless = None  # whether the data are known to have no end
-        self._functions = {}
-        self.taken = 0  # steps, of all workers together
-        with strategy.scope():
-            self._ended = tf.Variable(tf.zeros([self._count], tf.int32))  # 1: a worker has seen all of its data
-
-    def run(self, fetches, most=None):
-        """Lets the workers take steps; returns what was asked for as the last of them computed it. Raises
-        tf.errors.OutOfRangeError when all have seen all of their data.
-        """
-        if self._batches is None:
-            self._batches = iter(self._coordinator.create_per_worker_dataset(self._data.dataset))
-            self._endless = self._data.endless
-        flat = [self._graph.value_of(leaf) for leaf in leaves_of(fetches)]
-        function, _ = self._graph.function_of(flat, self._graph.inputs)
-        if id(function) not in self._functions:
-            made = self._step if self._endless else self._step_or_none
-            self._functions[id(function)] = tf.function(functools.partial(made, function), autograph=False)
-        step = self._functions[id(function)]
-        count = min(self._count * self.steps_of_each, most or self._count * self.steps_of_each)
-        steps = []
-        while not steps:
-            if not self._endless and int(tf.reduce_sum(self._ended)) == self._count:
-                raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-            steps = [self._coordinator.schedule(step, args=(self._batches,)) for _ in range(count)]
-            self._coordinator.join()
-            if not self._endless and int(tf.reduce_sum(self._ended)):
-                steps = [one for one in steps if one.fetch()[0]]  # workers without data take none
-        self.taken += len(steps)
-        tensors = iter(steps[-1].fetch()[1:])
-        return packed(fetches, [None if isinstance(one, tf.Operation) else next(tensors) for one in flat])
-
-    def _step(self, function, batches):
-        """A step of a worker: that it took one, and the tensors that were asked for."""
-        return [True, *(one for one in function(*self._data.flat(next(batches))) if one is not None)]
-
-    def _step_or_none(self, function, batches):
-        """Like `_step`, of a worker whose data may end before those of others do."""
-        following = batches.get_next_as_optional()
-        worker = tf.distribute.coordinator.experimental_get_current_worker_index()
-
-        def end():
-            self._ended.scatter_nd_update([[worker]], [1])
-            shapes = [[size or 0 for size in one.shape] if one.shape.rank else [] for one in tensors]
-            return [False, *(tf.zeros(shape, one.dtype) for shape, one in zip(shapes, tensors, strict=True))]
-
-        tensors = [one for one in function.outputs if one is not None]
-        return tf.cond(
-            following.has_value(),
-            lambda: [
-                True,
-                *(one for one in function(*self._data.flat(following.get_value())) if one is not None),
-            ],
-            end,
-        )
 
 
 @contextlib.contextmanager
@@ -323,7 +255,8 @@ class Estimator:
                 last, stopped = model.run_unseen(unseen)
                 loss = loss if last is None else last
                 if not stopped:
-                    (_, loss), stopped = model.run([model.train_ops, model.loss], hooks, min(left, default=None))
+                    most = min([*left, *unseen.steps_of_look()], default=None)
+                    (_, loss), stopped = model.run([model.train_ops, model.loss], hooks, most)
                     unseen.saw_step()
             except tf.errors.OutOfRangeError as error:
                 last = getattr(error, "loss", None)

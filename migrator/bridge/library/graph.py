@@ -469,6 +469,13 @@ def operations_behind(fetches):
     return found
 
 
+def draws_seeded_numbers(graph, fetches):
+    """Whether something is computed of numbers drawn from seeds: each function that computes it would begin anew."""
+    nodes = [operation.node_def for operation in operations_behind(fetches)]
+    nodes += [node for function in graph.as_graph_def().library.function for node in function.node_def]
+    return any(node.attr[key].i for node in nodes for key in ("seed", "seed2") if key in node.attr)
+
+
 class Session(tf.compat.v1.Session):
     """What hooks and scaffolds are given in the place of a TensorFlow 1 session: it runs parts of a model's graph.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import tensorflow as tf
 
-from .graph import leaves_of, operations_behind
+from .graph import draws_seeded_numbers, leaves_of
 
 _ANY_NUMBER = 10**9
 
@@ -31,9 +32,21 @@ class UnseenSteps:
         self._seconds = self.slowest  # of a step
         self._last = time.monotonic()
         self._call = None
+        self._workers = 1 if model.workers is None else model.workers.count
+        self._steps_before = self.steps_before if model.workers is None else 2
         strategy = model.traced.strategy
-        alone = not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) and model.workers is None
+        alone = not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
         self._possible = alone and model.data.may_be_drawn_in_functions
+        if model.workers is not None:
+            self._possible = all(_sees_some(hook, model.loss) for hook in hooks)
+
+    def steps_of_look(self):
+        """The most steps that workers of parameter servers may take when hooks look next; none where it is theirs.
+
+        Where the hooks need not see others, they see one as in TensorFlow 1.
+        """
+        single = self._possible and (self._moves_by_one or self._seen < self._steps_before)
+        return [1] if self._model.workers is not None and single else []
 
     def saw_step(self):
         """Counts a step that hooks have seen."""
@@ -48,17 +61,20 @@ class UnseenSteps:
 
         Raises tf.errors.OutOfRangeError behind the last batch, with the last loss as its `loss`.
         """
-        if not self._possible or not self._moves_by_one or self._seen < self.steps_before:
+        if not self._possible or not self._moves_by_one or self._seen < self._steps_before:
             return None
-        if self._seconds >= self.slowest:
+        workers = self._model.workers
+        if workers is None and self._seconds >= self.slowest:
             return None
-        count = min([_unseen_runs(hook, self._step, self._model.loss) for hook in self._hooks], default=_ANY_NUMBER)
-        count = min(count, int(self.longest / self._seconds))
+        count = min([self._unseen_runs(hook) for hook in self._hooks], default=_ANY_NUMBER)
+        least = 0 if workers is None else workers.count * workers.steps_of_each
+        count = min(count, max(least, int(self.longest / self._seconds)))
         if count < 2:
             return None
         if self._call is None:
             fetches = [getattr(hook, "computed_in_each_step", None) for hook in self._hooks]
-            self._call = SeveralSteps(self._model, [self._model.train_ops, *fetches])
+            kind = SeveralSteps if workers is None else StepsOfWorkers
+            self._call = kind(self._model, [self._model.train_ops, *fetches])
             if self._call.draws_seeded_numbers:
                 self._possible = False
                 return None
@@ -73,7 +89,7 @@ class UnseenSteps:
         self._seconds = (self._last - began) / done
         with self._model.traced.graph.as_default():
             for hook in self._hooks:
-                _tell(hook, done, self._step, context, loss)
+                _tell(hook, done / self._workers, self._step, context, loss)
         if not moves_by_one:  # hooks that count global steps see all steps from now on
             self._possible = False
             step = self._model.global_step()
@@ -82,18 +98,22 @@ class UnseenSteps:
                 context.request_stop()
         return loss
 
+    def _unseen_runs(self, hook):
+        """How many steps from the next one on a hook need not see."""
+        runs = _unseen_runs(hook, self._step, self._model.loss)
+        # A worker of TensorFlow 1 counts its own steps: those of all are so many times more.
+        return runs * self._workers if type(hook) is tf.compat.v1.train.LoggingTensorHook else runs
+
 
 class SeveralSteps:
     """A function of TensorFlow that takes several steps of a model, one behind the other."""
 
     def __init__(self, model, fetches):
         traced = model.traced
-        flat = [traced.value_of(leaf) for leaf in leaves_of(fetches)]
-        with traced.graph.as_default(), tf.control_dependencies(flat):
-            flat = [tf.identity(model.loss)]  # behind all of them, or a function would leave some out
+        flat = [_behind(model, fetches)]
         self._function, self._look_ups = traced.function_of(flat, traced.inputs)
         self._data = model.data
-        self.draws_seeded_numbers = _draws_seeded_numbers(traced.graph, flat) or _draws_seeded_numbers(
+        self.draws_seeded_numbers = draws_seeded_numbers(traced.graph, flat) or draws_seeded_numbers(
             model.data.graph.graph, model.data.tensors
         )
         self._step = tf.distribute.get_strategy().experimental_local_results(model.step)[0]
@@ -138,6 +158,34 @@ class SeveralSteps:
             return self._loss.numpy() if int(self._done) else None
 
 
+class StepsOfWorkers:
+    """Several steps of the workers of parameter servers."""
+
+    draws_seeded_numbers = False  # they know by themselves
+
+    def __init__(self, model, fetches):
+        self._model = model
+        self._loss = _behind(model, fetches)
+
+    def __call__(self, count, first):
+        """Lets the workers take so many steps from a global step on; returns what `SeveralSteps` do."""
+        losses = self._model.workers.losses_of(self._loss, count)
+        wrong = losses[np.isnan(losses)] if losses.dtype.kind == "f" else losses[:0]
+        moves_by_one = self._model.global_step() == first + len(losses)
+        return len(losses), wrong[0] if wrong.size else losses[-1], moves_by_one
+
+    def last_loss(self):
+        """Those of a call that failed are not known."""
+        return None
+
+
+def _behind(model, fetches):
+    """The loss of a model, computed behind something: a function would leave it out."""
+    flat = [model.traced.value_of(leaf) for leaf in leaves_of(fetches)]
+    with model.traced.graph.as_default(), tf.control_dependencies(flat):
+        return tf.identity(model.loss)
+
+
 def unseen_runs_before(timer, number):
     """How many runs a hook need not see that asks its timer for this number in the next one, and so on."""
     if not hasattr(timer, "_every_steps"):  # it never acts
@@ -170,21 +218,26 @@ def _unseen_runs(hook, step, loss):
     return 0
 
 
-def _tell(hook, done, step, context, loss):
-    """Brings a hook to where it would be if it had seen so many steps, up to this global step."""
+def _sees_some(hook, loss):
+    """Whether it is known which runs a hook has to see: it is not each one."""
+    kind, v1 = type(hook), tf.compat.v1.train
+    if hasattr(hook, "unseen_runs"):
+        return True
+    if kind.before_run is v1.SessionRunHook.before_run and kind.after_run is v1.SessionRunHook.after_run:
+        return True
+    if kind is v1.NanTensorHook:
+        return hook._loss_tensor is loss
+    return kind in (v1.StopAtStepHook, v1.LoggingTensorHook, v1.SummarySaverHook, v1.StepCounterHook)
+
+
+def _tell(hook, runs, step, context, loss):
+    """Brings a hook to where it would be if it had seen so many runs, up to this global step."""
     kind, v1 = type(hook), tf.compat.v1.train
     if kind is v1.LoggingTensorHook:
-        hook._iter_count += done
+        hook._iter_count += round(runs)
     elif kind is v1.SummarySaverHook:
         hook._next_step = step + 1
     elif kind is v1.StepCounterHook:
         hook._last_global_step = step - 1
     elif kind is v1.NanTensorHook:
         hook.after_run(context, v1.SessionRunValues(loss, None, None))
-
-
-def _draws_seeded_numbers(graph, fetches):
-    """Whether something is computed of numbers drawn from seeds: each function that computes it would begin anew."""
-    nodes = [operation.node_def for operation in operations_behind(fetches)]
-    nodes += [node for function in graph.as_graph_def().library.function for node in function.node_def]
-    return any(node.attr[key].i for node in nodes for key in ("seed", "seed2") if key in node.attr)

@@ -106,6 +106,8 @@ class BridgeRecorder(EstimatorRecorder):
             if replicas.local(strategy) > 1:
                 capture.reduced = model.loss
             self.workers, self.taken_before = model.workers, self.steps_done
+            if self.workers is not None:
+                self.workers.steps_at_once = (1,)  # each is handed out, and recorded, by itself
         return result
 
     def run_model(self, original, model, fetches, hooks=(), most=None):
