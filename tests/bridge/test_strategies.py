@@ -16,7 +16,7 @@ from tests.bridge.test_core import close
 
 pytestmark = pytest.mark.tensorflow
 
-MODULES = ("specs", "config", "estimator", "training")
+MODULES = ("specs", "config", "estimator", "training", "unseen")
 COMMON = """
 x = np.random.RandomState(0).normal(size=(96, 4)).astype(np.float32)
 y = (x[:, :1] > 0).astype(np.float32)
@@ -99,7 +99,37 @@ from tensorflow.python.eager import context
 started = []
 start = context.context().enable_collective_ops
 context.context().enable_collective_ops = lambda definition: (started.append(definition), start(definition))
-run("workers", sharded, tf.distribute.experimental.MultiWorkerMirroredStrategy())
+strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy()
+run("workers", sharded, strategy)
+
+def line(features, labels, mode):
+    out = tf.layers.dense(features, 1, kernel_initializer=kernel(4, 1))
+    loss = tf.losses.mean_squared_error(labels, out)
+    step = tf.train.get_or_create_global_step()
+    train_op = tf.train.AdamOptimizer(0.01).minimize(loss, step) if mode == "train" else None
+    return est.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+def uneven(input_context):
+    return once().repeat(5).skip(input_context.input_pipeline_id).take(33 + 8 * input_context.input_pipeline_id)
+
+taken, call = [], est.SeveralSteps.__call__
+def counted(self, count, first):
+    done, loss, moves_by_one = call(self, count, first)
+    taken.append(done)
+    return done, loss, moves_by_one
+est.SeveralSteps.__call__ = counted
+est.UnseenSteps.slowest = est.UnseenSteps.longest = 1e9  # whatever this machine is doing
+for name, data, before, most in [("ends", uneven, 3, None), ("one by one", uneven, 10**9, None), ("stops", sharded, 3, 30)]:
+    est.UnseenSteps.steps_before = before
+    # Only the chief looks at summaries.
+    every = 7 if "worker0" in FOLDER else 0
+    config = est.RunConfig(train_distribute=strategy, log_step_count_steps=20, save_summary_steps=every)
+    estimator = est.Estimator(line, os.path.join(FOLDER, name), config)
+    est.train_and_evaluate(estimator, est.TrainSpec(data, max_steps=most), est.EvalSpec(once))
+    taken.append(name)
+    if config.is_chief:
+        found[name] = {one: estimator.get_variable_value(one) for one in estimator.get_variable_names()}
+found["taken"] = taken
 found["servers started"] = len(started)
 """
 
@@ -123,7 +153,16 @@ once = lambda: tf.data.Dataset.from_tensor_slices(x).batch(96)
 config = est.RunConfig(save_checkpoints_steps=20)
 estimator = est.Estimator(linear, os.path.join(FOLDER, sys.argv[1]), config,
                           {"partitioner": tf.fixed_size_partitioner(2)})
+if not OLD:
+    given, call = [], est.Workers._call
+    est.Workers._call = lambda self, step, size, last: given.append(size) or call(self, step, size, last)
 est.train_and_evaluate(estimator, est.TrainSpec(whole, max_steps=40), est.EvalSpec(once))
+found["checkpoints"] = sorted(one for one in os.listdir(estimator.model_dir) if one.endswith(".index"))
+# Data that end: each of two workers takes 13 steps.
+ends = lambda: whole().take(13 if "TF_CONFIG" in os.environ else 26)
+est.train_and_evaluate(estimator, est.TrainSpec(ends), est.EvalSpec(once))
+if "TF_CONFIG" in os.environ:
+    found["given"] = given
 found["servers"] = {one: estimator.get_variable_value(one) for one in estimator.get_variable_names()}
 found["shapes"] = sorted([name, list(shape)] for name, shape in tf.train.list_variables(estimator.latest_checkpoint()))
 os.environ.pop("TF_CONFIG", None)
@@ -202,6 +241,11 @@ def test_workers_train_as_replicas_do(tmp_path: Path, replicas: tuple[dict[str, 
     found = run_cluster(COMMON + WORKERS, tmp_path, {"worker": 2})
     for one, other in zip(found["workers"], replicas[1]["mirrored"], strict=False):
         assert close(one, other), (one, other)
+    # Several steps in a call, up to the end of the data of both: the same.
+    assert close(found["ends"], found["one by one"]), found
+    assert found["ends"]["global_step"] == 41
+    assert found["stops"]["global_step"] == 30
+    assert 6 in found["taken"][: found["taken"].index("ends")]
     assert found["servers started"] == 1  # a second one forgets what the other worker has asked the first for
 
 
@@ -211,8 +255,12 @@ def test_servers_train_as_one_device_does(tmp_path: Path) -> None:
     old, new = run_both(COMMON + SERVERS, tmp_path / "both", MODULES)
     assert close(old, new), (old, new)
     found = run_cluster(COMMON + SERVERS, tmp_path, {"chief": 1, "worker": 2, "ps": 1}, serving=("worker", "ps"))
-    for part in ("shapes", "servers", "evaluation"):
+    for part in ("shapes", "servers", "evaluation", "checkpoints"):
         assert close(old[part], found[part]), (part, old[part], found[part])
+    assert found["servers"]["global_step"] == 66
+    # Of 40 steps hooks see few: the others come several in a call, fewer to the end of what nobody sees.
+    assert max(found["given"]) == 5
+    assert len(found["given"]) < 40
 
 
 @pytest.mark.skipif(not TENSORFLOW1, reason="2.15 gives the parts the same values: set TF_MIGRATE_TENSORFLOW1_PYTHON")

@@ -110,7 +110,8 @@ def step_of_checkpoint(model_dir):
 class CheckpointSaver(tf.compat.v1.train.SessionRunHook):
     """Writes a checkpoint before the first step, every so often, and behind the last step.
 
-    Clocks of several workers differ: with `agree`, they decide together whether it is time, in every tenth step.
+    Clocks of several workers differ: with `agree`, they decide together whether it is time, in every tenth step that
+    hooks see.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class CheckpointSaver(tf.compat.v1.train.SessionRunHook):
 
     def unseen_runs(self, step):
         """How many runs, the next of which begins at this global step, this hook need not see."""
-        return unseen_runs_before(self._timer, step + 1) if self._agree is None else 0
+        return unseen_runs_before(self._timer, step + 1)
 
     def _is_time(self):
         self._runs += 1

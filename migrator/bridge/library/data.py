@@ -113,7 +113,10 @@ class Data:
         """The next batch of an iterator: the tensors of all replicas of this process, one behind the other."""
         if self._flat is not None:
             return self.graph.compute(self._flat)
-        element = next(iterator)
+        return self.tensors_of(next(iterator))
+
+    def tensors_of(self, element):
+        """The tensors of an element of the iterator, of all replicas one behind the other."""
         if self._strategy is None:
             return self.flat(element)
         parts = [self._strategy.experimental_local_results(one) for one in tf.nest.flatten(element)]

@@ -102,3 +102,17 @@ def any_worker(strategy):
         return bool(strategy.reduce(tf.distribute.ReduceOp.SUM, answers, axis=None) > 0)
 
     return ask
+
+
+def least_of_workers(strategy):
+    """A function that tells all workers, who call it together, the least of the numbers that they give."""
+
+    @tf.function(autograph=False)
+    def ask(number):
+        def own():
+            replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+            return tf.one_hot(replica, strategy.num_replicas_in_sync) * number
+
+        return tf.reduce_min(strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(own), axis=None))
+
+    return lambda number: int(ask(tf.constant(number, tf.float32)))

@@ -8,8 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from .graph import draws_seeded_numbers, leaves_of
+from .strategies import least_of_workers
 
-_ANY_NUMBER = 10**9
+_ANY_NUMBER = 10**6
+_NEVER = -1
 
 
 class UnseenSteps:
@@ -34,11 +36,17 @@ class UnseenSteps:
         self._call = None
         self._workers = 1 if model.workers is None else model.workers.count
         self._steps_before = self.steps_before if model.workers is None else 2
-        strategy = model.traced.strategy
-        alone = not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        self._possible = alone and model.data.may_be_drawn_in_functions
-        if model.workers is not None:
-            self._possible = all(_sees_some(hook, model.loss) for hook in hooks)
+        self._possible_here = model.workers is not None or model.data.may_be_drawn_in_functions
+        self._possible_here &= all(_sees_some(hook, model.loss) for hook in hooks)
+        self._possible = True  # as far as it is known, and all workers that train in step know
+        self._slowest = self.slowest
+        self._agree = None  # workers in step take the same number of steps
+        self._looks_left = self._pause = 0  # before they ask each other again
+        if isinstance(model.traced.strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            self._agree = least_of_workers(model.traced.strategy)
+            self._slowest = self.longest / 2  # a step by itself costs them messages, too
+        else:
+            self._possible = self._possible_here
 
     def steps_of_look(self):
         """The most steps that workers of parameter servers may take when hooks look next; none where it is theirs.
@@ -63,21 +71,15 @@ class UnseenSteps:
         """
         if not self._possible or not self._moves_by_one or self._seen < self._steps_before:
             return None
-        workers = self._model.workers
-        if workers is None and self._seconds >= self.slowest:
+        if self._agree is not None and self._looks_left:
+            self._looks_left -= 1
             return None
-        count = min([self._unseen_runs(hook) for hook in self._hooks], default=_ANY_NUMBER)
-        least = 0 if workers is None else workers.count * workers.steps_of_each
-        count = min(count, max(least, int(self.longest / self._seconds)))
+        count = self._steps_to_take()
+        if self._agree is not None:
+            count = self._agreed(count)
+        self._possible = count != _NEVER
         if count < 2:
             return None
-        if self._call is None:
-            fetches = [getattr(hook, "computed_in_each_step", None) for hook in self._hooks]
-            kind = SeveralSteps if workers is None else StepsOfWorkers
-            self._call = kind(self._model, [self._model.train_ops, *fetches])
-            if self._call.draws_seeded_numbers:
-                self._possible = False
-                return None
         began = time.monotonic()
         try:
             done, loss, moves_by_one = self._call(count, self._step)
@@ -85,6 +87,8 @@ class UnseenSteps:
             error.loss = self._call.last_loss()
             raise
         self._last = time.monotonic()
+        if not done:  # the data have ended
+            return None
         self._step += done
         self._seconds = (self._last - began) / done
         with self._model.traced.graph.as_default():
@@ -97,6 +101,31 @@ class UnseenSteps:
             if any(step >= hook._last_step for hook in stops):
                 context.request_stop()
         return loss
+
+    def _steps_to_take(self):
+        """How many steps no hook has to see, in the time of a call."""
+        workers = self._model.workers
+        if not self._possible_here:
+            return _NEVER
+        if workers is None and self._seconds >= self._slowest:
+            return 0
+        count = min([self._unseen_runs(hook) for hook in self._hooks], default=_ANY_NUMBER)
+        least = 0 if workers is None else workers.count * workers.steps_of_each
+        count = min(count, max(least, int(self.longest / self._seconds)))
+        if count > 1 and self._call is None:
+            fetches = [getattr(hook, "computed_in_each_step", None) for hook in self._hooks]
+            kind = SeveralSteps if workers is None else StepsOfWorkers
+            self._call = kind(self._model, [self._model.train_ops, *fetches])
+            self._possible_here = not self._call.draws_seeded_numbers
+        return count if self._possible_here else _NEVER
+
+    def _agreed(self, count):
+        """What all workers that train in step may take; after a no they ask each other less and less often."""
+        with tf.init_scope():
+            count = self._agree(count)
+        self._pause = min(2 * self._pause + 1, 63) if count < 2 else 0
+        self._looks_left = self._pause
+        return count
 
     def _unseen_runs(self, hook):
         """How many steps from the next one on a hook need not see."""
@@ -116,6 +145,9 @@ class SeveralSteps:
         self.draws_seeded_numbers = draws_seeded_numbers(traced.graph, flat) or draws_seeded_numbers(
             model.data.graph.graph, model.data.tensors
         )
+        self._ends = False  # whether the data of workers that train in step may end: they see it together
+        if isinstance(traced.strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            self._ends = not model.data.endless
         self._step = tf.distribute.get_strategy().experimental_local_results(model.step)[0]
         self._done = tf.Variable(0, trainable=False)
         self._loss = tf.Variable(tf.zeros([], model.loss.dtype), trainable=False, shape=model.loss.shape)
@@ -124,24 +156,33 @@ class SeveralSteps:
     def _loop(self, iterator, count, first, looked_up):
         self._done.assign(0)
 
-        def go_on(done, is_number, moves_by_one):
-            return (done < count) & is_number & moves_by_one
+        def go_on(done, goes_on):
+            return (done < count) & goes_on
 
-        def step(done, is_number, moves_by_one):
-            del is_number, moves_by_one
+        def take(batch, done):
             # Waiting for a function's value is waiting for all of it only behind an operation that takes the value.
-            loss = tf.identity(self._function(*self._data.batch_of(iterator), *looked_up)[0])
+            loss = tf.identity(self._function(*batch, *looked_up)[0])
             self._loss.assign(loss)
             done += 1
             self._done.assign(done)
             is_number = tf.logical_not(tf.math.is_nan(loss)) if loss.dtype.is_floating else tf.constant(True)
             with tf.control_dependencies([loss]):
                 moved = self._step.read_value() - first
-            return done, tf.reshape(is_number, []), tf.equal(moved, tf.cast(done, moved.dtype))
+            return done, tf.reshape(is_number, []) & tf.equal(moved, tf.cast(done, moved.dtype))
 
-        start = (tf.constant(0), tf.constant(True), tf.constant(True))
-        done, _, moves_by_one = tf.while_loop(go_on, step, start, parallel_iterations=1)
-        return done, moves_by_one
+        def step(done, goes_on):
+            del goes_on
+            if not self._ends:
+                return take(self._data.batch_of(iterator), done)
+            following = iterator.get_next_as_optional()
+            return tf.cond(
+                following.has_value(),
+                lambda: take(self._data.tensors_of(following.get_value()), done),
+                lambda: (done, tf.constant(False)),
+            )
+
+        done, _ = tf.while_loop(go_on, step, (tf.constant(0), tf.constant(True)), parallel_iterations=1)
+        return done, self._step.read_value() - first
 
     def __call__(self, count, first):
         """Takes so many steps from a global step on, fewer where the loss is no number or the step goes otherwise."""
@@ -149,8 +190,8 @@ class SeveralSteps:
             looked_up = [tf.nest.flatten(look_up()) for look_up in self._look_ups]
             looked_up = [tensor for tensors in looked_up for tensor in tensors]
             first = tf.constant(first, self._step.dtype)
-            done, moves_by_one = self._call(self._data.iterator(), tf.constant(int(count), tf.int32), first, looked_up)
-            return int(done), self._loss.numpy(), bool(moves_by_one)
+            done, moved = self._call(self._data.iterator(), tf.constant(int(count), tf.int32), first, looked_up)
+            return int(done), self._loss.numpy(), int(moved) == int(done)
 
     def last_loss(self):
         """The loss of the last step of a call that failed; None where it failed in the first."""
@@ -175,8 +216,7 @@ class StepsOfWorkers:
         return len(losses), wrong[0] if wrong.size else losses[-1], moves_by_one
 
     def last_loss(self):
-        """Those of a call that failed are not known."""
-        return None
+        """A call that failed tells none."""
 
 
 def _behind(model, fetches):
