@@ -119,8 +119,8 @@ def counted(self, count, first):
     return done, loss, moves_by_one
 est.SeveralSteps.__call__ = counted
 est.UnseenSteps.slowest = est.UnseenSteps.longest = 1e9  # whatever this machine is doing
-for name, data, before, most in [("ends", uneven, 3, None), ("one by one", uneven, 10**9, None), ("stops", sharded, 3, 30)]:
-    est.UnseenSteps.steps_before = before
+for name, data, most in [("ends", uneven, None), ("one by one", uneven, None), ("stops", sharded, 30)]:
+    est.UnseenSteps.steps_before = 10**9 if name == "one by one" else 3
     # Only the chief looks at summaries.
     every = 7 if "worker0" in FOLDER else 0
     config = est.RunConfig(train_distribute=strategy, log_step_count_steps=20, save_summary_steps=every)
