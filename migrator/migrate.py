@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from migrator.bridge.support import MARK, NAME
+from migrator.bridge.support import MARK, MARK_INSIDE, NAME
 from migrator.findings import Finding, Severity
 from migrator.source.reading import Source
 
@@ -26,6 +26,7 @@ class Options:
     The style is native, bridge (all code stays, and runs through a support file) or auto: native.
     `keras` is the generation of Keras that is written for, "2" or "3", and `loop` what trains: fit, or custom.
     `bridge` says that with auto a program becomes a bridge where the native form is blocked.
+    `inside` says that the one program has no place for files beside it: what its bridge needs stands inside of it.
     `mesh` and `layouts` say how variables are divided under the strategy dtensor, see `targets.dtensor.parse`.
     """
 
@@ -36,6 +37,7 @@ class Options:
     mesh: str = ""
     layouts: tuple[str, ...] = ()
     bridge: bool = False
+    inside: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     from migrator.program.relevant import around, around_estimators, may_be_modern
     from migrator.rules.sessions import may_train
 
-    support = {source.path: source.text for source in sources if MARK in source.text}
+    support = {source.path: source.text for source in sources if MARK in source.text or MARK_INSIDE in source.text}
     relevant = [source for source in sources if _WORD in source.text and source.path not in support]
     texts: dict[Path, str] = {}
     findings: dict[Path, list[Finding]] = {}
@@ -74,7 +76,9 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     if _may_bridge(options) and any("stimator" in source.text for source in relevant):
         from migrator.bridge.project import join
 
-        bridges = _bridged({**everything, **texts, **support}, everything.keys() - texts.keys(), findings)
+        bridges = _bridged(
+            {**everything, **texts, **support}, everything.keys() - texts.keys(), findings, options.inside
+        )
         texts, findings = join(bridges, texts, findings)
         bridged = bridges.files
     blocked = {path for path, found in findings.items() if any(f.severity is Severity.MANUAL for f in found)}
@@ -118,18 +122,22 @@ def _may_bridge(options: Options) -> bool:
     return options.style == "bridge"
 
 
-def _bridged(texts: Mapping[Path, str], left: Collection[Path], findings: Mapping[Path, list[Finding]]) -> Bridges:
+def _bridged(
+    texts: Mapping[Path, str], left: Collection[Path], findings: Mapping[Path, list[Finding]], inside: bool
+) -> Bridges:
     """The bridges of the programs in the files `left`, but for those that a mistake of ours is met in (TFM905)."""
     from migrator.bridge.project import Bridges, bridge_project
 
     try:
-        return bridge_project(texts, left, findings)
+        return bridge_project(texts, left, findings, inside)
     except Exception as error:
         from migrator.internal_errors import in_file
         from migrator.migration.isolation import without_broken
         from migrator.program.relevant import programs_in
 
-        made, broken = without_broken(texts, lambda some: bridge_project(texts, set(left) & set(some), findings), error)
+        made, broken = without_broken(
+            texts, lambda some: bridge_project(texts, set(left) & set(some), findings, inside), error
+        )
         bridges = made or Bridges()
         for path in programs_in(texts):
             if path in broken and path in left:
@@ -141,11 +149,12 @@ def _tell_what_stands(
     relevant: Sequence[Source], texts: Mapping[Path, str], findings: dict[Path, list[Finding]], blocked: set[Path]
 ) -> None:
     """Adds findings about names that TensorFlow 2.21 lacks, but not to blocked programs: they stay as they are."""
+    from migrator.bridge.assemble import without_section
     from migrator.program.relevant import connected
     from migrator.standing import eager_sessions, left_in, makes_graphs
 
     told = connected({source.path: source.text for source in relevant}, blocked)
-    new = {source.path: texts.get(source.path, source.text) for source in relevant}
+    new = {source.path: without_section(texts.get(source.path, source.text)) for source in relevant}
     in_graphs = makes_graphs(new.values())
     for source in relevant:
         if source.path not in told and not any(f.severity is Severity.ERROR for f in findings.get(source.path, ())):

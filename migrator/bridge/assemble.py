@@ -7,12 +7,15 @@ by `from .other import Name`. What a project uses is copied with all that it nee
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+from migrator.bridge.support import MARK_INSIDE
 
 #: Functions of the library that are called where the support file is imported, if it holds them.
 SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers")
@@ -23,6 +26,17 @@ _DOCSTRING = '''"""Estimators on tf.keras and tf.distribute: what this project u
 tf-migrate wrote this file when the project left TensorFlow 1. It belongs to the project, which may change it, and
 needs nothing but TensorFlow. Import it before TensorFlow: it chooses Keras 2, which the layers of TensorFlow 1 need.
 """'''
+_RULE = "# " + "-" * 98
+_HEAD = f"""{_RULE}
+# Estimators on tf.keras and tf.distribute: what this program uses of them. The program itself begins behind it.
+#
+# {MARK_INSIDE}. It belongs to the program, which may change it, and
+# needs nothing but TensorFlow. It comes before TensorFlow is imported: it chooses Keras 2, which the layers of
+# TensorFlow 1 need. It is one function, so that none of its names is in the way of the program's.
+{_RULE}"""
+_FOOT = f"""{_RULE}
+# Here the program begins.
+{_RULE}"""
 _KERAS_2 = """if importlib.util.find_spec("tf_keras"):  # Keras 2, which TensorFlow has no more itself from 2.16 on
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")"""
 
@@ -163,13 +177,7 @@ def assemble(names: Iterable[str], library: Library | None = None) -> str:
 
     Raises KeyError for a name that the library has not.
     """
-    source = library or _library()
-    kept = source.closure(names)
-    statements = {source.imports[local] for one in kept for local in one.imports} | {"import tensorflow as tf"}
-    standard = sorted(
-        {"import importlib.util", "import os", *(one for one in statements if _is_standard(one))}, key=_import_key
-    )
-    others = sorted((one for one in statements if not _is_standard(one)), key=_import_key)
+    standard, others, definitions, calls = _parts(names, library or _library())
     parts = [
         _DOCSTRING,
         "from __future__ import annotations",
@@ -177,16 +185,72 @@ def assemble(names: Iterable[str], library: Library | None = None) -> str:
         _KERAS_2,
         "\n".join(f"{one}  # noqa: E402" for one in others),
     ]
-    text = "\n\n".join(parts)
+    text = "\n\n".join(parts) + definitions
+    if calls:
+        text += "\n\n\n" + "\n".join(calls)
+    return text + "\n"
+
+
+def section(names: Collection[str], name: str) -> str:
+    """The same as a section of a program, which makes an object `name` that has some names of the library.
+
+    Raises KeyError for a name that the library has not.
+    """
+    standard, others, definitions, calls = _parts(names, _library())
+    standard = sorted({*standard, "import types"}, key=_import_key)
+    fields = "".join(f"\n    {one}={one}," for one in sorted(names) if one not in SETUP)
+    parts = [
+        "\n".join(standard),
+        _KERAS_2,
+        "\n".join(others),
+        re.sub("\n{3,}", "\n\n", definitions.strip("\n")),
+        "\n".join(calls),
+        f"return types.SimpleNamespace({fields}\n)" if fields else "return types.SimpleNamespace()",
+    ]
+    body = _indented("\n\n".join(part for part in parts if part))
+    return (
+        f"{_HEAD}\n\n\ndef make_{name}():\n"
+        f'    """Returns what the program uses, as a module would have it."""\n{body}\n\n\n'
+        f"{name} = make_{name}()\n\n{_FOOT}\n"
+    )
+
+
+def without_section(text: str) -> str:
+    """A program with empty lines in the place of its section."""
+    start, end = text.find(_HEAD), text.find(_FOOT)
+    if start < 0 or end < start:
+        return text
+    return text[:start] + "\n" * text.count("\n", start, end) + text[end:]
+
+
+def _indented(text: str) -> str:
+    """Code for the body of a function; strings of several lines stay, but for docstrings."""
+    tree = ast.parse(text)
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    inside: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in documentation:
+            inside |= set(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+    lines = text.split("\n")
+    return "\n".join(f"    {line}" if line and number not in inside else line for number, line in enumerate(lines, 1))
+
+
+def _parts(names: Iterable[str], source: Library) -> tuple[list[str], list[str], str, list[str]]:
+    """Imports of Python and of others, the text of all definitions, and the calls that end it."""
+    kept = source.closure(names)
+    statements = {source.imports[local] for one in kept for local in one.imports} | {"import tensorflow as tf"}
+    standard = sorted(
+        {"import importlib.util", "import os", *(one for one in statements if _is_standard(one))}, key=_import_key
+    )
+    others = sorted((one for one in statements if not _is_standard(one)), key=_import_key)
+    text = ""
     before = None
     for one in kept:
         together = one.is_constant and (before is None or before.is_constant)
         text += ("\n" if together and before is not None else "\n\n" if together else "\n\n\n") + one.text
         before = one
     calls = [f"{name}()" for name in SETUP if name in {one.name for one in kept}]
-    if calls:
-        text += "\n\n\n" + "\n".join(calls)
-    return text + "\n"
+    return standard, others, text, calls
 
 
 def _library() -> Library:

@@ -26,7 +26,7 @@ _V1 = "tensorflow.compat.v1"
 #: Calls that turn off what the support file runs on.
 _SWITCHES_OFF = ("tf.disable_v2_behavior", "tf.disable_eager_execution", "tf.disable_resource_variables")
 _ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
-_COMMENT = "  # before TensorFlow: it chooses Keras 2"
+COMMENT = "  # before TensorFlow: it chooses Keras 2"
 # Imports that may stand before the support file's: they do not import TensorFlow.
 _HARMLESS = frozenset((*sys.stdlib_module_names, "numpy", "pandas", "absl", "six", "scipy", "sklearn", "matplotlib"))
 
@@ -43,10 +43,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Support:
-    """How a file imports the support file: its `name`, and the package that it is taken `of` (empty: none)."""
+    """How a file imports the support file: its `name`, and the package that it is taken `of` (empty: none).
+
+    `inside` says that a section of the file takes its place, where the added import stands: see `assemble.section`.
+    """
 
     name: str
     of: str = ""
+    inside: bool = False
 
     @property
     def line(self) -> str:
@@ -352,7 +356,10 @@ class _File:
                 lines.append(new)
         if not changed:
             return
-        if not lines:
+        taken: list[str] = []
+        if self.support.inside:
+            lines, taken = self._taken(lines)
+        if not lines and not taken:
             self._delete(statement)
             return
         start, end = self._offset(statement), self._end(statement)
@@ -364,7 +371,22 @@ class _File:
                 segment = self.raw[start:end].decode("utf-8")
                 self.edits[start, end] = segment.replace(statement.module, next(iter(modules)), 1)
                 return
-        self.edits[start, end] = self._joined(_grouped(lines), statement)
+        self.edits[start, end] = self._joined([*_grouped(lines), *taken], statement)
+
+    def _taken(self, lines: Sequence[tuple[str, str, str]]) -> tuple[list[tuple[str, str, str]], list[str]]:
+        """Import statements without those of the support file, and what gives the same names from its section."""
+        kept, taken = [], []
+        for kind, module, name in lines:
+            original, _, local = (name if kind == "from" else module).partition(" as ")
+            if kind == "from" and module == self.support.name:
+                self.needs_support = True
+                taken.append(f"{local or original} = {self.support.name}.{original}")
+            elif kind == "import" and original == self.support.name:
+                self.needs_support = True
+                taken += [f"{local} = {original}"] if local else []
+            else:
+                kept.append((kind, module, name))
+        return kept, taken
 
     def _joined(self, lines: Sequence[str], statement: ast.stmt) -> str:
         indent = " " * statement.col_offset
@@ -475,7 +497,7 @@ class _File:
         lines = []
         if self.needs_support or (self.first and self._imports_tensorflow()):
             if not any(one.endswith(self.support.line) for one in self._import_lines()):
-                lines.append(self.support.line + _COMMENT)
+                lines.append(self.support.line + COMMENT)
         if self.needs_tensorflow:
             lines.append(f"import {_V1} as tf")
         if self.needs_slim and not any(b.origin == "tf_slim" for b in self.names.imported()):

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from migrator.bridge.assemble import assemble, extended, held_by
-from migrator.bridge.codemod import Bridged, Problem, Support, bridge_file
+from migrator.bridge.assemble import assemble, extended, held_by, section
+from migrator.bridge.codemod import COMMENT, Bridged, Problem, Support, bridge_file
 from migrator.bridge.files import Imports, Placed, place, read_imports
 from migrator.bridge.references import Names, read_names
 from migrator.bridge.support import MARK, NAME
@@ -46,13 +46,15 @@ def bridge_project(
     texts: Mapping[Path, str],
     left: Collection[Path] | None = None,
     reasons: Mapping[Path, list[Finding]] | None = None,
+    inside: bool = False,
 ) -> Bridges:
     """Bridges all programs of a project, or those that are made in the files `left`.
 
     `reasons` are the findings of the form that was tried before. A program is a file that makes an Estimator, with all
-    that it imports, and what imports it; all of it changes, or nothing.
+    that it imports, and what imports it; all of it changes, or nothing. `inside` says that the texts are one program,
+    which has no place for a support file beside it: a section of the program is that.
     """
-    return _Project(texts, reasons or {}).run(left)
+    return _Project(texts, reasons or {}, inside).run(left)
 
 
 def join(
@@ -74,10 +76,11 @@ def join(
 
 
 class _Project:
-    def __init__(self, texts: Mapping[Path, str], reasons: Mapping[Path, list[Finding]]) -> None:
+    def __init__(self, texts: Mapping[Path, str], reasons: Mapping[Path, list[Finding]], inside: bool) -> None:
         self.texts = texts
         self.reasons = reasons
-        relevant = _relevant(texts)
+        self.inside = inside
+        relevant = texts if inside else _relevant(texts)
         self.imports: Imports = read_imports(relevant)
         self.names: dict[Path, Names] = {}
         self.globals: dict[Path, dict[str, str]] = {}
@@ -224,25 +227,30 @@ class _Project:
         placed = place(changing, self.imports)
         name = self._name(placed, changing)
         imported = {edge.imported for path in files for edge in self.imports.of.get(path, ()) if edge.imported != path}
-        done = {path: self._try(path, placed.support(path, name), first=path not in imported) for path in changing}
+        done = {
+            path: self._try(
+                path, Support(name, inside=True) if self.inside else placed.support(path, name), path not in imported
+            )
+            for path in changing
+        }
         used = {one for bridged in done.values() for one in bridged.used}
         if any(_SHAPES.search(self.texts[path]) for path in changing):
             used.add("keep_tensorflow_1_shapes")
         if any(bridged.slim for bridged in done.values()):
             used.add("let_tf_slim_find_its_layers")
         file = placed.folder / f"{name}.py"
-        before = self.result.texts.get(file, self.texts.get(file))
-        text = assemble(used) if before is None else extended(before, used)
-        if text is None:
-            missing = ", ".join(sorted(used - held_by(before or "")))
-            message = (
-                f"`{file}` was changed since tf-migrate wrote it, and lacks {missing}: move it away, and run again"
-            )
-            for start in group:
-                self.result.add(start, _problem(makers[start][0], "TFM159", message), Severity.MANUAL)
-            return
-        if text != before:
-            self.result.texts[file] = text
+        if self.inside:
+            for bridged in done.values():
+                line = f"import {name}{COMMENT}\n"
+                before, _, after = bridged.text.partition(line)
+                gap = "\n" if before and not before.endswith("\n\n") else ""
+                bridged.text = f"{before}{gap}{section(used, name)}\n{after}" if after else bridged.text
+        else:
+            message = self._write_support(file, used)
+            if message:
+                for start in group:
+                    self.result.add(start, _problem(makers[start][0], "TFM159", message), Severity.MANUAL)
+                return
         for path, bridged in done.items():
             if bridged.text != self.texts[path]:
                 self.result.texts[path] = bridged.text
@@ -253,11 +261,22 @@ class _Project:
         for start in group:
             self.result.programs.add(start)
             self.result.files.update(reaches[start])
-            message = f"the program keeps its code; `{file}` runs it on Keras and tf.distribute" + self._why(
-                reaches[start]
-            )
+            runs = f"its own `{name}`" if self.inside else f"`{file}`"
+            message = f"the program keeps its code; {runs} runs it on Keras and tf.distribute"
+            message += self._why(reaches[start])
             for node in makers[start]:
                 self.result.add(start, _problem(node, "TFM155", message), Severity.REVIEW)
+
+    def _write_support(self, file: Path, used: Collection[str]) -> str:
+        """Writes what some programs use; returns why that is not possible, else nothing."""
+        before = self.result.texts.get(file, self.texts.get(file))
+        text = assemble(used) if before is None else extended(before, used)
+        if text is None:
+            missing = ", ".join(sorted(set(used) - held_by(before or "")))
+            return f"`{file}` was changed since tf-migrate wrote it, and lacks {missing}: move it away, and run again"
+        if text != before:
+            self.result.texts[file] = text
+        return ""
 
     def _name(self, placed: Placed, files: Collection[Path]) -> str:
         """`keras_estimator`, or another name where the project has given that one away."""
@@ -268,6 +287,8 @@ class _Project:
         for path in files:
             for binding in self._read(path).bindings:
                 if binding.name == NAME and not (binding.origin or "").endswith(NAME):
+                    taken.add(NAME)
+                if self.inside and binding.name == f"make_{NAME}":
                     taken.add(NAME)
         return free(NAME, taken)
 

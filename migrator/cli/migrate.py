@@ -155,8 +155,6 @@ def command(
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
     if Path("-") in paths:
-        if style == "bridge":
-            raise click.UsageError("a bridge is a file beside the program: give the program's file, and not -")
         if len(paths) > 1:
             raise click.UsageError("- (stdin) cannot be combined with other paths")
         outcome = _stdin(settings)
@@ -254,7 +252,7 @@ def _stdin(settings: Settings) -> Outcome:
     from migrator.source.reading import decode, encode
 
     raw = sys.stdin.buffer.read()
-    item = _migrated([decode(STDIN, raw)], settings)[0]
+    item = _migrated([decode(STDIN, raw)], settings, inside=True)[0]
     if isinstance(item, Finding):
         file = FileOutcome(item.path, changed=False, written=False, findings=(item,))
     else:
@@ -283,7 +281,9 @@ def _judged(result: _Rewritten, settings: Settings) -> FileOutcome:
     return FileOutcome(str(path), changed, written=False, findings=tuple(sorted(findings)))
 
 
-def _migrated(inputs: Sequence[Source | Finding], settings: Settings) -> list[_Rewritten | Finding]:
+def _migrated(
+    inputs: Sequence[Source | Finding], settings: Settings, inside: bool = False
+) -> list[_Rewritten | Finding]:
     """Returns the new text for each source, and each finding as it is, in the same order."""
     from migrator.source.reading import mentions_tensorflow
 
@@ -298,7 +298,7 @@ def _migrated(inputs: Sequence[Source | Finding], settings: Settings) -> list[_R
     unix = [replace(source, text=unified(source.text)) for source in sources]
     try:
         asked = {name: getattr(settings, name) for name in _ASKED}
-        results = migrate(unix, Options(**asked, bridge=settings.style == "auto"))
+        results = migrate(unix, Options(**asked, bridge=settings.style == "auto", inside=inside))
     except Exception as error:
         if os.environ.get("TF_MIGRATE_TRACEBACK"):
             traceback.print_exc()

@@ -16,6 +16,7 @@ was asked for). So the program keeps its code: only names change. `import tensor
 `import tensorflow.compat.v1 as tf`, and what TensorFlow 2.21 has no more is taken from a file that is written beside
 the program, `keras_estimator.py`: the Estimator, its specs and configuration, on `tf.keras.Model` and `tf.distribute`.
 That file holds just the classes that the project uses. It belongs to the project, and imports nothing but TensorFlow.
+In a program from standard input it is a section at the top: a function that makes the object `keras_estimator`.
 
 The model_fn runs as TensorFlow 1 code. Variables keep their names, so old checkpoints go on. The file has to be
 imported before TensorFlow, for it chooses Keras 2 (`tf_keras` from TensorFlow 2.16 on).
