@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -66,6 +67,8 @@ class RunConfig:
         self.session_creation_timeout_secs = session_creation_timeout_secs
         self.checkpoint_save_graph_def = checkpoint_save_graph_def
         self._read_cluster(json.loads(os.environ.get("TF_CONFIG") or "{}"))
+        if session_config is not None and not self.cluster_spec.jobs:
+            _make_cpus(session_config.device_count.get("CPU", 1))
 
     def _read_cluster(self, tf_config):
         """The properties of the cluster, as TF_CONFIG gives them; one process without it."""
@@ -105,3 +108,11 @@ class RunConfig:
         if settings.get("save_checkpoints_secs") is not None and "save_checkpoints_steps" not in settings:
             new.save_checkpoints_steps = None
         return new
+
+
+def _make_cpus(count):
+    """Makes as many CPUs as a session would have, unless TensorFlow has begun, as it has where a strategy was made."""
+    cpus = tf.config.list_physical_devices("CPU")
+    if count > 1 and len(cpus) == 1 and tf.config.get_logical_device_configuration(cpus[0]) is None:
+        with contextlib.suppress(RuntimeError):
+            tf.config.set_logical_device_configuration(cpus[0], [tf.config.LogicalDeviceConfiguration()] * count)
