@@ -48,6 +48,14 @@ _OF_CONTRIB = (
     *("boosted_trees_classifier_train_in_memory", "boosted_trees_regressor_train_in_memory"),
 )
 _TPU = ("TPUEstimator", "TPUEstimatorSpec", "TPUConfig", "InputPipelineConfig", "CrossShardOptimizer")
+_SEQ2SEQ = (
+    *("AttentionMechanism", "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "LuongAttention"),
+    *("BahdanauMonotonicAttention", "LuongMonotonicAttention", "monotonic_attention", "safe_cumprod", "hardmax"),
+    *("Decoder", "BasicDecoder", "BasicDecoderOutput", "dynamic_decode", "sequence_loss", "tile_batch", "gather_tree"),
+    *("BeamSearchDecoder", "BeamSearchDecoderState", "BeamSearchDecoderOutput", "FinalBeamSearchDecoderOutput"),
+    *("Helper", "TrainingHelper", "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper"),
+    *("GreedyEmbeddingHelper", "SampleEmbeddingHelper", "CustomHelper", "InferenceHelper"),
+)
 _CANNED = tuple(name for name in _ESTIMATORS if name.endswith(("Classifier", "Regressor")))
 _PRIVATE_ROOTS = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
 _PRIVATE = {  # modules that hold some of the names above
@@ -184,6 +192,7 @@ SUPPLIED.update(
                 *("LSTMBlockCell", "LSTMBlockFusedCell", "TimeReversedFusedRNN", "stack_bidirectional_dynamic_rnn"),
             )
         },
+        **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
         "tf.contrib.layers.embed_sequence": "embed_sequence",
         "tf.contrib.estimator.TowerOptimizer": "tower_optimizer",
         "tf.contrib.data.sliding_window_batch": "sliding_window_batch",

@@ -67,17 +67,39 @@ def run_both(
     program: str, folder: Path, modules: tuple[str, ...], setup: str = "", new: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `program` finds on the old side, then on the new one; `setup` is run on the old side, before it."""
-    text = HEAD + OLD + setup + NEW.format(library=str(LIBRARY), modules=modules) + program + FOOT
-    script = folder / "program.py"
-    script.write_text(text)
+    script = _script(program, folder, modules, setup)
     old_python, new_python = Path(TENSORFLOW1) if TENSORFLOW1 else original_python(), new or migrated_python()
     if old_python is None or new_python is None:
         pytest.skip("no TensorFlow environments: make environments")
-    sides = []
-    for side, python in ("old", old_python), ("new", new_python):
-        done = subprocess.run(
-            [python, script, side, folder], capture_output=True, text=True, timeout=600, check=False, cwd=folder
-        )
-        assert not done.returncode, f"{side}: {done.stderr[-6000:]}"
-        sides.append(json.loads((folder / f"{side}.json").read_text()))
-    return sides[0], sides[1]
+    return _run(script, "old", old_python), _run(script, "new", new_python)
+
+
+def run_new(program: str, folder: Path, modules: tuple[str, ...]) -> dict[str, Any]:
+    """What `program` finds on the new side alone."""
+    python = migrated_python()
+    if python is None:
+        pytest.skip("no TensorFlow environments: make environments")
+    return _run(_script(program, folder, modules), "new", python)
+
+
+def run_old(program: str, folder: Path, modules: tuple[str, ...], setup: str) -> dict[str, Any]:
+    """What `program` finds on TensorFlow 1.15.5 alone."""
+    return _run(_script(program, folder, modules, setup), "old", Path(TENSORFLOW1))
+
+
+def _script(program: str, folder: Path, modules: tuple[str, ...], setup: str = "") -> Path:
+    script = folder / "program.py"
+    script.write_text(
+        HEAD + OLD + (setup or "    pass\n") + NEW.format(library=str(LIBRARY), modules=modules) + program + FOOT
+    )
+    return script
+
+
+def _run(script: Path, side: str, python: Path) -> dict[str, Any]:
+    folder = script.parent
+    done = subprocess.run(
+        [python, script, side, folder], capture_output=True, text=True, timeout=600, check=False, cwd=folder
+    )
+    assert not done.returncode, f"{side}: {done.stderr[-6000:]}"
+    found: dict[str, Any] = json.loads((folder / f"{side}.json").read_text())
+    return found

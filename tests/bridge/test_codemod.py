@@ -98,6 +98,25 @@ keras_estimator.Estimator
 tensorflow.zeros(3)
 """,
     ),
+    "names of contrib that are public ones": (
+        """import tensorflow as tf
+import tensorflow.contrib.rnn as rnn
+from tensorflow.contrib.framework import nest
+
+cell = tf.contrib.rnn.DropoutWrapper(rnn.LSTMCell(3))
+nest.map_structure(tf.contrib.framework.nest.flatten, tf.contrib.rnn.static_rnn)
+with tf.contrib.tpu.bfloat16_scope():
+    tf.contrib.cluster_resolver.TPUClusterResolver()
+""",
+        """import tensorflow.compat.v1 as tf
+from tensorflow.compat.v1 import nest
+
+cell = tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.LSTMCell(3))
+nest.map_structure(tf.nest.flatten, tf.nn.static_rnn)
+with tf.tpu.bfloat16_scope():
+    tf.distribute.cluster_resolver.TPUClusterResolver()
+""",
+    ),
     "modules with another name": (
         """import tensorflow as tf
 import tensorflow.contrib.slim as slim
