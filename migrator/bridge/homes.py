@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from migrator.bridge.assemble import library
-from migrator.bridge.table import MOVED, NAMESPACES, SLIM, SLIM_MODULES, SLIM_NETS, SUPPLIED
+from migrator.bridge.table import MOVED, NAMESPACES, SLIM, SLIM_MODULES, SLIM_NETS, SLIM_OF, SUPPLIED
 from migrator.names.fate import exists
 
 
@@ -47,6 +47,8 @@ def home_of(name: str) -> Home:
         supplied = SUPPLIED.get(prefix)
         if supplied is not None and supplied in library().public:
             return Home(Kind.SUPPORT, supplied, end)
+        if prefix in SLIM_OF:
+            return Home(Kind.SLIM, SLIM_OF[prefix], end)
         moved = _moved().get(prefix)
         if moved is not None and moved != prefix:
             found = home_of(moved)
@@ -62,6 +64,8 @@ def home_of(name: str) -> Home:
     slim = _slim(parts)
     if slim is not None:
         return slim
+    if parts[:3] == ["tf", "contrib", "slim"]:  # it has all that contrib.layers has
+        return home_of(".".join(["tf", "contrib", "layers", *parts[3:]]))
     if name.startswith(("tf.python.", "tf.core.")):
         return _private(name)
     if not name.startswith("tf.") and name != "tf":

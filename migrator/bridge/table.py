@@ -246,6 +246,15 @@ MOVED: dict[str, str] = {
         )
     },
     "tf.contrib.framework.nest": "tf.nest",
+    "tf.contrib.metrics.confusion_matrix": "tf.confusion_matrix",
+    **{
+        f"tf.contrib.feature_column.{name}": f"tf.feature_column.{name}"
+        for name in (
+            *("sequence_categorical_column_with_hash_bucket", "sequence_categorical_column_with_identity"),
+            *("sequence_categorical_column_with_vocabulary_file", "sequence_categorical_column_with_vocabulary_list"),
+            "sequence_numeric_column",
+        )
+    },
     **{  # hooks that TensorFlow 1.15 has under two names
         f"tf.estimator.{name}": f"tf.train.{name}"
         for name in (
@@ -268,7 +277,8 @@ MOVED: dict[str, str] = {
             *("group_by_window", "make_csv_dataset", "make_batched_features_dataset", "prefetch_to_device", "unique"),
             *("sample_from_datasets", "choose_from_datasets", "copy_to_device", "ignore_errors", "scan", "Counter"),
             *("CsvDataset", "SqlDataset", "RandomDataset", "TFRecordWriter", "make_saveable_from_iterator"),
-            *("dense_to_sparse_batch", "enumerate_dataset", "unbatch"),
+            *("dense_to_sparse_batch", "enumerate_dataset", "unbatch", "get_single_element", "rejection_resample"),
+            *("group_by_reducer", "Reducer", "parse_example_dataset"),
         )
     },
     "tf.python.ops.variable_scope.variable": "tf.Variable",
@@ -294,6 +304,30 @@ SLIM = frozenset(
     summarize_tensor summarize_tensors summarize_variables summarize_weights tfexample_decoder unit_norm variable
     variance_scaling_initializer xavier_initializer xavier_initializer_conv2d""".split()  # noqa: SIM905
 )
+_METRICS = frozenset(
+    """accuracy aggregate_metric_map aggregate_metrics auc_using_histogram auc_with_confidence_intervals cohen_kappa
+    count precision_at_recall precision_recall_at_equal_thresholds recall_at_precision sparse_recall_at_top_k
+    streaming_concat streaming_covariance streaming_curve_points streaming_dynamic_auc streaming_false_negative_rate
+    streaming_false_negative_rate_at_thresholds streaming_false_negatives streaming_false_negatives_at_thresholds
+    streaming_false_positive_rate streaming_false_positive_rate_at_thresholds streaming_false_positives
+    streaming_false_positives_at_thresholds streaming_mean streaming_mean_cosine_distance streaming_mean_iou
+    streaming_mean_relative_error streaming_mean_tensor streaming_pearson_correlation streaming_percentage_less
+    streaming_precision_at_thresholds streaming_recall_at_k streaming_recall_at_thresholds
+    streaming_sensitivity_at_specificity streaming_sparse_average_precision_at_k
+    streaming_sparse_average_precision_at_top_k streaming_sparse_precision_at_k streaming_sparse_precision_at_top_k
+    streaming_sparse_recall_at_k streaming_specificity_at_sensitivity streaming_true_negatives
+    streaming_true_negatives_at_thresholds streaming_true_positives
+    streaming_true_positives_at_thresholds""".split()  # noqa: SIM905
+)
+_LOSSES = frozenset(
+    """absolute_difference add_loss compute_weighted_loss cosine_distance get_losses get_regularization_losses
+    get_total_loss hinge_loss log_loss mean_pairwise_squared_error mean_squared_error sigmoid_cross_entropy
+    softmax_cross_entropy sparse_softmax_cross_entropy""".split()  # noqa: SIM905
+)
+_METRIC_LEARNING = frozenset(
+    """cluster_loss contrastive_loss lifted_struct_loss npairs_loss npairs_loss_multilabel
+    triplet_semihard_loss""".split()  # noqa: SIM905
+)
 SLIM_NETS = frozenset(
     "alexnet inception overfeat resnet_utils resnet_v1 resnet_v2 vgg".split()  # noqa: SIM905
 )
@@ -304,6 +338,17 @@ SLIM_MODULES = {
         for name in ("initializers", "layers", "regularizers", "normalization", "utils")
     },
     "tf.contrib.framework.python.ops.variables": "ops.variables",  # its arg_scope is the function of that name
+}
+#: Functions of other modules of contrib, and where tf_slim has them (1.1.0; numbers equal to those of 1.15.5).
+SLIM_OF = {
+    **{f"tf.contrib.metrics.{name}": f"metrics.{name}" for name in _METRICS},
+    **{f"tf.contrib.losses.{name}": f"losses.{name}" for name in _LOSSES},
+    **{f"tf.contrib.losses.metric_learning.{name}": f"losses.{name}" for name in _METRIC_LEARNING},
+    **{f"tf.contrib.training.{name}": f"training.{name}" for name in ("train", "multiply_gradients")},
+    **{
+        f"tf.contrib.training.{name}": f"evaluation.{name}"
+        for name in ("get_or_create_eval_step", "wait_for_new_checkpoint", "StopAfterNEvalsHook", "SummaryAtEndHook")
+    },
 }
 #: Packages that need TensorFlow 1, and what to do about each.
 LIBRARIES = {
