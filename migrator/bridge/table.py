@@ -170,7 +170,10 @@ SUPPLIED.update(
         },
         **{
             f"tf.contrib.opt.{name}": name
-            for name in ("AdamWOptimizer", "MomentumWOptimizer", "extend_with_decoupled_weight_decay")
+            for name in (
+                *("AdamWOptimizer", "MomentumWOptimizer", "extend_with_decoupled_weight_decay", "LazyAdamOptimizer"),
+                *("NadamOptimizer", "AdaMaxOptimizer", "LARSOptimizer", "clip_gradients_by_global_norm"),
+            )
         },
         **{f"tf.contrib.image.{name}": f"{name}_images" for name in ("translate", "rotate", "transform")},
         **{
@@ -194,6 +197,28 @@ SUPPLIED.update(
         },
         **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
         "tf.contrib.layers.embed_sequence": "embed_sequence",
+        "tf.contrib.layers.safe_embedding_lookup_sparse": "safe_embedding_lookup_sparse",
+        **{f"tf.contrib.nn.{name}": name for name in ("alpha_dropout", "scaled_softplus")},
+        **{
+            f"tf.contrib.nn.deprecated_flipped_{name}_with_logits": f"flipped_{name}"
+            for name in ("sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_softmax_cross_entropy")
+        },
+        **{f"tf.contrib.framework.{name}": name for name in ("smart_cond", "smart_constant_value")},
+        "tf.contrib.framework.py_func": "contrib_py_func",
+        **{f"tf.contrib.data.{name}": name for name in ("padded_batch_and_drop_remainder", "sloppy_interleave")},
+        "tf.contrib.lookup.MutableHashTable": "mutable_hash_table",
+        "tf.contrib.distribute.DistributeConfig": "DistributeConfig",
+        "tf.contrib.distribute.CollectiveAllReduceStrategy": "collective_strategy",
+        **{f"tf.contrib.learn.datasets.{name}": name for name in ("load_dataset", "load_iris")},
+        **{
+            f"tf.contrib.learn.datasets.base.{name}": name
+            for name in ("Dataset", "load_iris", "load_csv_with_header", "load_csv_without_header")
+        },
+        **{
+            f"{root}.model_fn.{name}": name
+            for root in _PRIVATE_ROOTS
+            for name in ("LOSS_METRIC_KEY", "AVERAGE_LOSS_METRIC_KEY")
+        },
         "tf.contrib.estimator.TowerOptimizer": "tower_optimizer",
         "tf.contrib.data.sliding_window_batch": "sliding_window_batch",
         **{f"tf.contrib.distribute.AllReduceCross{name}Ops": "all_reduce_ops" for name in ("Tower", "Device")},
@@ -344,7 +369,11 @@ SLIM_OF = {
     **{f"tf.contrib.metrics.{name}": f"metrics.{name}" for name in _METRICS},
     **{f"tf.contrib.losses.{name}": f"losses.{name}" for name in _LOSSES},
     **{f"tf.contrib.losses.metric_learning.{name}": f"losses.{name}" for name in _METRIC_LEARNING},
-    **{f"tf.contrib.training.{name}": f"training.{name}" for name in ("train", "multiply_gradients")},
+    "tf.contrib.training.multiply_gradients": "learning.multiply_gradients",
+    **{
+        f"tf.contrib.slim.{name}": name
+        for name in ("layers", "utils", "initializers", "regularizers", "normalization", "optimizers")
+    },
     **{
         f"tf.contrib.training.{name}": f"evaluation.{name}"
         for name in ("get_or_create_eval_step", "wait_for_new_checkpoint", "StopAfterNEvalsHook", "SummaryAtEndHook")

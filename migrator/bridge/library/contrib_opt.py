@@ -68,3 +68,164 @@ class MomentumWOptimizer(extend_with_decoupled_weight_decay(tf1.train.MomentumOp
 
     def __init__(self, weight_decay, learning_rate, momentum, use_locking=False, name="MomentumW", use_nesterov=False):
         super().__init__(weight_decay, learning_rate, momentum, use_locking, name, use_nesterov)
+
+
+class LazyAdamOptimizer(tf1.train.AdamOptimizer):
+    """Adam that leaves the moments of those rows as they are that a sparse gradient has not."""
+
+    def _resource_apply_sparse(self, grad, var, indices):
+        rate, beta1, beta2, epsilon = _of_adam(self, var)
+        first, second = self.get_slot(var, "m"), self.get_slot(var, "v")
+        moment = beta1 * tf1.gather(first, indices) + (1 - beta1) * grad
+        square = beta2 * tf1.gather(second, indices) + (1 - beta2) * grad * grad
+        return tf1.group(
+            first.scatter_update(tf1.IndexedSlices(moment, indices)),
+            second.scatter_update(tf1.IndexedSlices(square, indices)),
+            var.scatter_sub(tf1.IndexedSlices(rate * moment / (tf1.sqrt(square) + epsilon), indices)),
+        )
+
+
+class NadamOptimizer(tf1.train.AdamOptimizer):
+    """Adam with Nesterov's momentum."""
+
+    def _resource_apply_dense(self, grad, var):
+        powers = self._get_beta_accumulators()
+        rate, beta1, beta2, epsilon = (self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)
+        return tf1.raw_ops.ResourceApplyAdam(
+            var=var.handle,
+            m=self.get_slot(var, "m").handle,
+            v=self.get_slot(var, "v").handle,
+            beta1_power=tf1.cast(powers[0], grad.dtype),
+            beta2_power=tf1.cast(powers[1], grad.dtype),
+            lr=tf1.cast(rate, grad.dtype),
+            beta1=tf1.cast(beta1, grad.dtype),
+            beta2=tf1.cast(beta2, grad.dtype),
+            epsilon=tf1.cast(epsilon, grad.dtype),
+            grad=grad,
+            use_locking=self._use_locking,
+            use_nesterov=True,
+        )
+
+    def _resource_apply_sparse(self, grad, var, indices):
+        rate, beta1, beta2, epsilon = _of_adam(self, var)
+        first, second = self.get_slot(var, "m"), self.get_slot(var, "v")
+        with tf1.control_dependencies([first.assign(first * beta1)]):
+            moved = first.scatter_add(tf1.IndexedSlices((1 - beta1) * grad, indices))
+        with tf1.control_dependencies([second.assign(second * beta2)]):
+            squared = second.scatter_add(tf1.IndexedSlices((1 - beta2) * grad * grad, indices))
+        with tf1.control_dependencies([moved, squared]):
+            moment = (1 - beta1) * grad + beta1 * tf1.gather(first, indices)
+            step = rate * moment / (tf1.sqrt(tf1.gather(second, indices)) + epsilon)
+            return var.scatter_sub(tf1.IndexedSlices(step, indices))
+
+
+def _of_adam(optimizer, var):
+    """The rate of Adam's next step, its betas and epsilon."""
+    dtype = var.dtype.base_dtype
+    power1, power2 = (tf1.cast(power, dtype) for power in optimizer._get_beta_accumulators())
+    settings = (optimizer._lr_t, optimizer._beta1_t, optimizer._beta2_t, optimizer._epsilon_t)
+    rate, beta1, beta2, epsilon = (tf1.cast(one, dtype) for one in settings)
+    return rate * tf1.sqrt(1 - power2) / (1 - power1), beta1, beta2, epsilon
+
+
+class AdaMaxOptimizer(tf1.train.AdamOptimizer):
+    """Adam by the highest gradients, and not by the mean of their squares."""
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, use_locking=False, name="AdaMax"):
+        super().__init__(learning_rate, beta1, beta2, epsilon, use_locking, name)
+
+    def _get_beta_accumulators(self):
+        graph = None if tf1.executing_eagerly() else tf1.get_default_graph()
+        return self._get_non_slot_variable("beta1_power", graph=graph)
+
+    def _create_slots(self, var_list):
+        first = min(var_list, key=lambda one: one.name)
+        self._create_non_slot_variable(self._beta1, name="beta1_power", colocate_with=first)
+        for var in var_list:
+            self._zeros_slot(var, "m", self._name)
+            self._zeros_slot(var, "v", self._name)
+
+    def _settings(self, dtype):
+        settings = (self._get_beta_accumulators(), self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)
+        return [tf1.cast(one, dtype) for one in settings]
+
+    def _resource_apply_dense(self, grad, var):
+        power, rate, beta1, beta2, epsilon = self._settings(grad.dtype.base_dtype)
+        return tf1.raw_ops.ResourceApplyAdaMax(
+            var=var.handle,
+            m=self.get_slot(var, "m").handle,
+            v=self.get_slot(var, "v").handle,
+            beta1_power=power,
+            lr=rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            grad=grad,
+            use_locking=self._use_locking,
+        )
+
+    def _resource_apply_sparse(self, grad, var, indices):
+        power, rate, beta1, beta2, epsilon = self._settings(grad.dtype.base_dtype)
+        first, second = self.get_slot(var, "m"), self.get_slot(var, "v")
+        moment = beta1 * tf1.gather(first, indices) + (1 - beta1) * grad
+        highest = tf1.maximum(beta2 * tf1.gather(second, indices), tf1.abs(grad))
+        step = rate / (1 - power) * moment / (highest + epsilon)
+        return tf1.group(
+            first.scatter_update(tf1.IndexedSlices(moment, indices)),
+            second.scatter_update(tf1.IndexedSlices(highest, indices)),
+            var.scatter_sub(tf1.IndexedSlices(step, indices)),
+        )
+
+    def _finish(self, update_ops, name_scope):
+        with tf1.control_dependencies(update_ops):
+            power = self._get_beta_accumulators()
+            last = power.assign(power * self._beta1_t, use_locking=self._use_locking)
+        return tf1.group(*update_ops, last, name=name_scope)
+
+
+class LARSOptimizer(tf1.train.MomentumOptimizer):
+    """Momentum whose rate, for each variable, goes by the norms of the variable and of its gradient."""
+
+    def __init__(
+        self,
+        learning_rate,
+        momentum=0.9,
+        weight_decay=0.0001,
+        eeta=0.001,
+        epsilon=0.0,
+        name="LARSOptimizer",
+        skip_list=None,
+        use_nesterov=False,
+    ):
+        if momentum < 0.0:
+            raise ValueError(f"momentum should be positive: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"weight_decay should be positive: {weight_decay}")
+        super().__init__(learning_rate, momentum, name=name, use_nesterov=use_nesterov)
+        self._weight_decay, self._eeta, self._epsilon = weight_decay, eeta, epsilon
+        self._skip_list = skip_list
+
+    def _resource_apply_dense(self, grad, var):
+        rate = tf1.cast(self._learning_rate_tensor, grad.dtype.base_dtype)
+        if self._skip_list is None or not any(part in var.name for part in self._skip_list):
+            of_var, of_grad = tf1.norm(var, ord=2), tf1.norm(grad, ord=2)
+            scale = self._eeta * of_var / (of_grad + self._weight_decay * of_var + self._epsilon)
+            rate *= tf1.where(tf1.logical_and(of_var > 0, of_grad > 0), scale, tf1.ones_like(scale))
+            grad += self._weight_decay * var
+        return tf1.raw_ops.ResourceApplyMomentum(
+            var=var.handle,
+            accum=self.get_slot(var, "momentum").handle,
+            lr=tf1.ones_like(rate),
+            grad=rate * grad,  # momentum is that of the steps, whatever the rates were
+            momentum=tf1.cast(self._momentum_tensor, grad.dtype.base_dtype),
+            use_locking=self._use_locking,
+            use_nesterov=self._use_nesterov,
+        )
+
+
+def clip_gradients_by_global_norm(gradients_variables, clip_norm=20.0):
+    """Gradients with their variables, all made so much smaller that their norm is `clip_norm` at most; and the norm."""
+    gradients, variables = zip(*gradients_variables, strict=True)
+    norm = tf1.global_norm(gradients)
+    gradients, _ = tf1.clip_by_global_norm(gradients, clip_norm, use_norm=norm)
+    return list(zip(gradients, variables, strict=True)), norm

@@ -1,0 +1,63 @@
+"""Optimizers of tf.contrib.opt: steps, slots and names of TensorFlow 1.15.5."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bridge.sides import TENSORFLOW1, run_new, run_old
+from tests.bridge.test_core import close
+
+pytestmark = pytest.mark.tensorflow
+
+SETUP = """\
+    import tensorflow
+"""
+MODULES = ("contrib_opt",)
+NOTED = Path(__file__).with_name("noted") / "contrib_opt.json"
+PROGRAM = """
+opt = tensorflow.contrib.opt if OLD else est
+waves = lambda shape: np.sin(np.arange(np.prod(shape)) * 1.3 + 1).reshape(shape).astype("f")
+
+
+def run(name, optimizer):
+    with tf.Graph().as_default():
+        table = tf.get_variable("scope/table", initializer=waves([5, 2]), use_resource=True)
+        dense = tf.get_variable("dense", initializer=waves([2, 3]), use_resource=True)
+        still = tf.get_variable("still", initializer=tf.zeros([3]), use_resource=True)
+        step = tf.train.get_or_create_global_step()
+        ids = tf.stack([tf.cast(step, tf.int32) % 4, 2, 2])
+        loss = tf.reduce_sum(tf.square(tf.matmul(tf.nn.embedding_lookup(table, ids), dense) + still - 0.3))
+        optimizer = optimizer()
+        train_op = optimizer.minimize(loss, step)
+        found[name + " names"] = sorted(v.name for v in tf.global_variables())
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(4):
+                session.run(train_op)
+            values = session.run({v.name: v for v in tf.global_variables()})
+            found[name] = {key: np.round(np.asarray(value, "d"), 6) for key, value in values.items()}
+
+
+run("lazy", lambda: opt.LazyAdamOptimizer(0.1))
+run("nadam", lambda: opt.NadamOptimizer(0.1, 0.8, epsilon=1e-4, name="mine"))
+run("adamax", lambda: opt.AdaMaxOptimizer(0.1, 0.8))
+run("lars", lambda: opt.LARSOptimizer(0.5, eeta=0.1, weight_decay=0.01))
+run("lars but", lambda: opt.LARSOptimizer(0.1, skip_list=["dense"], use_nesterov=True, epsilon=0.1))
+with tf.Graph().as_default(), tf.Session() as session:
+    pairs = [(tf.constant([3.0, 4.0]), tf.constant(1.0)), (tf.zeros([2]), tf.constant(2.0))]
+    for clip in (2.0, 20.0):
+        found["clipped %s" % clip] = session.run(opt.clip_gradients_by_global_norm(pairs, clip))
+"""
+
+
+def test_numbers_noted_from_1_15_5(tmp_path: Path) -> None:
+    noted, new = json.loads(NOTED.read_text()), run_new(PROGRAM, tmp_path, MODULES)
+    assert not {what: (noted[what], new[what]) for what in noted if not close(noted[what], new[what])}
+
+
+@pytest.mark.skipif(not TENSORFLOW1, reason="no TensorFlow 1.15.5: TF_MIGRATE_TENSORFLOW1_PYTHON is not set")
+def test_numbers_noted_are_those_of_1_15_5(tmp_path: Path) -> None:
+    assert close(json.loads(NOTED.read_text()), run_old(PROGRAM, tmp_path, MODULES, SETUP))
