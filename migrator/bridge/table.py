@@ -193,6 +193,10 @@ SUPPLIED.update(
             f"tf.contrib.rnn.{name}": name
             for name in (
                 *("LSTMBlockCell", "LSTMBlockFusedCell", "TimeReversedFusedRNN", "stack_bidirectional_dynamic_rnn"),
+                *("LayerNormBasicLSTMCell", "HighwayWrapper", "InputProjectionWrapper", "OutputProjectionWrapper"),
+                *("EmbeddingWrapper", "AttentionCellWrapper", "GRUBlockCell", "GRUBlockCellV2", "UGRNNCell"),
+                *("ConvLSTMCell", "Conv1DLSTMCell", "Conv2DLSTMCell", "Conv3DLSTMCell", "transpose_batch_time"),
+                "stack_bidirectional_rnn",
             )
         },
         **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
@@ -368,7 +372,11 @@ SLIM_MODULES = {
 SLIM_OF = {
     **{f"tf.contrib.metrics.{name}": f"metrics.{name}" for name in _METRICS},
     **{f"tf.contrib.losses.{name}": f"losses.{name}" for name in _LOSSES},
-    **{f"tf.contrib.losses.metric_learning.{name}": f"losses.{name}" for name in _METRIC_LEARNING},
+    **{
+        f"tf.contrib.losses.{module}.{name}": f"losses.{name}"
+        for module in ("metric_learning", "metric_loss_ops")  # the second: behind a private path
+        for name in _METRIC_LEARNING
+    },
     "tf.contrib.training.multiply_gradients": "learning.multiply_gradients",
     **{
         f"tf.contrib.slim.{name}": name

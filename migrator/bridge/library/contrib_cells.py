@@ -1,0 +1,411 @@
+"""Cells of tf.contrib.rnn that TensorFlow 2 has no more."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+
+def _cell_linear(parts, size, initializer=None):
+    """A dense layer over several tensors, in the scope that it is called in."""
+    inputs = tf.concat(parts, 1)
+    kernel = tf1.get_variable("kernel", [inputs.shape.as_list()[1], size], inputs.dtype, initializer)
+    return tf.matmul(inputs, kernel) + tf1.get_variable("bias", [size], inputs.dtype, tf1.zeros_initializer())
+
+
+class LayerNormBasicLSTMCell(tf1.nn.rnn_cell.RNNCell):
+    """An LSTM whose gates are normalized, and whose dropout keeps what it remembers."""
+
+    def __init__(
+        self,
+        num_units,
+        forget_bias=1.0,
+        input_size=None,
+        activation=tf.tanh,
+        layer_norm=True,
+        norm_gain=1.0,
+        norm_shift=0.0,
+        dropout_keep_prob=1.0,
+        dropout_prob_seed=None,
+        reuse=None,
+    ):
+        super().__init__(_reuse=reuse)
+        self._num_units = num_units
+        self._settings = activation, forget_bias, layer_norm
+        self._norm = norm_gain, norm_shift
+        self._dropout = dropout_keep_prob, dropout_prob_seed
+
+    @property
+    def state_size(self):
+        return tf1.nn.rnn_cell.LSTMStateTuple(self._num_units, self._num_units)
+
+    @property
+    def output_size(self):
+        return self._num_units
+
+    def _normed(self, inputs, scope):
+        with tf1.variable_scope(scope):
+            gain, shift = (tf1.constant_initializer(one) for one in self._norm)
+            gamma = tf1.get_variable("gamma", inputs.shape[-1:], inputs.dtype, gain)
+            beta = tf1.get_variable("beta", inputs.shape[-1:], inputs.dtype, shift)
+            mean, variance = tf.nn.moments(inputs, [1], keepdims=True)
+            return tf.nn.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
+
+    def call(self, inputs, state):
+        activation, forget_bias, normed = self._settings
+        cell, output = state
+        both = tf.concat([inputs, output], 1)
+        kernel = tf1.get_variable("kernel", [both.shape.as_list()[1], 4 * self._num_units], both.dtype)
+        gates = tf.matmul(both, kernel)
+        if not normed:
+            gates += tf1.get_variable("bias", [4 * self._num_units], both.dtype)
+        i, new, f, o = tf.split(gates, 4, axis=1)
+        if normed:
+            names = zip((i, new, f, o), ("input", "transform", "forget", "output"), strict=True)
+            i, new, f, o = (self._normed(one, name) for one, name in names)
+        new = activation(new)
+        keep, seed = self._dropout
+        if not isinstance(keep, float) or keep < 1:
+            new = tf1.nn.dropout(new, keep, seed=seed)
+        cell = cell * tf.sigmoid(f + forget_bias) + tf.sigmoid(i) * new
+        if normed:
+            cell = self._normed(cell, "state")
+        output = activation(cell) * tf.sigmoid(o)
+        return output, tf1.nn.rnn_cell.LSTMStateTuple(cell, output)
+
+
+class HighwayWrapper(tf1.nn.rnn_cell.RNNCell):
+    """A cell whose outputs are mixed with its inputs."""
+
+    def __init__(self, cell, couple_carry_transform_gates=True, carry_bias_init=1.0):
+        super().__init__()
+        self._cell = cell
+        self._couples, self._bias = couple_carry_transform_gates, carry_bias_init
+
+    @property
+    def state_size(self):
+        return self._cell.state_size
+
+    @property
+    def output_size(self):
+        return self._cell.output_size
+
+    def zero_state(self, batch_size, dtype):
+        return self._cell.zero_state(batch_size, dtype)
+
+    def __call__(self, inputs, state, scope=None):
+        outputs, state = self._cell(inputs, state, scope=scope)
+
+        def mix(one, output):
+            size = one.shape.as_list()[1]
+            carry = _highway_gate(one, "carry", size, self._bias)
+            passed = 1 - carry if self._couples else _highway_gate(one, "transform", size, -self._bias)
+            return one * carry + output * passed
+
+        tf.nest.map_structure(lambda one, other: one.shape.assert_is_compatible_with(other.shape), inputs, outputs)
+        return tf.nest.map_structure(mix, inputs, outputs), state
+
+
+def _highway_gate(inputs, name, size, bias):
+    kernel = tf1.get_variable(f"{name}_w", [size, size], inputs.dtype)
+    bias = tf1.get_variable(f"{name}_b", [size], inputs.dtype, tf1.constant_initializer(bias))
+    return tf.sigmoid(tf.matmul(inputs, kernel) + bias)
+
+
+class InputProjectionWrapper(tf1.nn.rnn_cell.RNNCell):
+    """A cell with a dense layer before it."""
+
+    def __init__(self, cell, num_proj, activation=None, input_size=None, reuse=None):
+        super().__init__(_reuse=reuse)
+        self._cell, self._num_proj, self._activation = cell, num_proj, activation
+
+    @property
+    def state_size(self):
+        return self._cell.state_size
+
+    @property
+    def output_size(self):
+        return self._cell.output_size
+
+    def zero_state(self, batch_size, dtype):
+        return self._cell.zero_state(batch_size, dtype)
+
+    def call(self, inputs, state):
+        made = _cell_linear([inputs], self._num_proj)
+        return self._cell(made if self._activation is None else self._activation(made), state)
+
+
+class OutputProjectionWrapper(tf1.nn.rnn_cell.RNNCell):
+    """A cell with a dense layer behind it."""
+
+    def __init__(self, cell, output_size, activation=None, reuse=None):
+        if output_size < 1:
+            raise ValueError(f"Parameter output_size must be > 0: {output_size}.")
+        super().__init__(_reuse=reuse)
+        self._cell, self._size, self._activation = cell, output_size, activation
+
+    @property
+    def state_size(self):
+        return self._cell.state_size
+
+    @property
+    def output_size(self):
+        return self._size
+
+    def zero_state(self, batch_size, dtype):
+        return self._cell.zero_state(batch_size, dtype)
+
+    def call(self, inputs, state):
+        output, state = self._cell(inputs, state)
+        made = _cell_linear([output], self._size)
+        return made if self._activation is None else self._activation(made), state
+
+
+class EmbeddingWrapper(tf1.nn.rnn_cell.RNNCell):
+    """A cell with an embedding before it."""
+
+    def __init__(self, cell, embedding_classes, embedding_size, initializer=None, reuse=None):
+        if embedding_classes <= 0 or embedding_size <= 0:
+            raise ValueError(f"Both embedding_classes and embedding_size must be > 0: {embedding_classes}.")
+        super().__init__(_reuse=reuse)
+        self._cell, self._shape, self._initializer = cell, [embedding_classes, embedding_size], initializer
+
+    @property
+    def state_size(self):
+        return self._cell.state_size
+
+    @property
+    def output_size(self):
+        return self._cell.output_size
+
+    def zero_state(self, batch_size, dtype):
+        return self._cell.zero_state(batch_size, dtype)
+
+    def call(self, inputs, state):
+        limit = np.sqrt(3)  # variance 1
+        first = self._initializer or tf1.get_variable_scope().initializer
+        first = first or tf1.random_uniform_initializer(-limit, limit)
+        dtype = tf.nest.flatten(state)[0].dtype
+        embedding = tf1.get_variable("embedding", self._shape, dtype, first)
+        return self._cell(tf1.nn.embedding_lookup(embedding, tf.reshape(inputs, [-1])), state)
+
+
+class AttentionCellWrapper(tf1.nn.rnn_cell.RNNCell):
+    """A cell that looks at its last `attn_length` outputs."""
+
+    def __init__(
+        self,
+        cell,
+        attn_length,
+        attn_size=None,
+        attn_vec_size=None,
+        input_size=None,
+        state_is_tuple=True,
+        reuse=None,
+    ):
+        super().__init__(_reuse=reuse)
+        if not state_is_tuple:
+            raise ValueError("AttentionCellWrapper has its state as a tuple here: state_is_tuple=False is no more.")
+        if attn_length <= 0:
+            raise ValueError(f"attn_length should be greater than zero, got {attn_length}")
+        size = cell.output_size if attn_size is None else attn_size
+        self._cell, self._length, self._size = cell, attn_length, size
+        self._vec_size = size if attn_vec_size is None else attn_vec_size
+        self._input_size = input_size
+
+    @property
+    def state_size(self):
+        return self._cell.state_size, self._size, self._size * self._length
+
+    @property
+    def output_size(self):
+        return self._size
+
+    def call(self, inputs, state):
+        state, found, seen = state
+        seen = tf.reshape(seen, [-1, self._length, self._size])
+        size = self._input_size or inputs.shape.as_list()[1]
+        output, state = self._cell(_cell_linear([inputs, found], size), state)
+        with tf1.variable_scope("attention"):
+            kernel = tf1.get_variable("attn_w", [1, 1, self._size, self._vec_size], inputs.dtype)
+            weights = tf1.get_variable("attn_v", [self._vec_size], inputs.dtype)
+            query = _cell_linear(tf.nest.flatten(state), self._vec_size)[:, tf.newaxis]
+            keys = tf.tensordot(seen, kernel[0, 0], 1)
+            alignments = tf.nn.softmax(tf.reduce_sum(weights * tf.tanh(keys + query), 2))
+        found = tf.reduce_sum(alignments[:, :, tf.newaxis] * seen, 1)
+        with tf1.variable_scope("attn_output_projection"):
+            output = _cell_linear([output, found], self._size)
+        seen = tf.concat([seen[:, 1:], output[:, tf.newaxis]], 1)
+        return output, (state, found, tf.reshape(seen, [-1, self._length * self._size]))
+
+
+class GRUBlockCell(tf1.nn.rnn_cell.RNNCell):
+    """A GRU, under names of its own."""
+
+    _names = ("w_ru", "b_ru", "w_c", "b_c")
+
+    def __init__(self, num_units=None, cell_size=None, reuse=None, name="gru_cell"):
+        super().__init__(_reuse=reuse, name=name)
+        if (num_units is None) == (cell_size is None):
+            raise ValueError("Exactly one of num_units or cell_size must be provided.")
+        self._units = num_units or cell_size
+
+    @property
+    def state_size(self):
+        return self._units
+
+    @property
+    def output_size(self):
+        return self._units
+
+    def build(self, inputs_shape):
+        size = tf.TensorShape(inputs_shape).as_list()[1] + self._units
+        w_ru, b_ru, w_c, b_c = self._names
+        self._w_ru = self.add_weight(w_ru, [size, 2 * self._units])
+        self._b_ru = self.add_weight(b_ru, [2 * self._units], initializer=tf1.ones_initializer())
+        self._w_c = self.add_weight(w_c, [size, self._units])
+        self._b_c = self.add_weight(b_c, [self._units], initializer=tf1.zeros_initializer())
+        self.built = True
+
+    def call(self, inputs, state):
+        gates = tf.sigmoid(tf.matmul(tf.concat([inputs, state], 1), self._w_ru) + self._b_ru)
+        r, u = tf.split(gates, 2, axis=1)
+        new = tf.tanh(tf.matmul(tf.concat([inputs, r * state], 1), self._w_c) + self._b_c)
+        state = u * state + (1 - u) * new
+        return state, state
+
+
+class GRUBlockCellV2(GRUBlockCell):
+    """A GRU, under the names of GRUCell."""
+
+    _names = ("gates/kernel", "gates/bias", "candidate/kernel", "candidate/bias")
+
+
+class UGRNNCell(tf1.nn.rnn_cell.RNNCell):
+    """A recurrent cell with one gate, of what it updates."""
+
+    def __init__(self, num_units, initializer=None, forget_bias=1.0, activation=tf.tanh, reuse=None):
+        super().__init__(_reuse=reuse)
+        self._units, self._initializer = num_units, initializer
+        self._settings = forget_bias, activation
+
+    @property
+    def state_size(self):
+        return self._units
+
+    @property
+    def output_size(self):
+        return self._units
+
+    def call(self, inputs, state):
+        forget_bias, activation = self._settings
+        with tf1.variable_scope(tf1.get_variable_scope(), initializer=self._initializer):
+            gate, new = tf.split(_cell_linear([inputs, state], 2 * self._units), 2, axis=1)
+        gate = tf.sigmoid(gate + forget_bias)
+        state = gate * state + (1 - gate) * activation(new)
+        return state, state
+
+
+class ConvLSTMCell(tf1.nn.rnn_cell.RNNCell):
+    """An LSTM of convolutions."""
+
+    def __init__(
+        self,
+        conv_ndims,
+        input_shape,
+        output_channels,
+        kernel_shape,
+        use_bias=True,
+        skip_connection=False,
+        forget_bias=1.0,
+        initializers=None,
+        name="conv_lstm_cell",
+    ):
+        super().__init__(name=name)
+        if conv_ndims != len(input_shape) - 1:
+            raise ValueError(f"Invalid input_shape {input_shape} for conv_ndims={conv_ndims}.")
+        self._kernel_shape = list(kernel_shape)
+        self._channels, self._use_bias, self._skips = output_channels, use_bias, skip_connection
+        self._forget_bias = forget_bias
+        state = tf.TensorShape([*input_shape[:-1], output_channels])
+        self._state_size = tf1.nn.rnn_cell.LSTMStateTuple(state, state)
+        more = input_shape[-1] if skip_connection else 0
+        self._output_size = tf.TensorShape([*input_shape[:-1], output_channels + more])
+
+    @property
+    def state_size(self):
+        return self._state_size
+
+    @property
+    def output_size(self):
+        return self._output_size
+
+    def call(self, inputs, state, scope=None):
+        cell, hidden = state
+        both = tf.concat([inputs, hidden], -1)
+        shape = [*self._kernel_shape, both.shape.as_list()[-1], 4 * self._channels]
+        gates = tf.nn.convolution(both, tf1.get_variable("kernel", shape, both.dtype), padding="SAME")
+        if self._use_bias:
+            gates += tf1.get_variable("biases", [4 * self._channels], both.dtype, tf1.zeros_initializer())
+        i, new, f, o = tf.split(gates, 4, axis=-1)
+        cell = tf.sigmoid(f + self._forget_bias) * cell + tf.sigmoid(i) * tf.tanh(new)
+        output = tf.tanh(cell) * tf.sigmoid(o)
+        if self._skips:
+            output = tf.concat([output, inputs], -1)
+        return output, tf1.nn.rnn_cell.LSTMStateTuple(cell, output)
+
+
+class Conv1DLSTMCell(ConvLSTMCell):
+    """An LSTM of convolutions over one dimension."""
+
+    def __init__(self, name="conv_1d_lstm_cell", **kwargs):
+        super().__init__(conv_ndims=1, name=name, **kwargs)
+
+
+class Conv2DLSTMCell(ConvLSTMCell):
+    """An LSTM of convolutions over two dimensions."""
+
+    def __init__(self, name="conv_2d_lstm_cell", **kwargs):
+        super().__init__(conv_ndims=2, name=name, **kwargs)
+
+
+class Conv3DLSTMCell(ConvLSTMCell):
+    """An LSTM of convolutions over three dimensions."""
+
+    def __init__(self, name="conv_3d_lstm_cell", **kwargs):
+        super().__init__(conv_ndims=3, name=name, **kwargs)
+
+
+def transpose_batch_time(x):
+    """A tensor with its first two dimensions the other way round; others as they are."""
+    if x.shape.rank is not None and x.shape.rank < 2:
+        return x
+    return tf.transpose(x, tf.concat([[1, 0], tf.range(2, tf.rank(x))], 0))
+
+
+def stack_bidirectional_rnn(
+    cells_fw,
+    cells_bw,
+    inputs,
+    initial_states_fw=None,
+    initial_states_bw=None,
+    dtype=None,
+    sequence_length=None,
+    scope=None,
+):
+    """Layers of two directions over a list of steps, of which each reads what both of the layer before gave."""
+    if not cells_fw or not cells_bw or len(cells_fw) != len(cells_bw):
+        raise ValueError("Forward and Backward cells must have the same depth, of one at least.")
+    none = [None] * len(cells_fw)
+    states = []
+    with tf1.variable_scope(scope or "stack_bidirectional_rnn"):
+        pairs = zip(cells_fw, cells_bw, initial_states_fw or none, initial_states_bw or none, strict=True)
+        for number, (forward, backward, first, first_backward) in enumerate(pairs):
+            with tf1.variable_scope(f"cell_{number}") as of_cell:
+                inputs, *last = tf1.nn.static_bidirectional_rnn(
+                    forward, backward, inputs, first, first_backward, dtype, sequence_length, of_cell
+                )
+            states.append(last)
+    forward_states, backward_states = zip(*states, strict=True)
+    return inputs, forward_states, backward_states
