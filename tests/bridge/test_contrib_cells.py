@@ -70,7 +70,8 @@ run("convolved", lambda x: tf.nn.dynamic_rnn(
 run("convolved twice", lambda x: tf.nn.dynamic_rnn(
     rnn.Conv2DLSTMCell(input_shape=[3, 2, 1], output_channels=2, kernel_shape=[3, 2], use_bias=False),
     tf.stack([x, x * 2], -1)[..., None], dtype=tf.float32))
-run("convolved thrice", lambda x: rnn.ConvLSTMCell(3, [3, 2, 1, 1], 2, [2, 2, 1], skip_connection=True, forget_bias=0.2)(
+thrice = lambda: rnn.ConvLSTMCell(3, [3, 2, 1, 1], 2, [2, 2, 1], skip_connection=True, forget_bias=0.2)
+run("convolved thrice", lambda x: thrice()(
     tf.stack([x, x * 2], -1)[:, 0, :, :, None, None], [tf.ones([3, 3, 2, 1, 2])] * 2))
 run("stacked", lambda x: rnn.stack_bidirectional_rnn(
     [cells.GRUCell(2), cells.GRUCell(3)], [cells.GRUCell(2), cells.GRUCell(3)],
