@@ -77,7 +77,23 @@ def trained_by_a_helper(text: str) -> str:
     return text.replace("def model_fn", helper + "def model_fn")
 
 
+def trained_by_a_condition(text: str) -> str:
+    """A program that applies its gradients in every other step."""
+    start, end = text.index("    update_ops ="), text.index("    hook =")
+    condition = (
+        "    step, pairs = tf.train.get_global_step(), optimizer.compute_gradients(loss)\n"
+        "    trains = tf.cond(tf.equal(step % 2, 0), lambda: optimizer.apply_gradients(pairs), tf.no_op)\n"
+        "    with tf.control_dependencies([trains]):\n"
+        "        train_op = tf.assign_add(step, 1)\n"
+    )
+    return text[:start] + condition + text[end:]
+
+
 PROGRAMS = {
+    "a condition around the update": program(
+        "logits = tf.layers.dense(tf.reduce_mean(features['values'], 1), 1)",
+        optimizer="tf.train.MomentumOptimizer(0.1, 0.9)",
+    ),
     "a bidirectional network and cells of three kinds, trained by a helper": program(
         "cells = [tf.nn.rnn_cell.GRUCell(4), tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.LSTMCell(3))]\n"
         "cell = tf.nn.rnn_cell.MultiRNNCell(cells)\n"
@@ -148,5 +164,6 @@ PROGRAMS = {
 def test_a_program_on_the_bridge_trains_the_same(name: str, servers: Servers, tmp_path: Path) -> None:
     text = PROGRAMS[name]
     text = trained_by_a_helper(text) if "helper" in name else text
+    text = trained_by_a_condition(text) if "condition" in name else text
     new = prove_project({"train.py": text}, "train.py", servers, tmp_path, style="bridge")
     assert "class Estimator" in new["keras_estimator.py"] and "def model_fn" in new["train.py"]

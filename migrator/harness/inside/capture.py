@@ -158,7 +158,12 @@ class Capture(object):
         if not self.conditional:
             return self.applied
         known = [(gradient, variable) for gradient, variable in self.computed if gradient is not None]
+        known = [pair for pair in known if self._may_be_fetched(getattr(pair[0], "values", pair[0]))]
         return [(self.optimizer(), known)] if known else []
+
+    def _may_be_fetched(self, tensor):
+        """Whether a tensor is no condition's own."""
+        return tensor.graph is self.graph and self.graph.is_fetchable(tensor)
 
     def rate_variables(self, tf):
         """Names of variables that only hold a rate: tf.contrib.layers.optimize_loss makes one."""

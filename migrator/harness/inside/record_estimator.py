@@ -114,7 +114,8 @@ class EstimatorRecorder(object):
         if hasattr(optimizer, "_hyper"):
             capture.of_keras[id(optimizer)] = v1_optimizers.keras_settings(optimizer)
             v1_optimizers.scale_keras(optimizer, self.factor)
-        capture.conditional |= capture.graph._get_control_flow_context() is not None
+        within = self.tf.get_default_graph()  # a branch of TensorFlow 2 is a graph of its own
+        capture.conditional |= within is not capture.graph or within._get_control_flow_context() is not None
         depth = len(capture.applied)
         with own_optimizers.scaled_rate(optimizer, self.factor):
             result = original(optimizer, pairs, *args, **kwargs)
@@ -207,7 +208,8 @@ class EstimatorRecorder(object):
         optimizer = self.capture.optimizer()
         for name in RATE_TENSORS:
             tensor = getattr(optimizer, name, None)
-            if tensor is not None and self.capture.graph.is_fetchable(tensor):
+            here = tensor is not None and getattr(tensor, "graph", None) is self.capture.graph
+            if here and self.capture.graph.is_fetchable(tensor):
                 return tensor
         if self.capture.conditional:  # made inside of the condition
             rates = [vars(optimizer).get(name) for name in own_optimizers.RATES] if optimizer is not None else []
