@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tensorflow
 SETUP = """\
     import tensorflow
 """
-MODULES = ("contrib_opt",)
+MODULES = ("contrib_opt", "estimator", "specs")
 NOTED = Path(__file__).with_name("noted") / "contrib_opt.json"
 PROGRAM = """
 opt = tensorflow.contrib.opt if OLD else est
@@ -46,6 +46,29 @@ run("nadam", lambda: opt.NadamOptimizer(0.1, 0.8, epsilon=1e-4, name="mine"))
 run("adamax", lambda: opt.AdaMaxOptimizer(0.1, 0.8))
 run("lars", lambda: opt.LARSOptimizer(0.5, eeta=0.1, weight_decay=0.01))
 run("lars but", lambda: opt.LARSOptimizer(0.1, skip_list=["dense"], use_nesterov=True, epsilon=0.1))
+
+
+def train(name, optimizer):
+    def model_fn(features, labels, mode):
+        # Nadam's sparse steps on variables that are no resources race in 1.15.5: no two trainings are the same.
+        table = tf.get_variable("table", initializer=waves([5, 2]), use_resource=True)
+        dense = tf.get_variable("dense", initializer=waves([2, 3]))
+        words = tf.nn.embedding_lookup(table, features["ids"])
+        loss = tf.reduce_sum(tf.square(tf.matmul(words, dense) - 0.3))
+        train_op = optimizer().minimize(loss, tf.train.get_global_step())
+        return est.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    input_fn = lambda: tf.data.Dataset.from_tensor_slices({"ids": [0, 1, 1, 2, 2, 3]}).batch(3).repeat(2)
+    estimator = est.Estimator(model_fn, os.path.join(FOLDER, sys.argv[1], name))
+    estimator.train(input_fn)
+    estimator.train(input_fn)
+    found["trained " + name] = {key: estimator.get_variable_value(key) for key in estimator.get_variable_names()}
+
+
+train("lazy", lambda: opt.LazyAdamOptimizer(0.1))
+train("nadam", lambda: opt.NadamOptimizer(0.1))
+train("adamax", lambda: opt.AdaMaxOptimizer(0.1))
+train("lars", lambda: opt.LARSOptimizer(0.1, eeta=0.1))
 with tf.Graph().as_default(), tf.Session() as session:
     pairs = [(tf.constant([3.0, 4.0]), tf.constant(1.0)), (tf.zeros([2]), tf.constant(2.0))]
     for clip in (2.0, 20.0):

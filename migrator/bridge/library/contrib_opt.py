@@ -135,7 +135,8 @@ class AdaMaxOptimizer(tf1.train.AdamOptimizer):
         super().__init__(learning_rate, beta1, beta2, epsilon, use_locking, name)
 
     def _get_beta_accumulators(self):
-        graph = None if tf1.executing_eagerly() else tf1.get_default_graph()
+        with tf1.init_scope():  # where the variable was made
+            graph = None if tf1.executing_eagerly() else tf1.get_default_graph()
         return self._get_non_slot_variable("beta1_power", graph=graph)
 
     def _create_slots(self, var_list):
