@@ -4,6 +4,7 @@
     python tools/fuzz.py --only 'driver=two models; regularization=name starts not'
     python tools/fuzz.py --seed 7 --show            # the program of a seed, nothing is run
     python tools/fuzz.py --tree ../older-checkout   # the tool of another tree
+    python tools/fuzz.py --reword 4         # programs in other words (tests/rewording)
     python tools/fuzz.py --style bridge             # what bridges print is compared
 
 Program n of a run has the seed SEED + n. Exit code 1 if a program trains otherwise or crashes once it is migrated, or
@@ -55,6 +56,7 @@ def main() -> int:
     parser.add_argument("--tensorflow1", type=Path, help="a Python with TensorFlow 1.15 for the originals")
     parser.add_argument("--style", default="auto", choices=("auto", "native", "bridge"), help="of the tool")
     parser.add_argument("--bridge", action="store_true", help="what is blocked may become a bridge, as for users")
+    parser.add_argument("--reword", type=int, default=0, metavar="N", help="say each program in N other ways at once")
     parser.add_argument("--show", action="store_true", help="print the programs only")
     parser.add_argument("--verbose", action="store_true", help="a line for every program")
     options = parser.parse_args()
@@ -69,7 +71,7 @@ def main() -> int:
                 print(f"# --- {file}\n{text}")
         return 0
     tree, bridge = options.tree.resolve(), options.bridge or options.style == "bridge"
-    setting = Setting(tree, options.tensorflow1, options.jobs, options.style, bridge)
+    setting = Setting(tree, options.tensorflow1, options.jobs, options.style, bridge, options.reword)
     counted: Counter[Kind] = Counter()
     failed = 0
     started = time.monotonic()

@@ -58,7 +58,8 @@ class Run:
 class Setting:
     """With what everything is run: the tool's tree, the originals' interpreter (None: TensorFlow 2.15's), processes.
 
-    `style` is that of the tool; with `bridge`, what is blocked in it may become a bridge, as with the command.
+    `style` is that of the tool; with `bridge`, what is blocked in it may become a bridge, as with the command. Each
+    program is said in other words by as many `rewordings`, chosen by chance.
     """
 
     tree: Path = TREE
@@ -66,6 +67,7 @@ class Setting:
     jobs: int = 1
     style: str = "auto"
     bridge: bool = False
+    rewordings: int = 0
 
 
 def migrate(programs: Sequence[Texts], setting: Setting) -> list[Migration]:

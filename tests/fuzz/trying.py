@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.fuzz.axes import Values, sensible
+from tests.fuzz.axes import Values, sensible, shown
 from tests.fuzz.judging import Kind, Outcome, after_running, before_running, differences
 from tests.fuzz.programs import files, with_comments
 from tests.fuzz.sides import Migration, Run, Setting, Texts, migrate, run_sides
+from tests.rewording.rewordings import REWORDINGS, reword
 
 _WORDS = "weather"
 #: How often the original of a program that came out different is run once more: its noise is a race, seen by chance.
@@ -31,10 +33,10 @@ def attempt(programs: Sequence[Values], setting: Setting) -> list[Trial]:
 
     A program with a comment is also migrated with other words in it: what the tool makes of it must not depend on them.
     """
-    texts = [files(values) for values in programs]
+    texts = [_said(values, setting) for values in programs]
     migrations = migrate(texts, setting)
     outcomes = [before_running(one, migration) for one, migration in zip(texts, migrations, strict=True)]
-    for at, found in _by_words(programs, migrations, setting).items():
+    for at, found in ({} if setting.rewordings else _by_words(programs, migrations, setting)).items():
         outcomes[at] = found
     left = [at for at, outcome in enumerate(outcomes) if outcome is None]
     ran = run_sides([texts[at] for at in left], [migrations[at].texts for at in left], setting)
@@ -53,6 +55,15 @@ def attempt(programs: Sequence[Values], setting: Setting) -> list[Trial]:
         Trial(values, texts[at], migrations[at], outcomes[at] or judged[at], runs.get(at, (None, None))[0])
         for at, values in enumerate(programs)
     ]
+
+
+def _said(values: Values, setting: Setting) -> Texts:
+    """The files of a program, in other words where that is asked for: the same ones for the same program."""
+    texts = files(values)
+    if not setting.rewordings:
+        return texts
+    chosen = random.Random(shown(values)).sample(sorted(REWORDINGS), setting.rewordings)
+    return {name: reword(text, *chosen) or text for name, text in texts.items()}
 
 
 def _by_words(programs: Sequence[Values], migrations: Sequence[Migration], setting: Setting) -> dict[int, Outcome]:

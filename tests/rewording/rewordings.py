@@ -848,12 +848,12 @@ def main_at_the_top_level(module: ast.Module) -> bool:
 @rewording
 def driver_in_main_of_arguments(module: ast.Module) -> bool:
     start = _driver(module)
-    if start is None or not _plain_tail(module, start):
+    if start is None or not _plain_tail(module, start) or _import_of_tensorflow(module) is None:
         return False
     [main] = _parsed("def main(_):\n    pass\n")
     main.body = module.body[start:]  # type: ignore[attr-defined]
     module.body[start:] = [main, *_parsed("if __name__ == '__main__':\n    tf.app.run(main)\n")]
-    return _import_of_tensorflow(module) is not None
+    return True
 
 
 def _driver_under(module: ast.Module, text: str) -> bool:
