@@ -37,6 +37,7 @@ STAYS = {
     "keywords that are given twice": model("more = {'units': f(1)}", "loss = g(units=2, **more)"),
     "getattr with a default": model("loss = getattr(tf.losses, 'mine', None)(labels)"),
     "getattr of a mangled name": model("loss = getattr(features, '__x')"),
+    "no copy": model("nothing = None", "loss = f(1)"),
     "a copy in a loop": model("for _ in range(2):", "    loss = step", "    step = f(loss)"),
     "a copy of what is bound again": model("net = f(features)", "kept = net", "net = g(net)", "loss = net + kept"),
     "a copy that a function sets": model(
