@@ -319,7 +319,8 @@ class _OfScope:
         target, value = small.targets[0].target, small.value
         if len(small.targets) != 1 or not isinstance(target, cst.Name) or not isinstance(value, cst.Name):
             return
-        if target.value == value.value or value.value in _SINGLETONS or {target.value, value.value} & self.edits.touched:
+        both = {target.value, value.value}
+        if len(both) == 1 or value.value in _SINGLETONS or both & self.edits.touched:
             return
         one, other = self._single(target.value), self._single(value.value)
         old, new = value.value, target.value

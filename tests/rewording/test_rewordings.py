@@ -20,7 +20,6 @@ BRIDGED = {
 }
 # Single programs, with what is lacking.
 BRIDGED_ONCE = {
-    ("model_fns_in_a_class", "two_files"): "a static method of another file is not followed",
     ("layers_by_getattr", "towers"): "programs without Estimators are read before their words are made plain",
 }
 # Rewordings of which nothing is left in the new program.
