@@ -54,6 +54,10 @@ FILES = {
     "package/part.py": GOOD.replace("import helper", "from .inner import helper"),
     "package/inner/__init__.py": "",
     "package/inner/helper.py": HELPER,
+    "tpu.py": GOOD.replace("tf.estimator.E", "tf.estimator.tpu.TPUE").replace(
+        '"m")',
+        'config=tf.estimator.tpu.RunConfig(master="a"), train_batch_size=1, eval_batch_size=1, predict_batch_size=1)',
+    ),
     "asks.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    open("data.csv")'),
 }
 
@@ -69,6 +73,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path) -> None:
         ("TFM155", "good.py:18:13"),
         ("TFM155", "package/part.py:18:13"),
         ("TFM155", "packed.py:19:13"),  # the package is not called
+        ("TFM155", "tpu.py:18:13"),
         ("TFM156", "late.py:7:16"),
         ("TFM169", "helper.py:9:1"),  # in training
         ("TFM169", "helper.py:9:1"),  # and in evaluation
