@@ -611,10 +611,9 @@ def model_fns_in_a_class(module: ast.Module) -> bool:
         return False
     [function] = found
     at = module.body.index(function)
+    is_read = any(isinstance(node, ast.Name) and node.id == function.name for node in ast.walk(module))
     function.decorator_list.append(_name("staticmethod"))
     module.body[at] = ast.ClassDef("Model", [], [], [function], [])
-    if not any(isinstance(node, ast.Name) and node.id == function.name for node in ast.walk(module)):
-        module.body[at + 1 : at + 1] = _parsed(f"{function.name} = Model.{function.name}")  # another file reads it
     for node in list(ast.walk(module)):
         for field, value in ast.iter_fields(node):
             if isinstance(value, ast.Name) and value.id == function.name:
@@ -623,6 +622,8 @@ def model_fns_in_a_class(module: ast.Module) -> bool:
                 for index, one in enumerate(value):
                     if isinstance(one, ast.Name) and one.id == function.name:
                         value[index] = _expression(f"Model.{function.name}")
+    if not is_read:
+        module.body[at + 1 : at + 1] = _parsed(f"{function.name} = Model.{function.name}")  # another file reads it
     return True
 
 
