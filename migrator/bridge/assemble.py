@@ -18,7 +18,7 @@ from pathlib import Path
 from migrator.bridge.support import MARK_INSIDE
 
 #: Functions of the library that are called where the support file is imported, if it holds them.
-SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers")
+SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers", "build_in_default_graph")
 
 _FOLDER = Path(__file__).with_name("library")
 _DOCSTRING = '''"""Estimators on tf.keras and tf.distribute: what this project uses of them.

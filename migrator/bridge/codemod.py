@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from migrator.bridge.homes import Home, Kind, home_of
 from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
-from migrator.bridge.sessions import FUNCTION, own_sessions
+from migrator.bridge.sessions import FOR_ALL, FUNCTION, needing_default_graph, own_sessions
 from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, fate
@@ -25,6 +25,9 @@ _ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow_core", "tensorflow.c
 _V1 = "tensorflow.compat.v1"
 #: Calls that turn off what the support file runs on.
 _SWITCHES_OFF = ("tf.disable_v2_behavior", "tf.disable_eager_execution", "tf.disable_resource_variables")
+_EAGER = ("tf.enable_eager_execution", "tf.enable_v2_behavior", "tf.contrib.eager.enable_eager_execution")
+# Keras models that a driver makes, or may make: they are those of TensorFlow 2, which have no session.
+_MADE_BY_KERAS = ("tf.keras.Sequential", "tf.keras.models.load_model", "tf.keras.applications", "tf.keras.estimator")
 _ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
 COMMENT = "  # before TensorFlow: it chooses Keras 2"
 # Imports that may stand before the support file's: they do not import TensorFlow.
@@ -65,11 +68,15 @@ class Support:
 
 @dataclass
 class Bridged:
-    """A file as it becomes. `used` are names of the support file; `blocking` says what stands in the way."""
+    """A file as it becomes. `used` are names of the support file; `blocking` says what stands in the way.
+
+    `eager` says that its operations are to run at once, where no graph is built.
+    """
 
     text: str
     used: set[str] = field(default_factory=set)
     slim: bool = False
+    eager: bool = False
     blocking: list[Problem] = field(default_factory=list)
     remarks: list[Problem] = field(default_factory=list)
 
@@ -323,7 +330,23 @@ class _File:
         """Functions with sessions of their own run in the default graph, as all code did."""
         meanings = {reference.nodes[-1]: canonical(reference.origin) for reference in self.names.references}
         supported = {r.nodes[-1] for r in self.names.references if home_of(canonical(r.origin)).kind is Kind.SUPPORT}
-        for own in own_sessions(self.names.tree, meanings, supported):
+        sessions = own_sessions(self.names.tree, meanings, supported)
+        in_driver = [own for own in sessions if own.function is None or own.runs_estimators]
+        needing = needing_default_graph(self.names.tree, meanings, supported)
+        self.result.eager = self._is_eager()
+        if self.result.eager:
+            for call in needing if not in_driver else ():
+                name = meanings[call.func]
+                message = (
+                    f"`{name}` needs a graph, and TensorFlow 2 runs operations at once: put it into `with "
+                    "tf.get_default_graph().as_default():`"
+                )
+                self._remark(call.func, "TFM158", message)
+        elif needing or in_driver:
+            self._need(Kind.SUPPORT)
+            self.result.used.add(FOR_ALL)
+            return
+        for own in sessions:
             if own.function is None or own.runs_estimators:
                 message = (
                     "this is for a session of the program's own: put what belongs to it into `with "
@@ -337,6 +360,11 @@ class _File:
             indent = self.raw[start : start + own.function.col_offset].decode("utf-8")
             if not indent.strip():
                 self.edits[start, start] = f"{indent}@{self.support.name}.{FUNCTION}\n"
+
+    def _is_eager(self) -> bool:
+        """Whether some of the file counts on operations that run at once, or on Keras models made where they do."""
+        read = {canonical(reference.origin) for reference in self.names.references}
+        return self.for_two or any(one in _EAGER or one.startswith(_MADE_BY_KERAS) for one in read)
 
     # -- imports -----------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from migrator.bridge.assemble import assemble, extended, held_by, section
 from migrator.bridge.codemod import COMMENT, Bridged, Problem, Support, bridge_file
 from migrator.bridge.files import Imports, Placed, place, read_imports
 from migrator.bridge.references import Names, read_names
+from migrator.bridge.sessions import FOR_ALL
 from migrator.bridge.support import MARK, NAME
 from migrator.bridge.table import is_maker, is_trainer
 from migrator.findings import Finding, Severity
@@ -236,6 +237,8 @@ class _Project:
         used = {one for bridged in done.values() for one in bridged.used}
         if any(_SHAPES.search(self.texts[path]) for path in changing):
             used.add("keep_tensorflow_1_shapes")
+        if any(bridged.eager for bridged in done.values()):
+            used.discard(FOR_ALL)
         if any(bridged.slim for bridged in done.values()):
             used.add("let_tf_slim_find_its_layers")
         file = placed.folder / f"{name}.py"

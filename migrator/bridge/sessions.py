@@ -10,7 +10,11 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from migrator.bridge.table import is_maker, is_trainer
+
 FUNCTION = "in_default_graph"
+#: Lets all of the program be in the default graph.
+FOR_ALL = "build_in_default_graph"
 _SESSIONS = ("tf.Session", "tf.InteractiveSession")
 # They run what is in the default graph, and do not make one.
 _MONITORED = ("tf.train.MonitoredTrainingSession", "tf.train.MonitoredSession", "tf.train.SingularMonitoredSession")
@@ -19,6 +23,11 @@ _OF_GRAPHS = (
     *("tf.placeholder", "tf.placeholder_with_default", "tf.train.Saver", "tf.train.import_meta_graph"),
     *("tf.data.make_initializable_iterator", "tf.train.Supervisor", "tf.train.MonitoredTrainingSession"),
     *("tf.train.MonitoredSession", "tf.train.SingularMonitoredSession", "tf.get_variable", "tf.global_variables"),
+)
+# What has to be made in a graph, wherever it is made.
+_NEVER_EAGER = ("tf.summary.FileWriter", "tf.feature_column.shared_embedding_columns")
+_NEEDS_GRAPH = frozenset(
+    (*_SESSIONS, *_MONITORED, *_OF_GRAPHS, *_NEVER_EAGER, "tf.sparse_placeholder", "tf.global_variables_initializer")
 )
 _OF_ESTIMATORS = ("train", "evaluate", "predict", "export_savedmodel", "export_saved_model", "train_and_evaluate")
 
@@ -66,6 +75,55 @@ def own_sessions(
         generator = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
         found.append(OwnSession(function, (loose or outside)[0].func, is_running or generator))
     return found
+
+
+def needing_default_graph(
+    tree: ast.Module, meanings: Mapping[ast.expr, str], supported: Collection[ast.expr]
+) -> list[ast.Call]:
+    """What the driver of a program makes that TensorFlow 2 makes in a graph only.
+
+    The driver is the top level, the functions that use Estimators, `main`, and the functions that these call by name.
+    """
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    blocks: list[ast.AST] = [tree]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and not _is_decorated(node):
+            nodes = list(_own(node))
+            if node.name == "main" or any(_makes_or_runs(one, meanings, supported) for one in nodes):
+                blocks.append(node)
+    found: list[ast.Call] = []
+    for block in blocks:  # which grows
+        for node in _own(block):
+            if not isinstance(node, ast.Call):
+                continue
+            called = functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
+            if called is not None and called not in blocks and not _is_decorated(called):
+                blocks.append(called)
+            if meanings.get(node.func) in _NEEDS_GRAPH:
+                found.append(node)
+    inside = {
+        one for node in ast.walk(tree) if isinstance(node, ast.With) and _enters(node, meanings) for one in _below(node)
+    }
+    entered = {item.context_expr for node in ast.walk(tree) if isinstance(node, ast.With) for item in node.items}
+    found = [one for one in found if one not in inside and one not in entered]
+    found = [one for one in found if meanings[one.func] not in _SESSIONS or not _has_graph(one)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and meanings.get(node.func) in _NEVER_EAGER and node not in inside:
+            found.append(node)
+    return list(dict.fromkeys(found))
+
+
+def _makes_or_runs(node: ast.AST, meanings: Mapping[ast.expr, str], supported: Collection[ast.expr]) -> bool:
+    """Whether a node is a call that makes or runs an Estimator. A model_fn makes only specs."""
+    if not isinstance(node, ast.Call):
+        return False
+    if node.func in supported:
+        return is_maker(meanings[node.func]) or is_trainer(meanings[node.func])
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _OF_ESTIMATORS and node.func not in meanings
+
+
+def _is_decorated(function: Function) -> bool:
+    return any(_last(one) == FUNCTION for one in function.decorator_list)
 
 
 def _last(node: ast.expr) -> str:

@@ -50,8 +50,11 @@ instead.
         """
 In TensorFlow 1 all code builds one default graph. In TensorFlow 2 operations run at once, but in model functions and
 input functions, which the support file of the bridge (see TFM155) calls in a graph of their own. So a function that
-makes a session is decorated with `in_default_graph`. Where it trains Estimators, too, or where the session is made at
-the top level of a file, put the lines that belong to the session into `with tf.get_default_graph().as_default():`.
+makes a session is decorated with `in_default_graph`. Where what needs a graph (`tf.placeholder`, `tf.Session`,
+`tf.summary.FileWriter`, `tf.feature_column.shared_embedding_columns`) stands at the top level, or in functions that use
+Estimators, too, the support file puts all of the program into the default graph (`build_in_default_graph`), which
+Estimators leave. In programs that turn eager execution on, or hand a Keras model over, that is not done: put the lines
+that the finding names into `with tf.get_default_graph().as_default():`.
 
 The finding also names files that stay TensorFlow 1 code, because they make no Estimator, and import one that is
 bridged.

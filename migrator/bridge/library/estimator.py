@@ -14,6 +14,7 @@ import tensorflow as tf
 from .checkpoints import CheckpointSaver, NamedSaver, step_of_checkpoint
 from .config import RunConfig
 from .data import Data, call_with_known_arguments
+from .eager import each_eagerly, eagerly
 from .exporting import export_all_saved_models, export_saved_model
 from .graph import Graph, Session
 from .servers import Workers
@@ -205,6 +206,7 @@ class Estimator:
         return checkpoint
 
     # -- training --
+    @eagerly
     def train(self, input_fn, hooks=None, steps=None, max_steps=None, saving_listeners=None):
         """Trains for so many steps, or until the global step is `max_steps`, or the data end. Returns this object."""
         if steps is not None and max_steps is not None:
@@ -327,6 +329,7 @@ class Estimator:
         return found
 
     # -- evaluation --
+    @eagerly
     def evaluate(self, input_fn, steps=None, hooks=None, checkpoint_path=None, name=None):
         """Returns the metrics over so many batches, or all, as a dict with `loss` and `global_step`."""
         if steps is not None and steps <= 0:
@@ -368,6 +371,9 @@ class Estimator:
     # -- prediction --
     def predict(self, input_fn, predict_keys=None, hooks=None, checkpoint_path=None, yield_single_examples=True):
         """Yields the predictions for each example, or for each batch, as arrays."""
+        return each_eagerly(self._predict(input_fn, predict_keys, hooks, checkpoint_path, yield_single_examples))
+
+    def _predict(self, input_fn, predict_keys, hooks, checkpoint_path, yield_single_examples):
         checkpoint = checkpoint_path or self.latest_checkpoint()
         model, data = self._model(input_fn, ModeKeys.PREDICT, None)
         predictions = self._chosen(model.spec.predictions, predict_keys)
@@ -406,6 +412,7 @@ class Estimator:
         return found
 
     # -- export --
+    @eagerly
     def export_saved_model(
         self,
         export_dir_base,
@@ -434,6 +441,7 @@ class Estimator:
             export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path
         )
 
+    @eagerly
     def experimental_export_all_saved_models(
         self, export_dir_base, input_receiver_fn_map, assets_extra=None, as_text=False, checkpoint_path=None
     ):

@@ -6,7 +6,10 @@ import os
 
 import tensorflow as tf
 
+from .eager import eagerly
 
+
+@eagerly
 def modern_strategy(strategy):
     """The strategy of TensorFlow 2 for one of `tf.compat.v1.distribute`; others as they are."""
     if strategy is None or not hasattr(tf.compat.v1.distribute, "MirroredStrategy"):
@@ -76,6 +79,7 @@ def _resolver(config):
     )
 
 
+@eagerly
 def serve_coordinator(config):
     """What a worker or ps of a cluster does: serves the chief, which coordinates. Never returns."""
     resolver = _resolver(config)

@@ -1,0 +1,42 @@
+"""Where operations run at once, and where they go into the default graph."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+
+def eagerly(method):
+    """Lets a method run where operations are eager, whatever graph its caller builds."""
+
+    @functools.wraps(method)
+    def run(*args, **kwargs):
+        if tf.executing_eagerly():
+            return method(*args, **kwargs)
+        with tf.__internal__.eager_context.eager_mode():
+            return method(*args, **kwargs)
+
+    return run
+
+
+def each_eagerly(generator):
+    """The same for a generator, whose caller builds its graph between two values."""
+    advance = eagerly(next)
+    end = object()
+    while (value := advance(generator, end)) is not end:
+        yield value
+
+
+def build_in_default_graph():
+    """What the program makes outside of its model and input functions goes into the one default graph, as ever.
+
+    Estimators leave it: see `eagerly`.
+    """
+    if tf.executing_eagerly():
+        graph = tf1.get_default_graph().as_default()
+        graph.enforce_nesting = False
+        graph.__enter__()
+        atexit.register(lambda: graph)  # kept as long as the program runs
