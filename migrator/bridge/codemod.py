@@ -18,11 +18,13 @@ from migrator.bridge.references import Binding, Names, Reference, chain_of, read
 from migrator.bridge.sessions import FOR_ALL, FUNCTION, needing_default_graph, own_sessions
 from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
 from migrator.names.compat import written_for_two
-from migrator.names.fate import Compat, New, Renamed, fate
+from migrator.names.fate import Compat, New, Renamed, exists, fate
 from migrator.names.spelling import canonical, rooted
+from migrator.rules.tf2_names import REMOVED
 
 _ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow_core", "tensorflow.compat.v2")
 _V1 = "tensorflow.compat.v1"
+_V2 = "tf.compat.v2."
 #: Calls that turn off what the support file runs on.
 _SWITCHES_OFF = ("tf.disable_v2_behavior", "tf.disable_eager_execution", "tf.disable_resource_variables")
 _EAGER = ("tf.enable_eager_execution", "tf.enable_v2_behavior", "tf.contrib.eager.enable_eager_execution")
@@ -188,7 +190,7 @@ class _File:
         if self._is_switch(reference, name):
             return
         if self.for_two and not reference.origin.startswith(_V1) and not _is_only_one(name):
-            self._stay(reference)
+            self._of_two(reference, name)
             return
         found = home_of(name)
         parts = name.split(".")
@@ -206,6 +208,19 @@ class _File:
             if found.name:
                 (self.result.used.add(found.name) if found.kind is Kind.SUPPORT else None)
             self._elsewhere(reference, found)
+
+    def _of_two(self, reference: Reference, name: str) -> None:
+        """A name of TensorFlow 2, which 2.21 may have elsewhere, or no more."""
+        found = home_of(name)
+        is_later = found.kind is Kind.COMPAT and found.name.startswith(_V2) and not exists(name)
+        if is_later:
+            self._replace(reference, found, self._of_tensorflow(found.name))
+            self._left(reference)
+            return
+        self._stay(reference)
+        if name in REMOVED and not exists(name):
+            message = f"`{name}` is gone in TensorFlow 2.21: {REMOVED[name]}"
+            self._block(reference.nodes[0], "TFM156", message, reference.nodes[-1])
 
     def _stay(self, reference: Reference) -> None:
         if reference.binding is not None:
@@ -242,6 +257,8 @@ class _File:
         if local is None:
             self.needs_tensorflow = True
             local = "tf"
+        if self.for_two and name.startswith(_V2):
+            return local + name.removeprefix(_V2.rstrip("."))
         prefix = f"{local}.compat.v1" if self.for_two and self._is_plain(local) else local
         return prefix + name.removeprefix("tf")
 
@@ -712,6 +729,8 @@ def _is_harmless(node: ast.Import | ast.ImportFrom) -> bool:
 
 
 def _gone_message(name: str) -> str:
+    if name in REMOVED:
+        return f"`{name}` is gone in TensorFlow 2.21: {REMOVED[name]}"
     public = name if name.startswith("tensorflow_estimator") else name.replace("tf.python.", "tensorflow.python.")
     if "BoostedTrees" in name or "boosted_trees" in name:
         return (

@@ -11,6 +11,7 @@ from pathlib import Path
 from migrator.bridge.assemble import library
 from migrator.bridge.table import MOVED, NAMESPACES, SLIM, SLIM_MODULES, SLIM_NETS, SLIM_OF, SUPPLIED
 from migrator.names.fate import exists
+from migrator.rules.tf2_names import RENAMED
 
 
 class Kind(Enum):
@@ -134,4 +135,6 @@ def is_in_compat(name: str) -> bool:
 @lru_cache(maxsize=1)
 def _moved() -> dict[str, str]:
     moved = json.loads(Path(__file__).with_name("moved.json").read_text(encoding="utf-8"))
-    return {**moved, **MOVED}
+    # Names of TensorFlow 2.0 to 2.15, where tf.compat.v1 has not got them either.
+    later = {old: f"tf.compat.v2{new.removeprefix('tf')}" for old, new in RENAMED.items() if not is_in_compat(old)}
+    return {**later, **moved, **MOVED}

@@ -356,6 +356,22 @@ def test_sessions_of_the_programs_own() -> None:
     assert bridge_file(found.text, SUPPORT).text == found.text
 
 
+def test_names_of_tensorflow_2_that_moved() -> None:
+    """In files of either version: none passes without a word."""
+    experimental = "tf.keras.mixed_precision.experimental."
+    one = bridge_file(f"import tensorflow as tf\ntf.get_variable('x', [])\n{experimental}set_policy('x')\n", SUPPORT)
+    assert "\ntf.compat.v2.keras.mixed_precision.set_global_policy('x')\n" in one.text
+    head = (
+        "import tensorflow as tf\ntf.keras.optimizers.schedules.CosineDecay(1, 2)\ntf.compat.v1.get_variable('x', [])\n"
+    )
+    two = bridge_file(f"{head}{experimental}set_policy('x')\n", SUPPORT)
+    assert two.text == f"{head}tf.keras.mixed_precision.set_global_policy('x')\n" and two.blocking == []
+    for gone in (f"{experimental}LossScaleOptimizer", "tf.keras.experimental.LinearCosineDecay"):
+        found = bridge_file(f"{head}{gone}(1)\n", SUPPORT)
+        assert [(told.line, told.code) for told in found.blocking] == [(4, "TFM156")]
+        assert "is gone in TensorFlow 2.21: " in found.blocking[0].message
+
+
 DRIVERS = {
     "x = tf.placeholder(tf.float32)": True,
     "session = tf.Session()": True,
