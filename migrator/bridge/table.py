@@ -201,6 +201,7 @@ SUPPLIED.update(
         },
         **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
         "tf.contrib.layers.embed_sequence": "embed_sequence",
+        "tf.contrib.feature_column.sequence_input_layer": "sequence_input_layer",
         "tf.contrib.layers.safe_embedding_lookup_sparse": "safe_embedding_lookup_sparse",
         **{f"tf.contrib.nn.{name}": name for name in ("alpha_dropout", "scaled_softplus")},
         **{
