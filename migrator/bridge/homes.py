@@ -99,6 +99,9 @@ def _of_contrib(parts: list[str]) -> Home | None:
 
 
 def _slim(parts: list[str]) -> Home | None:
+    for end in range(len(parts) - 1, 3, -1):
+        if (prefix := ".".join(parts[:end])) in SLIM_MODULES:
+            return Home(Kind.SLIM, SLIM_MODULES[prefix], end)
     module = ".".join(parts[:3])
     if module not in _SLIM_MODULES:
         return None
@@ -129,7 +132,7 @@ def is_in_compat(name: str) -> bool:
     """Whether `tf.X` of TensorFlow 1 is `tf.compat.v1.X` in TensorFlow 2.21 with Keras 2, or an attribute of one."""
     if name.startswith("tf.compat.v2."):
         return exists(name)
-    return name == "tf" or exists(f"tf.compat.v1{name.removeprefix('tf')}")
+    return name == "tf" or exists(f"tf.compat.v1{name.removeprefix('tf').removesuffix('()')}")
 
 
 @lru_cache(maxsize=1)

@@ -199,6 +199,7 @@ SUPPLIED.update(
                 "stack_bidirectional_rnn",
             )
         },
+        "tf.contrib.cudnn_rnn.CudnnCompatibleLSTMCell": "CudnnCompatibleLSTMCell",
         **{f"tf.contrib.seq2seq.{name}": name for name in _SEQ2SEQ},
         "tf.contrib.layers.embed_sequence": "embed_sequence",
         "tf.contrib.feature_column.sequence_input_layer": "sequence_input_layer",
@@ -224,6 +225,9 @@ SUPPLIED.update(
             for root in _PRIVATE_ROOTS
             for name in ("LOSS_METRIC_KEY", "AVERAGE_LOSS_METRIC_KEY")
         },
+        **{
+            f"tf.estimator.{name}": name for name in ("LOSS_METRIC_KEY", "AVERAGE_LOSS_METRIC_KEY")
+        },  # `canonical` of it
         "tf.contrib.estimator.TowerOptimizer": "tower_optimizer",
         "tf.contrib.data.sliding_window_batch": "sliding_window_batch",
         **{f"tf.contrib.distribute.AllReduceCross{name}Ops": "all_reduce_ops" for name in ("Tower", "Device")},
@@ -276,6 +280,8 @@ MOVED: dict[str, str] = {
         )
     },
     "tf.contrib.framework.nest": "tf.nest",
+    **{f"{module}.is_sequence": "tf.nest.is_nested" for module in ("tf.contrib.framework.nest", "tf.python.util.nest")},
+    "tf.logging._logger": "tf.get_logger()",  # Python's logger of the name tensorflow, as there
     "tf.contrib.metrics.confusion_matrix": "tf.confusion_matrix",
     **{
         f"tf.contrib.feature_column.{name}": f"tf.feature_column.{name}"

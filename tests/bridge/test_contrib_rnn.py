@@ -46,13 +46,17 @@ run("reversed", lambda x: backward()(x, dtype=tf.float32, sequence_length=LENGTH
 run("reversed whole", lambda x: backward()(x, dtype=tf.float32))
 run("cell", lambda x: tf.nn.dynamic_rnn(rnn.LSTMBlockCell(6), x, dtype=tf.float32, time_major=True))
 run("peepholes", lambda x: rnn.LSTMBlockCell(4, 0.3, 2.0, True)(x[0], (x[1], x[2])))
+cudnn = tensorflow.contrib.cudnn_rnn if OLD else est
+run("cudnn", lambda x: tf.nn.dynamic_rnn(
+    tf.nn.rnn_cell.MultiRNNCell([cudnn.CudnnCompatibleLSTMCell(3), cudnn.CudnnCompatibleLSTMCell(2)]),
+    x, dtype=tf.float32, time_major=True))
 cells = lambda: [tf.nn.rnn_cell.BasicLSTMCell(3), tf.nn.rnn_cell.GRUCell(2)]
 run("stacked", lambda x: rnn.stack_bidirectional_dynamic_rnn(
     cells(), cells(), tf.transpose(x, [1, 0, 2]), dtype=tf.float32, sequence_length=LENGTHS))
 run("embedded", lambda x: [
     embed_sequence([[1, 2], [0, 1]], 5, 3) * tf.reduce_sum(x), embed_sequence([3], 5, 2, scope="e")])
 """
-NAMES = ["fused", "lengths", "first", "reversed", "reversed whole", "cell", "peepholes", "stacked", "embedded"]
+NAMES = ["fused", "lengths", "first", "reversed", "reversed whole", "cell", "peepholes", "cudnn", "stacked", "embedded"]
 
 
 @pytest.fixture(scope="module")

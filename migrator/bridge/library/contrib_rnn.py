@@ -121,6 +121,13 @@ class LSTMBlockCell(tf1.nn.rnn_cell.RNNCell):
         return output, tf1.nn.rnn_cell.LSTMStateTuple(cell, output)
 
 
+class CudnnCompatibleLSTMCell(LSTMBlockCell):
+    """An LSTM with the weights of cuDNN's, on any device: nothing is added to its forget gate."""
+
+    def __init__(self, num_units, reuse=None):
+        super().__init__(num_units, forget_bias=0.0, reuse=reuse, name="cudnn_compatible_lstm_cell")
+
+
 class TimeReversedFusedRNN:
     """A fused cell that goes through the sequences from their ends."""
 
