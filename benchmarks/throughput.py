@@ -93,6 +93,12 @@ _LARGE_SERVERS = {
     "features, 16,": f"{_HIDDEN}, 1024,",
     "BATCH_SIZE = 16": "BATCH_SIZE = 128",
 }
+_LARGE_WORKERS = {
+    "STEPS = 30": "STEPS = 200",
+    "batch(10)": "repeat().batch(128)",
+    "features, 8,": f"{_HIDDEN}, 1024,",
+    "Optimizer(0.1)": "Optimizer(0.001)",
+}
 
 CASES: dict[str, Case] = {
     "classifier": Case("classifier", _MORE_IMAGES),
@@ -183,6 +189,13 @@ CASES: dict[str, Case] = {
         script="train.py",
         warm=20,
     ),
+    "bridge, parameter servers, one trainer, larger": Case(
+        "parameter_server_fixed_shards", _LARGE_SERVERS, _ONE, style="bridge", warm=20
+    ),
+    "bridge, parameter servers, two trainers, larger": Case(
+        "parameter_server_fixed_shards", _LARGE_SERVERS, _TWO, style="bridge", warm=20
+    ),
+    "bridge, two workers, larger": Case("multi_worker_mirrored", _LARGE_WORKERS, "worker=2", style="bridge", warm=20),
     "two replicas, larger": Case(
         "mirrored_replicas",
         _MORE_ROUNDS | {"BATCH = 8": "BATCH = 128", "features, 8,": f"{_HIDDEN}, 1024,"},
@@ -196,8 +209,7 @@ CASES: dict[str, Case] = {
     ),
     "two mirrored workers, larger": Case(
         "multi_worker_mirrored",
-        {"STEPS = 30": "STEPS = 200", "batch(10)": "repeat().batch(128)", "features, 8,": f"{_HIDDEN}, 1024,"}
-        | {"Optimizer(0.1)": "Optimizer(0.001)"},
+        _LARGE_WORKERS,
         "worker=2",
         warm=20,
     ),
