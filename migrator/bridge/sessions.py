@@ -18,11 +18,20 @@ FOR_ALL = "build_in_default_graph"
 _SESSIONS = ("tf.Session", "tf.InteractiveSession")
 # They run what is in the default graph, and do not make one.
 _MONITORED = ("tf.train.MonitoredTrainingSession", "tf.train.MonitoredSession", "tf.train.SingularMonitoredSession")
+# Queues and what reads from them.
+_QUEUES = (
+    *(f"tf.train.{kind}_input_producer" for kind in ("string", "slice", "range")),
+    *("tf.train.input_producer", "tf.train.limit_epochs", "tf.train.batch", "tf.train.batch_join"),
+    *("tf.train.shuffle_batch", "tf.train.shuffle_batch_join", "tf.train.start_queue_runners"),
+    *("tf.TFRecordReader", "tf.WholeFileReader", "tf.TextLineReader", "tf.IdentityReader"),
+    "tf.FixedLengthRecordReader",
+)
 # What fails, or means something else, where operations are run at once.
 _OF_GRAPHS = (
     *("tf.placeholder", "tf.placeholder_with_default", "tf.train.Saver", "tf.train.import_meta_graph"),
     *("tf.data.make_initializable_iterator", "tf.train.Supervisor", "tf.train.MonitoredTrainingSession"),
     *("tf.train.MonitoredSession", "tf.train.SingularMonitoredSession", "tf.get_variable", "tf.global_variables"),
+    *_QUEUES,
 )
 # What has to be made in a graph, wherever it is made.
 _NEVER_EAGER = ("tf.summary.FileWriter", "tf.feature_column.shared_embedding_columns")

@@ -377,6 +377,8 @@ DRIVERS = {
     "session = tf.Session()": True,
     "x = tf.placeholder(tf.float32, [None], 'x')": True,
     "session = tf.Session(graph=tf.Graph())": False,
+    "queue = tf.train.string_input_producer(['x'])": True,
+    "def main(_):\n  read()\ndef read():\n  return tf.TFRecordReader()": True,
     "def main(_):\n  x = tf.placeholder(tf.float32)": True,
     "def run():\n  tf.estimator.Estimator(print)\n  tf.get_variable('x', [])": True,
     "def run(e):\n  e.evaluate(inputs())\ndef inputs():\n  return tf.placeholder(tf.float32)": True,

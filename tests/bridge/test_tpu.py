@@ -61,6 +61,7 @@ class Clipping(tf.train.Optimizer):
 
 def model_fn(features, labels, mode, params):
     assert features["x"].shape.as_list()[0] in (8 // cores, None) and params["batch_size"] == 8 // cores
+    assert params["use_tpu"] is (not OLD)
     small = tf.keras.regularizers.l2(0.01)
     with tf.variable_scope("net", regularizer=lambda w: 0.03 * tf.reduce_sum(w * w)):
         net = tf.matmul(features["x"], tf.get_variable("w", initializer=np.eye(4, dtype=np.float32)))
@@ -74,7 +75,9 @@ def model_fn(features, labels, mode, params):
         return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=(metrics, {{"y": labels, "out": out}}))
     step = tf.train.get_or_create_global_step()
     tf.get_variable("never", [], trainable=False, initializer=tf.zeros_initializer()).assign_add(1.0)
-    rate = tf.train.exponential_decay(0.1, step, 3, 0.9)
+    counted = tf.reshape(step, [1])
+    with tf.control_dependencies([counted]):  # what is not ordered is read before the update, or after it
+        rate = tf.train.exponential_decay(0.1, step, 3, 0.9)
     if params["kind"] == "momentum":
         train_op = sharded(tf.train.MomentumOptimizer(rate, 0.9)).minimize(loss, step)
     elif params["kind"] == "clipping":
@@ -94,7 +97,7 @@ def model_fn(features, labels, mode, params):
         return tf.train.Scaffold()
 
     scaffold_fn = scaffold if params["kind"] == "own" else None
-    call = (host, [tf.reshape(step, [1]), tf.reshape(loss, [1])])
+    call = (host, [counted, tf.reshape(loss, [1])])
     return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=call, scaffold_fn=scaffold_fn)
 
 

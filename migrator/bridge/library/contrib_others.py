@@ -10,6 +10,8 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.python.util import nest
 
+from .mnist import load_mnist
+
 
 def alpha_dropout(x, keep_prob, noise_shape=None, seed=None, name=None):
     """Dropout for SELUs: what is dropped gets their lowest value, and the mean and variance stay."""
@@ -181,11 +183,12 @@ def load_dataset(name, size="small", test_with_fake_data=False):
     """Examples that TensorFlow 1 came with."""
     if name == "iris":
         return load_iris()
-    if name not in ("boston", "mnist", "dbpedia"):
+    if name == "mnist":
+        return load_mnist()
+    if name not in ("boston", "dbpedia"):
         raise ValueError(f"Name of dataset is not found: {name}")
     instead = {
         "boston": "tf.keras.datasets.boston_housing has it in two parts",
-        "mnist": "tf.keras.datasets.mnist has it",
         "dbpedia": "download it",
     }
     raise ValueError(

@@ -160,15 +160,19 @@ class TPUEstimator(Estimator):
         return self._with_batch_size(mode, 1)
 
     def _with_batch_size(self, mode, divisor, **further):
-        """The params with the batch size of a mode, or a part of it."""
+        """The params with the batch size of a mode, or a part of it, and whether the mode runs on a TPU."""
         params = self.params
         size = self._batch_sizes.get(mode)
-        added = {**further} if size is None else {"batch_size": size // divisor, **further}
+        added = {"use_tpu": self._runs_on_tpu(mode), **further}
+        if size is not None:
+            added["batch_size"] = size // divisor
         for key, value in added.items():
-            if hasattr(params, "add_hparam"):
-                params.add_hparam(key, value)
-            else:
+            if not hasattr(params, "add_hparam"):
                 params[key] = value
+            elif key in params:
+                params.set_hparam(key, value)
+            else:
+                params.add_hparam(key, value)
         return params
 
     def _model(self, input_fn, mode, strategy):
