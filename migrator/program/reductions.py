@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 import libcst as cst
 
-from migrator.names.annotated import AssignTarget
 from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindings
 from migrator.names.free import free
 from migrator.program.calls import is_docstring
@@ -26,11 +27,15 @@ from migrator.walking import walk
 _ROUNDS = 12
 _PARTS = ("Estimator", "Classifier", "Regressor", "EstimatorSpec", "TrainSpec", "EvalSpec", "RunConfig")
 _TRAINING = ("train_and_evaluate", "train")
+#: Ways to bind a name that do so once each time its scope runs.
+_LASTING = (Form.PARAMETER, Form.IMPORTED, Form.FUNCTION, Form.CLASS)
 _SINGLETONS = ("None", "True", "False")
 _ALL_NAMES = {"locals", "globals", "vars", "eval", "exec"}
 _Scope = cst.Module | cst.FunctionDef
 _Block = cst.Module | cst.IndentedBlock
 _Loop = cst.For | cst.While
+_Guard = cst.Try | cst.TryStar | cst.With
+_Comprehension = cst.GeneratorExp | cst.ListComp | cst.SetComp | cst.DictComp
 _Line = cst.SimpleStatementLine
 
 
@@ -87,12 +92,16 @@ def _without_partial(file: ParsedFile, old: ParsedFile) -> Edits:
 
 @dataclass(frozen=True)
 class _Place:
-    """A line of one statement: the block around it, its index there, and whether it may run more than once."""
+    """A line of one statement: the block around it, and its index there.
+
+    `repeated` says that it may run more than once, `guarded` that the scope may go on when it fails halfway.
+    """
 
     line: _Line
     block: _Block
     index: int
     repeated: bool
+    guarded: bool
 
     @property
     def small(self) -> cst.BaseSmallStatement:
@@ -108,6 +117,22 @@ class _Edits:
         self.made = made
         self.edits = Edits()
         self.taken = set(file.names) | made
+        self.bindings = Counter(binding.name for binding in read_bindings(file.module))
+        texts = _SelfDocumenting()
+        walk(file.module, texts)
+        self.as_text = texts.found
+
+    def replace(self, node: cst.CSTNode, new: cst.BaseExpression) -> None:
+        """An expression in the place of another, in parentheses where it needs them there."""
+        self.edits.expressions[node] = _fitting(self.file.parents.get(node), node, new)
+
+    def has_comment(self, node: cst.CSTNode) -> bool:
+        """Whether there may be a comment inside of a node."""
+        return "#" in self.file.code(node)
+
+    def is_builtin(self, name: str) -> bool:
+        """Whether nothing in the file binds a name of Python's."""
+        return name not in self.bindings and not self.file.imports.star_names & {name}
 
     def read(self) -> Edits:
         _OfScope(self, self.file.module).read()
@@ -122,9 +147,11 @@ class _Edits:
         finder = _Calls()
         walk(self.file.module, finder)
         for call in finder.found:
+            if call in self.as_text or self.has_comment(call):
+                continue
             new = self._attribute(call) or self._partial(call) or self._spread(call)
             if new is not None and not self._is_edited(call):
-                self.edits.expressions[call] = new
+                self.replace(call, new)
         functions = self.file.functions
         said = [node.value for node in name_nodes(self.file.module)]
         for function in _functions(self.file.module):
@@ -132,7 +159,9 @@ class _Edits:
             for one in function.decorators if is_read else ():
                 name = one.decorator
                 known = functions.get(name.value) if isinstance(name, cst.Name) else None
-                if known is not None and _is_identity(known) and self._is_once(known.name.value):
+                if known is None or not _is_identity(known) or self.bindings[known.name.value] != 1:
+                    continue
+                if not self.has_comment(one):
                     self.edits.decorators.add(one)
 
     def _is_edited(self, node: cst.CSTNode) -> bool:
@@ -141,16 +170,12 @@ class _Edits:
         walk(node, nodes)
         return not nodes.found.isdisjoint(self.edits.expressions)
 
-    def _is_once(self, name: str) -> bool:
-        """Whether the top level binds a name once."""
-        return len([b for b in bound_in(self.file.module) if b.name == name]) == 1
-
     def _attribute(self, call: cst.Call) -> cst.BaseExpression | None:
         """`getattr(x, "name")`."""
         if not isinstance(call.func, cst.Name) or call.func.value != "getattr" or len(call.args) != 2:
             return None
         of, name = (arg.value for arg in call.args)
-        if any(arg.keyword or arg.star for arg in call.args) or "getattr" in self.file.names_at_top:
+        if any(arg.keyword or arg.star for arg in call.args) or not self.is_builtin("getattr"):
             return None
         said = name.evaluated_value if isinstance(name, cst.SimpleString) else None
         if not isinstance(said, str) or not _is_identifier(said) or said.startswith("__") or not _is_dotted(of):
@@ -168,10 +193,46 @@ class _Edits:
         """`f(**{"a": b})`, `f(**dict(a=b))`, `f(*[a, b])`."""
         args: list[cst.Arg] = []
         for arg in call.args:
-            args += _written_out(arg) or [arg]
+            args += self._written_out(arg) or [arg]
+        given = [arg.keyword.value for arg in args if arg.keyword is not None]
+        if len(set(given)) != len(given):
+            return None
         if len(args) == len(call.args) and all(a is b for a, b in zip(args, call.args, strict=True)):
             return None
         return _with_args(call, args)
+
+    def _written_out(self, arg: cst.Arg) -> list[cst.Arg] | None:
+        if arg.star == "**":
+            given = self.keywords_of(arg.value)
+            return [_keyword(name, value) for name, value in given.items()] if given else None
+        if arg.star == "*" and isinstance(arg.value, cst.List | cst.Tuple) and arg.value.elements:
+            values = [one.value for one in arg.value.elements if isinstance(one, cst.Element)]
+            return [cst.Arg(value) for value in values] if len(values) == len(arg.value.elements) else None
+        return None
+
+    def keywords_of(self, node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
+        """What a dict of keywords holds: `{"a": b}` or `dict(a=b)`."""
+        found: dict[str, cst.BaseExpression] = {}
+        if isinstance(node, cst.Dict):
+            for element in node.elements:
+                key = element.key if isinstance(element, cst.DictElement) else None
+                name = key.evaluated_value if isinstance(key, cst.SimpleString) else None
+                if not isinstance(name, str) or not _is_identifier(name) or name in found:
+                    return None
+                found[name] = element.value
+            return found
+        if (
+            isinstance(node, cst.Call)
+            and isinstance(node.func, cst.Name)
+            and node.func.value == "dict"
+            and self.is_builtin("dict")
+        ):
+            for arg in node.args:
+                if arg.keyword is None:
+                    return None
+                found[arg.keyword.value] = arg.value
+            return found
+        return None
 
 
 class _OfScope:
@@ -190,6 +251,7 @@ class _OfScope:
         for binding in read_bindings(scope):
             everywhere[binding.name] = everywhere.get(binding.name, 0) + 1
         self.shadowed = {name for name, count in everywhere.items() if count != len(self.bound.get(name, ()))}
+        self.shadowed |= {node.value for node in self.of.as_text if isinstance(node, cst.Name)}
         self.nodes: dict[str, list[cst.Name]] = {}
         for node in name_nodes(scope):
             self.nodes.setdefault(node.value, []).append(node)
@@ -198,6 +260,8 @@ class _OfScope:
         for place in self.places.values():
             small = place.small
             if place.line in self.edits.lines:
+                continue
+            if self.of.has_comment(small):
                 continue
             if isinstance(small, cst.Expr) and isinstance(small.value, cst.NamedExpr):
                 self._walrus(place, small.value)
@@ -243,15 +307,36 @@ class _OfScope:
 
     def _is_steady(self, node: cst.BaseExpression) -> bool:
         """Whether an expression gives the same wherever in the scope it is evaluated: constants, names bound once."""
-        if isinstance(node, cst.Attribute):  # of a module: those of other objects may change
-            return self.file.imports.resolve(node) is not None
+        if isinstance(node, cst.Attribute):  # of TensorFlow: those of other objects may change
+            symbol = self.file.imports.tensorflow(node)
+            return symbol is not None and "FLAGS" not in symbol
         if not isinstance(node, cst.Name):
             return _is_constant(node)
-        bindings = self.bound.get(node.value)
-        if bindings is None:
-            known = node.value in self.file.imports.names or node.value not in self.file.names_at_top
-            return known or self.of._is_once(node.value)
-        return len(bindings) == 1 and node.value not in self.shadowed
+        name = node.value
+        if name not in self.bound:
+            if name in self._around:
+                return False
+            of_module = [binding for binding in bound_in(self.file.module) if binding.name == name]
+            lasting = [binding for binding in of_module if binding.form in _LASTING]
+            return not of_module or (len(of_module) == 1 and (bool(lasting) or name in self.file.constants))
+        if len(self.bound[name]) != 1:
+            return False
+        [binding] = self.bound[name]
+        if binding.form in _LASTING:
+            return True
+        place = self.places.get(cast("cst.BaseSmallStatement", binding.node))
+        return place is not None and not place.repeated
+
+    @cached_property
+    def _around(self) -> set[str]:
+        """The names of the functions around the scope."""
+        found: set[str] = set()
+        node = self.file.parents.get(self.scope)
+        while node is not None:
+            if isinstance(node, cst.FunctionDef | cst.Lambda):
+                found |= {binding.name for binding in bound_in(node)}
+            node = self.file.parents.get(node)
+        return found
 
     def _free(self, wanted: str) -> str:
         wanted = re.sub(r"\W+", "_", wanted).strip("_").lower() or "value"
@@ -292,12 +377,14 @@ class _OfScope:
             return
         if not isinstance(value, cst.Tuple | cst.List) or len(value.elements) != len(target.elements):
             return
-        names = [one.value for one in target.elements]
+        names = [one.value for one in target.elements if isinstance(one, cst.Element)]
         values = [one.value for one in value.elements if isinstance(one, cst.Element)]
-        if len(values) != len(names) or not all(isinstance(one, cst.Name) for one in names):
+        if not len(values) == len(names) == len(target.elements) or not all(isinstance(one, cst.Name) for one in names):
             return
+        if place.guarded and not all(isinstance(one, cst.Name) or _is_literal(one) for one in values[1:]):
+            return  # where one of them fails, none of the names has its value
         known = [cast("cst.Name", one).value for one in names]
-        if len(set(known)) != len(known):
+        if len(set(known)) != len(known) or not set(known) <= set(self.bound):
             return
         for index, one in enumerate(values):
             before = set(known[:index])
@@ -332,7 +419,8 @@ class _OfScope:
             old, new, nodes = target.value, value.value, list(self._uses(target.value))
         else:
             return
-        self.edits.expressions.update({node: cst.Name(new) for node in nodes})
+        for node in nodes:
+            self.of.replace(node, cst.Name(new))
         self.edits.lines[place.line] = []
         self.edits.touched |= {old, new}
 
@@ -359,24 +447,32 @@ class _OfScope:
             reads.append((cast("cst.Subscript", parent), key))
         names = {key: self._free(f"{target.value}_{key}") for key in values}
         self._put(place, [_assign(cst.Name(names[key]), value) for key, value in values.items()])
-        self.edits.expressions.update({node: cst.Name(names[key]) for node, key in reads})
+        for node, key in reads:
+            self.of.replace(node, cst.Name(names[key]))
         self.edits.touched.add(target.value)
 
     def _is_stored(self, node: cst.Subscript) -> bool:
-        return isinstance(self.file.parents.get(node), cst.AssignTarget | AssignTarget | cst.AugAssign | cst.Del)
+        """Whether an assignment of any kind, a loop or a `with` gives an entry a value, or `del` takes it away."""
+        at: cst.CSTNode = node
+        parent = self.file.parents.get(at)
+        while isinstance(parent, cst.Element | cst.StarredElement | cst.Tuple | cst.List):
+            at, parent = parent, self.file.parents.get(parent)
+        if isinstance(parent, cst.Del | cst.AsName):
+            return True
+        return getattr(parent, "target", None) is at
 
     def _keywords(self, place: _Place, small: cst.Assign) -> None:
         """`options = {"a": b}`, whose only use is one `f(**options)`: `f(a=b)`."""
         target = small.targets[0].target
         if not isinstance(target, cst.Name) or self._single(target.value) is not place:
             return
-        given = _keywords_of(small.value)
+        given = self.of.keywords_of(small.value)
         uses = self._uses(target.value)
         if not given or len(uses) != 1 or not self._may_go(target.value) or place.repeated:
             return
         arg = self.file.parents.get(uses[0])
         call = self.file.parents.get(arg) if isinstance(arg, cst.Arg) and arg.star == "**" else None
-        if not isinstance(call, cst.Call) or self.of._is_edited(call):
+        if not isinstance(call, cst.Call) or self.of._is_edited(call) or self.of.has_comment(call):
             return
         taken = {one.keyword.value for one in call.args if one.keyword is not None}
         if taken & set(given):
@@ -390,7 +486,7 @@ class _OfScope:
         args: list[cst.Arg] = []
         for one in call.args:
             args += [_keyword(name, value) for name, value in given.items()] if one is arg else [one]
-        self.edits.expressions[call] = _with_args(call, args)
+        self.of.replace(call, _with_args(call, args))
         self.edits.touched.add(target.value)
 
     def _may_move(self, place: _Place, call: cst.Call) -> bool:
@@ -412,6 +508,7 @@ class _OfScope:
             not isinstance(target, cst.Name)
             or self._single(target.value) is not place
             or not isinstance(value, cst.Call)
+            or place.repeated
         ):
             return
         if self.file.imports.resolve(value.func) != "functools.partial" or not self._may_go(target.value):
@@ -420,12 +517,12 @@ class _OfScope:
         call = self.file.parents.get(uses[0]) if len(uses) == 1 else None
         if not isinstance(call, cst.Call) or call.func is not uses[0] or self.of._is_edited(call):
             return
-        if not all(self._is_steady(arg.value) for arg in value.args):
+        if self.of.has_comment(call) or not all(self._is_steady(arg.value) for arg in value.args):
             return
         applied = _applied(value, call)
-        if applied is None or not value.args or not _is_dotted(value.args[0].value):
+        if applied is None:
             return
-        self.edits.expressions[call] = applied
+        self.of.replace(call, applied)
         self.edits.lines[place.line] = []
         self.edits.touched.add(target.value)
 
@@ -462,23 +559,40 @@ class _OfScope:
         call = self.file.parents.get(uses[0]) if len(uses) == 1 else None
         if not isinstance(call, cst.Call) or call.func is not uses[0] or self.of._is_edited(call):
             return
+        if self.of.has_comment(function.body) or self.of.has_comment(call):
+            return
         given = _bound_arguments(function, call)
         if given is None or not all(_is_harmless(one) for one in given.values()):
+            return
+        late = _names_read_late(value) & set(given)
+        if not all(_is_literal(given[one]) for one in late):
             return
         inner = {binding.name for binding in read_bindings(function.body)}
         if inner or not self._means_the_same(names_in(value) - set(given), call):
             return
-        substituted = _substituted(value, given)
-        self.edits.expressions[call] = substituted
+        self.of.replace(call, self._substituted(value, given))
         self.edits.lines[function] = []
         self.edits.touched.add(name)
+
+    def _substituted(self, value: cst.BaseExpression, given: Mapping[str, cst.BaseExpression]) -> cst.BaseExpression:
+        """An expression with what its parameters are given in their place."""
+        parents = self.file.parents
+        nodes: dict[cst.CSTNode, cst.BaseExpression] = {
+            node: _fitting(parents.get(node), node, given[node.value])
+            for node in name_nodes(value)
+            if node.value in given
+        }
+        return cast("cst.BaseExpression", value.visit(_Again(nodes)))
 
     def _means_the_same(self, names: Iterable[str], call: cst.Call) -> bool:
         """Whether names of this scope are not those of a function between it and a call."""
         node: cst.CSTNode | None = call
         while node is not None and node is not self.scope:
             node = self.file.parents.get(node)
-            if isinstance(node, cst.FunctionDef | cst.Lambda | cst.ClassDef) and node is not self.scope:
+            if (
+                isinstance(node, cst.FunctionDef | cst.Lambda | cst.ClassDef | _Comprehension)
+                and node is not self.scope
+            ):
                 if {binding.name for binding in bound_in(node)} & set(names):
                     return False
         return node is self.scope
@@ -512,7 +626,10 @@ class _Writer(Tracked):
     ) -> cst.Decorator | cst.RemovalSentinel:
         return cst.RemoveFromParent() if original_node in self.edits.decorators else updated_node
 
-    def _lines(self, old: Sequence[cst.BaseStatement], new: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    def _lines(
+        self, old: Sequence[cst.BaseStatement], new: Sequence[cst.BaseStatement]
+    ) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
+        """The lines of a block, and the comments of the last ones that went."""
         found: list[cst.BaseStatement] = []
         above: list[cst.EmptyLine] = []
         for before, after in zip(old, new, strict=True):
@@ -524,6 +641,10 @@ class _Writer(Tracked):
                     above = []
                 found.append(after)
                 continue
+            if lines and above:
+                first = cast("_Line", lines[0])
+                lines = [first.with_changes(leading_lines=[*above, *first.leading_lines]), *lines[1:]]
+                above = []
             again = _Again(self.edits.expressions)
             for line in lines:
                 made = cast("cst.BaseStatement", line.visit(again))
@@ -531,18 +652,22 @@ class _Writer(Tracked):
                 found.append(made)
             if not lines:
                 above = [one for one in (*above, *getattr(before, "leading_lines", ())) if one.comment is not None]
-        return found
+                trailing = getattr(getattr(before, "trailing_whitespace", None), "comment", None)
+                above += [cst.EmptyLine(comment=trailing)] if trailing is not None else []
+        return found, above
 
     def leave_IndentedBlock(
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
     ) -> cst.IndentedBlock:
         if not any(line in self.edits.lines for line in original_node.body):
             return updated_node
-        body = self._lines(original_node.body, updated_node.body)
-        return updated_node.with_changes(body=body or [cst.SimpleStatementLine([cst.Pass()])])
+        body, below = self._lines(original_node.body, updated_node.body)
+        footer = [*below, *updated_node.footer]
+        return updated_node.with_changes(body=body or [cst.SimpleStatementLine([cst.Pass()])], footer=footer)
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
-        return updated_node.with_changes(body=self._lines(original_node.body, updated_node.body))
+        body, below = self._lines(original_node.body, updated_node.body)
+        return updated_node.with_changes(body=body, footer=[*below, *updated_node.footer])
 
 
 class _Again(Tracked):
@@ -590,6 +715,40 @@ class _FunctionFinder(cst.CSTVisitor):
         self.found.append(node)
 
 
+class _SelfDocumenting(cst.CSTVisitor):
+    """What stands in `f"{...=}"`, which prints the text of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[cst.CSTNode] = set()
+
+    def visit_FormattedStringExpression(self, node: cst.FormattedStringExpression) -> None:
+        if node.equal is not None:
+            nodes = _Nodes()
+            walk(node.expression, nodes)
+            self.found |= nodes.found
+
+
+class _Late(cst.CSTVisitor):
+    """The names that lambdas and generators read, when they are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_Lambda(self, node: cst.Lambda) -> None:
+        self.found |= names_in(node)
+
+    def visit_GeneratorExp(self, node: cst.GeneratorExp) -> None:
+        self.found |= names_in(node)
+
+
+def _names_read_late(node: cst.CSTNode) -> set[str]:
+    finder = _Late()
+    walk(node, finder)
+    return finder.found
+
+
 def _functions(node: cst.CSTNode) -> list[cst.FunctionDef]:
     finder = _FunctionFinder()
     walk(node, finder)
@@ -629,18 +788,18 @@ def _places(scope: _Scope) -> list[_Place]:
     """The lines of one statement of a scope itself."""
     found: list[_Place] = []
 
-    def of(block: cst.BaseSuite | cst.Module, repeated: bool) -> None:
+    def of(block: cst.BaseSuite | cst.Module, repeated: bool, guarded: bool) -> None:
         if not isinstance(block, cst.Module | cst.IndentedBlock):
             return
         for index, statement in enumerate(block.body):
             if isinstance(statement, cst.SimpleStatementLine):
                 if len(statement.body) == 1:
-                    found.append(_Place(statement, block, index, repeated))
+                    found.append(_Place(statement, block, index, repeated, guarded))
             elif not isinstance(statement, cst.FunctionDef | cst.ClassDef):
                 for inner in _suites(statement):
-                    of(inner, repeated or isinstance(statement, _Loop))
+                    of(inner, repeated or isinstance(statement, _Loop), guarded or isinstance(statement, _Guard))
 
-    of(scope if isinstance(scope, cst.Module) else scope.body, False)
+    of(scope if isinstance(scope, cst.Module) else scope.body, False, False)
     return found
 
 
@@ -661,6 +820,21 @@ def _follows(first: _Place, second: _Place) -> bool:
 
 def _assign(target: cst.Name, value: cst.BaseExpression) -> cst.Assign:
     return cst.Assign([cst.AssignTarget(target)], _in_parentheses(value))
+
+
+def _fitting(parent: cst.CSTNode | None, node: cst.CSTNode, new: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression as it may stand below `parent` instead of a node: in parentheses, unless it needs none."""
+    if isinstance(new, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.List | cst.Dict | cst.Set):
+        return new
+    if isinstance(new, cst.SimpleString) or new.lpar:
+        return new
+    if isinstance(new, cst.BaseNumber) and not isinstance(parent, cst.Attribute):
+        return new
+    alone = isinstance(parent, cst.Assign | cst.AnnAssign | cst.Expr | cst.Return)
+    part = isinstance(parent, cst.Arg | cst.Element | cst.DictElement | cst.Index | cst.Param)
+    if getattr(parent, "value", None) is node and (alone or (part and not isinstance(new, cst.Tuple))):
+        return _in_parentheses(new)
+    return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 def _in_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
@@ -689,43 +863,18 @@ def _with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
     return call.with_changes(args=written, whitespace_before_args=cst.SimpleWhitespace(""))
 
 
-def _written_out(arg: cst.Arg) -> list[cst.Arg] | None:
-    if arg.star == "**":
-        given = _keywords_of(arg.value)
-        return [_keyword(name, value) for name, value in given.items()] if given else None
-    if arg.star == "*" and isinstance(arg.value, cst.List | cst.Tuple) and arg.value.elements:
-        values = [one.value for one in arg.value.elements if isinstance(one, cst.Element)]
-        return [cst.Arg(value) for value in values] if len(values) == len(arg.value.elements) else None
-    return None
-
-
-def _keywords_of(node: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
-    """What a dict of keywords holds: `{"a": b}` or `dict(a=b)`."""
-    found: dict[str, cst.BaseExpression] = {}
-    if isinstance(node, cst.Dict):
-        for element in node.elements:
-            key = element.key if isinstance(element, cst.DictElement) else None
-            name = key.evaluated_value if isinstance(key, cst.SimpleString) else None
-            if not isinstance(name, str) or not _is_identifier(name) or name in found:
-                return None
-            found[name] = element.value
-        return found
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
-        for arg in node.args:
-            if arg.keyword is None:
-                return None
-            found[arg.keyword.value] = arg.value
-        return found
-    return None
-
-
 def _applied(partial: cst.Call, call: cst.Call) -> cst.Call | None:
     """A call of `functools.partial(f, ...)` as one of f."""
     if not partial.args or any(arg.star for arg in (*partial.args, *call.args)) or partial.args[0].keyword is not None:
         return None
     first, *given = partial.args
     keywords = [arg.keyword.value for arg in (*given, *call.args) if arg.keyword is not None]
-    if len(set(keywords)) != len(keywords) or isinstance(first.value, cst.Lambda):
+    if len(set(keywords)) != len(keywords) or not _is_dotted(first.value):
+        return None
+    earlier = [arg.value for arg in given if arg.keyword is not None]
+    later = [arg.value for arg in call.args if arg.keyword is None]
+    in_order = all(map(_is_harmless, (*earlier, *later))) or any(all(map(_is_literal, one)) for one in (earlier, later))
+    if not in_order:  # positional arguments are computed first
         return None
     return _with_args(call.with_changes(func=first.value), [*given, *call.args])
 
@@ -825,14 +974,6 @@ def _bound_arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst
                 return None
             given[one.name.value] = one.default
     return given
-
-
-def _substituted(value: cst.BaseExpression, given: Mapping[str, cst.BaseExpression]) -> cst.BaseExpression:
-    """An expression with what its parameters are given in their place."""
-    nodes: dict[cst.CSTNode, cst.BaseExpression] = {
-        node: given[node.value] for node in name_nodes(value) if node.value in given
-    }
-    return cast("cst.BaseExpression", value.visit(_Again(nodes)))
 
 
 __all__ = ["reduced"]

@@ -61,6 +61,44 @@ STAYS = {
     + "rate = 1\n\n\ndef make():\n    return tf.estimator.RunConfig(rate)\n\n\n"
     + "def main():\n    rate = 2\n    return make(), rate\n",
     "names that are looked up": model("a = f(1)", "b = a", "loss = locals()['b']"),
+    "a star takes a list": model("*a, loss = f(1), f(2)", "print(a)"),
+    "a pair of which the second may fail": model(
+        "a = 0", "try:", "    (a, b) = (f(1), g(2))", "except ValueError:", "    b = 1", "loss = h(a, b)"
+    ),
+    "a pair that functions see": TOP
+    + "a = 0\n\n\ndef g():\n    return a\n\n\n"
+    + MODEL.format("    global a\n    (a, loss) = (f(1), g())\n"),
+    "a text that names what it shows": model("a = f(1)", "b = a", "print(f'{b=}', a)", "loss = h(a)"),
+    "a text that shows an entry": model("c = {'a': f(1)}", "loss = f\"{c['a']=}\""),
+    "a text that shows a call": model("loss = f\"{getattr(labels, 'b')=}\""),
+    "a keyword twice, once in a dict": model("loss = f(units=2, **{'units': 1})"),
+    "a dict of one's own": TOP
+    + "def dict(**k):\n    return {'z': k}\n\n\n"
+    + MODEL.format("    loss = f(**dict(a=1))\n"),
+    "a getattr of one's own": model("loss = f(1)").replace("mode):", "getattr):").replace("mode,", "getattr(tf, 'x'),"),
+    "a partial whose keywords come first": model("loss = functools.partial(f, a=g(1))(h(2))"),
+    "a partial of one or the other": model("loss = functools.partial(f if mode else g, 1)(labels)"),
+    "a partial of what is there": model("loss = functools.partial(f or g, 1)(labels)"),
+    "a partial of one turn": model(
+        "for i in range(3):", "    if i == 0:", "        part = functools.partial(f, i)", "loss = part(2)"
+    ),
+    "a function whose argument is read later": TOP
+    + "def make(n):\n    return tf.estimator.RunConfig(lambda: n)\n\n\nn = 1\na = make(n)\nn = 2\n",
+    "a function in a comprehension of its names": TOP
+    + "rate = 0\n\n\ndef make():\n    return tf.estimator.RunConfig(rate)\n\n\na = [make() for rate in (1, 2)]\n",
+    "an entry that a loop sets": model(
+        "c = {'a': f(1)}", "def inner():", "    for c['a'] in (1, 2):", "        pass", "inner()", "loss = c['a']"
+    ),
+    "a decorator that is a parameter": TOP
+    + "def same(f):\n    return f\n\n\ndef outer(same):\n    @same\n    def model_fn(mode):\n"
+    + "        return tf.estimator.EstimatorSpec(mode)\n\n    return model_fn\n",
+    "a comment in an assignment": model("(loss := f(1)  # how far", ")"),
+    "a comment in a pair": model("(a, loss) = (f(1),  # how far", "    f(a))"),
+    "a comment in a list": model("c = [", "    # how far", "    f(1),", "]", "loss = c[0]"),
+    "a comment in keywords": model("loss = f(**{", "    'w': 1,  # how far", "})"),
+    "a comment in keywords with a name": model("more = {", "    # how far", "    'w': g(1),", "}", "loss = f(**more)"),
+    "a comment in a function": TOP
+    + "def make():\n    # as ever\n    return tf.estimator.RunConfig(1)\n\n\na = make()\n",
     "no part of a program": "import functools\n\n\nx = functools.partial(f, 1)(2)\ny = getattr(x, 'z')\n",
 }
 
@@ -108,6 +146,34 @@ CHANGES = {
     "a partial with a name": (
         model("part = functools.partial(f, weights=2)", "loss = part(labels)"),
         model("loss = f(labels, weights=2)").replace("import functools\n", ""),
+    ),
+    "keywords whose values change": (
+        model("more = {'w': labels.rate}", "labels.rate = 3", "loss = f(**more)"),
+        model("more_w = labels.rate", "labels.rate = 3", "loss = f(w=more_w)"),
+    ),
+    "a comment behind what goes": (
+        model("total = f(features)", "loss = total  # what is trained", "g(loss)"),
+        model("loss = f(features)", "# what is trained", "g(loss)"),
+    ),
+    "a comment at the end of a block": (
+        model("loss = f(1)", "if mode:", "    g(1)", "    # as before", "    also = loss", "h(loss)"),
+        model("loss = f(1)", "if mode:", "    g(1)", "    # as before", "h(loss)"),
+    ),
+    "a function of a number below zero": (
+        TOP + "def make(rate):\n    return tf.estimator.RunConfig(rate**2, rate)\n\n\na = make(-1)\n",
+        TOP + "a = tf.estimator.RunConfig((-1)**2, -1)\n",
+    ),
+    "a function of a number that is asked": (
+        TOP + "def make(rate):\n    return tf.estimator.RunConfig(rate.real)\n\n\na = make(3)\n",
+        TOP + "a = tf.estimator.RunConfig((3).real)\n",
+    ),
+    "a function that makes a pair": (
+        TOP + "def make():\n    return tf.estimator.TrainSpec(1), tf.estimator.EvalSpec(2)\n\n\nuse(make())\n",
+        TOP + "use((tf.estimator.TrainSpec(1), tf.estimator.EvalSpec(2)))\n",
+    ),
+    "a function that makes one of two": (
+        TOP + "def make():\n    return tf.estimator.RunConfig(1) if c else d\n\n\na = make().x\n",
+        TOP + "a = (tf.estimator.RunConfig(1) if c else d).x\n",
     ),
     "a result that nobody takes": (
         TOP + "outcome = tf.estimator.train_and_evaluate(a, b, c)\n",
