@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -61,10 +62,21 @@ def migrate_project(
         return in_parts(texts, migrate, error, programs_in(texts))
 
 
-def _plain(file: ParsedFile, texts: Mapping[Path, str]) -> ParsedFile:
+def _plain(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     """A file in plain words: nothing roundabout, and no annotation that names what TensorFlow 2 lacks."""
-    words = {word for path, text in texts.items() if path != file.path for word in _WORD.findall(text)}
-    return with_plain_assignments(without_old_annotations(reduced(file, words.__contains__)))
+    return with_plain_assignments(without_old_annotations(reduced(file, elsewhere)))
+
+
+def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
+    """The files in plain words; names that stand in several texts keep their bindings at the top level."""
+    words = {path: frozenset(_WORD.findall(text)) for path, text in texts.items()}
+    counted = Counter(word for found in words.values() for word in found)
+
+    def plain(file: ParsedFile) -> ParsedFile:
+        own = words.get(file.path, frozenset())
+        return _plain(file, lambda name: counted[name] > (name in own))
+
+    return [plain(file) for file in files]
 
 
 def _migrate(
@@ -90,8 +102,8 @@ def _migrate(
         on_tpus[path] += remarks
     files, refused = by_hand.write_out(write_out(files, texts))
     files = [
-        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(_plain(file, texts)))))
-        for file in files
+        with_one_tower(with_symbols_in_place(with_chosen_partitioners(with_named_estimators(file))))
+        for file in _in_plain_words(files, texts)
     ]
     files = with_arguments_written_out(files, texts)
     for finding in refused:

@@ -20,7 +20,7 @@ import libcst as cst
 
 from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindings
 from migrator.names.free import free
-from migrator.program.calls import is_docstring
+from migrator.program.calls import calls_in, functions_in, is_docstring, nodes_in
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.walking import walk
 
@@ -136,7 +136,7 @@ class _Edits:
 
     def read(self) -> Edits:
         _OfScope(self, self.file.module).read()
-        for function in _functions(self.file.module):
+        for function in functions_in(self.file.module):
             if _is_concerned(function):
                 _OfScope(self, function).read()
         self._expressions()
@@ -144,9 +144,7 @@ class _Edits:
 
     def _expressions(self) -> None:
         """Expressions that mean the same wherever they stand."""
-        finder = _Calls()
-        walk(self.file.module, finder)
-        for call in finder.found:
+        for call in reversed(calls_in(self.file.module)):  # the inner ones first
             if call in self.as_text or self.has_comment(call):
                 continue
             new = self._attribute(call) or self._partial(call) or self._spread(call)
@@ -154,7 +152,7 @@ class _Edits:
                 self.replace(call, new)
         functions = self.file.functions
         said = [node.value for node in name_nodes(self.file.module)]
-        for function in _functions(self.file.module):
+        for function in functions_in(self.file.module):
             is_read = said.count(function.name.value) > 1 or self.elsewhere(function.name.value)
             for one in function.decorators if is_read else ():
                 name = one.decorator
@@ -166,9 +164,7 @@ class _Edits:
 
     def _is_edited(self, node: cst.CSTNode) -> bool:
         """Whether a node, or one below, is edited already in this round."""
-        nodes = _Nodes()
-        walk(node, nodes)
-        return not nodes.found.isdisjoint(self.edits.expressions)
+        return any(one in self.edits.expressions for one in nodes_in(node))
 
     def _attribute(self, call: cst.Call) -> cst.BaseExpression | None:
         """`getattr(x, "name")`."""
@@ -399,7 +395,7 @@ class _OfScope:
         if isinstance(self.scope, cst.Module) and self.of.elsewhere(name):
             return True
         body = self.scope if isinstance(self.scope, cst.Module) else self.scope.body
-        return any(name in names_in(function) for function in _functions(body))
+        return any(name in names_in(function) for function in functions_in(body))
 
     def _copy(self, place: _Place, small: cst.Assign) -> None:
         """`b = a`, where each of both is bound once: one name for both."""
@@ -606,9 +602,7 @@ class _Writer(Tracked):
 
     def _note(self, new: cst.CSTNode, again: _Again, instead_of: cst.CSTNode) -> None:
         """Where the nodes of new code come from: the node itself, or what the code stands for."""
-        parts = _Nodes()
-        walk(new, parts)
-        for part in parts.found:
+        for part in nodes_in(new):
             old = again.made.get(part, part)
             self.made[part] = old if self.file.has(old) else instead_of
 
@@ -685,36 +679,6 @@ class _Again(Tracked):
         return super().on_leave(original_node, updated_node)
 
 
-class _Calls(cst.CSTVisitor):
-    """All calls, the inner ones first."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Call] = []
-
-    def leave_Call(self, original_node: cst.Call) -> None:
-        self.found.append(original_node)
-
-
-class _Nodes(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[cst.CSTNode] = set()
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.found.add(node)
-        return True
-
-
-class _FunctionFinder(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.FunctionDef] = []
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.found.append(node)
-
-
 class _SelfDocumenting(cst.CSTVisitor):
     """What stands in `f"{...=}"`, which prints the text of it."""
 
@@ -724,9 +688,7 @@ class _SelfDocumenting(cst.CSTVisitor):
 
     def visit_FormattedStringExpression(self, node: cst.FormattedStringExpression) -> None:
         if node.equal is not None:
-            nodes = _Nodes()
-            walk(node.expression, nodes)
-            self.found |= nodes.found
+            self.found |= set(nodes_in(node.expression))
 
 
 class _Late(cst.CSTVisitor):
@@ -749,20 +711,8 @@ def _names_read_late(node: cst.CSTNode) -> set[str]:
     return finder.found
 
 
-def _functions(node: cst.CSTNode) -> list[cst.FunctionDef]:
-    finder = _FunctionFinder()
-    walk(node, finder)
-    return finder.found
-
-
-def _calls_in(node: cst.CSTNode) -> list[cst.Call]:
-    finder = _Calls()
-    walk(node, finder)
-    return finder.found
-
-
 def _has_call(node: cst.CSTNode) -> bool:
-    return bool(_calls_in(node))
+    return bool(calls_in(node))
 
 
 def _computes(node: cst.BaseExpression) -> bool:
@@ -776,12 +726,12 @@ def _last(node: cst.BaseExpression) -> str:
 
 
 def _makes_parts(node: cst.CSTNode) -> bool:
-    return any(_last(call.func).endswith(_PARTS) for call in _calls_in(node))
+    return any(_last(call.func).endswith(_PARTS) for call in calls_in(node))
 
 
 def _is_concerned(function: cst.FunctionDef) -> bool:
     """Whether a function makes, or trains, what a training program consists of."""
-    return any(_last(call.func).endswith(_PARTS) or _last(call.func) in _TRAINING for call in _calls_in(function.body))
+    return any(_last(call.func).endswith(_PARTS) or _last(call.func) in _TRAINING for call in calls_in(function.body))
 
 
 def _places(scope: _Scope) -> list[_Place]:
