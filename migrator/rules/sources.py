@@ -40,4 +40,12 @@ RULES = (
         " are carried over as if it were not there. Please report it, with the file and what the same command prints"
         " under `TF_MIGRATE_TRACEBACK=1`. Another `--style` or `--strategy` may do until it is mended.",
     ),
+    Rule(
+        "TFM910",
+        "the settings of the project cannot be understood",
+        Severity.ERROR,
+        "What stands in `[tool.tf-migrate]` of pyproject.toml, or in `[tf-migrate]` of setup.cfg, holds a key that is"
+        " not known, or a value of another type than it has to be. Nothing was done: a setting that is passed over"
+        " would be obeyed by nobody. The message names the file, the key and the keys that are known there.",
+    ),
 )
