@@ -133,7 +133,7 @@ def _is_node(value: object) -> bool:
 def _holds_nodes(value: object) -> bool:
     if type(value) is str:
         return False
-    if isinstance(value, tuple | list):
+    if isinstance(value, (tuple, list)):
         return any(_is_node(one) for one in value)
     return _is_node(value)
 

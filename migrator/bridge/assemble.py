@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from migrator.bridge.support import MARK_INSIDE
+from migrator.names.standard import STANDARD_MODULES
 
 #: Functions of the library that are called where the support file is imported, if it holds them.
 SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers", "build_in_default_graph")
@@ -130,11 +130,11 @@ class _Module:
                 inside |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 continue  # annotations, which every support file has
-            elif isinstance(node, ast.Import | ast.ImportFrom):
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 imports.update(_statements(node))
-            elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                 nodes.append((node.name, node))
-            elif isinstance(node, ast.Assign | ast.AnnAssign) and (target := _target(node)) is not None:
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and (target := _target(node)) is not None:
                 nodes.append((target, node))
             elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
                 raise ValueError(f"{name}.py:{node.lineno}: only imports, definitions and constants can be copied")
@@ -142,7 +142,7 @@ class _Module:
         definitions = []
         for one, node in nodes:
             read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-            constant = isinstance(node, ast.Assign | ast.AnnAssign)
+            constant = isinstance(node, (ast.Assign, ast.AnnAssign))
             needs = frozenset((read & own) - {one})
             definitions.append(Definition(one, _text(node, lines), needs, frozenset(read & imports.keys()), constant))
         return _Module(tuple(definitions), imports, frozenset(siblings))
@@ -229,7 +229,7 @@ def _indented(text: str) -> str:
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     inside: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in documentation:
+        if isinstance(node, (ast.JoinedStr, ast.Constant)) and id(node) not in documentation:
             inside |= set(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
     lines = text.split("\n")
     return "\n".join(f"    {line}" if line and number not in inside else line for number, line in enumerate(lines, 1))
@@ -258,7 +258,7 @@ def _library() -> Library:
 
 
 def _is_standard(statement: str) -> bool:
-    return statement.split()[1].partition(".")[0] in sys.stdlib_module_names
+    return statement.split()[1].partition(".")[0] in STANDARD_MODULES
 
 
 def _import_key(statement: str) -> tuple[bool, str]:
@@ -272,7 +272,7 @@ def held_by(text: str, library: Library | None = None) -> frozenset[str]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return frozenset()
-    found = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    found = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     found |= {one for node in tree.body if isinstance(node, ast.Assign) and (one := _target(node)) is not None}
     return frozenset(found & (library or _library()).definitions.keys())
 

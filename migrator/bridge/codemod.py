@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, exists, fate
 from migrator.names.spelling import canonical, rooted
+from migrator.names.standard import STANDARD_MODULES
 from migrator.rules.tf2_names import REMOVED
 
 _ROOTS = ("tensorflow", "tensorflow.compat.v1", "tensorflow_core", "tensorflow.compat.v2")
@@ -33,7 +33,7 @@ _MADE_BY_KERAS = ("tf.keras.Sequential", "tf.keras.models.load_model", "tf.keras
 _ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
 COMMENT = "  # before TensorFlow: it chooses Keras 2"
 # Imports that may stand before the support file's: they do not import TensorFlow.
-_HARMLESS = frozenset((*sys.stdlib_module_names, "numpy", "pandas", "absl", "six", "scipy", "sklearn", "matplotlib"))
+_HARMLESS = frozenset((*STANDARD_MODULES, "numpy", "pandas", "absl", "six", "scipy", "sklearn", "matplotlib"))
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class _File:
         if "compat.v1" in self.text and written_for_two(self.text, heads, compat):
             return True
         fates = [fate(name) for name in plain]
-        of_one = any(isinstance(one, Compat | Renamed) for one in fates)
+        of_one = any(isinstance(one, (Compat, Renamed)) for one in fates)
         return not of_one and any(isinstance(one, New) for one in fates)
 
     # -- names that are read ---------------------------------------------------------------------------------------
@@ -562,7 +562,7 @@ class _File:
         return [
             self.raw[self._offset(n) : self._end(n)].decode("utf-8")
             for n in self.names.tree.body
-            if isinstance(n, ast.Import | ast.ImportFrom)
+            if isinstance(n, (ast.Import, ast.ImportFrom))
         ]
 
     def _imports_tensorflow(self) -> bool:
@@ -577,11 +577,11 @@ class _File:
                 after = 1
             elif isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 after = index + 1
-            elif isinstance(node, ast.Import | ast.ImportFrom) and _is_harmless(node):
+            elif isinstance(node, (ast.Import, ast.ImportFrom)) and _is_harmless(node):
                 continue
             else:
-                imports = [one for one in ast.walk(node) if isinstance(one, ast.Import | ast.ImportFrom)]
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                imports = [one for one in ast.walk(node) if isinstance(one, (ast.Import, ast.ImportFrom))]
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                     break
                 if imports and not all(_is_harmless(one) for one in imports):
                     return node

@@ -64,7 +64,7 @@ def read_imports(texts: Mapping[Path, str]) -> Imports:
             continue
         edges: list[Edge] = []
         for node in ast.walk(trees[path]):
-            if isinstance(node, ast.Import | ast.ImportFrom):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
                 edges += _edges(path, node, known)
         found[path] = tuple(dict.fromkeys(edges))
     return Imports(tuple(edge for edges in found.values() for edge in edges), found, trees)

@@ -153,7 +153,7 @@ class _Project:
             return found
         found.update(self._given(path))
         for node in tree.body:
-            for one in ast.walk(node) if isinstance(node, ast.Try | ast.If) else (node,):
+            for one in ast.walk(node) if isinstance(node, (ast.Try, ast.If)) else (node,):
                 if isinstance(one, ast.Import):
                     for alias in one.names:
                         if alias.name.partition(".")[0] == "tensorflow":

@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from migrator.names.patterns import captured
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -133,7 +135,7 @@ class _Reader:
         scope.bind(binding)
 
     def _visit(self, node: ast.AST, scope: Scope) -> None:
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
             self._import(node, scope)
         elif isinstance(node, _FUNCTIONS):
             self._function(node, scope)
@@ -148,7 +150,7 @@ class _Reader:
             inner = Scope(node, scope)
             for part in ast.iter_child_nodes(node):
                 self._visit(part, inner)
-        elif isinstance(node, ast.Global | ast.Nonlocal):
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
             kind = "global" if isinstance(node, ast.Global) else "nonlocal"
             scope.elsewhere.update(dict.fromkeys(node.names, kind))
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -159,14 +161,14 @@ class _Reader:
             if node.name:
                 self._bind(scope, Binding(node.name, node))
             self._children(node, scope)
-        elif isinstance(node, ast.Attribute | ast.Name):
+        elif isinstance(node, (ast.Attribute, ast.Name)):
             self._name(node, scope)
         elif isinstance(node, ast.arg):
             self._bind(scope, Binding(node.arg, node))
             if node.annotation is not None:
                 self._visit(node.annotation, scope)
         else:
-            for name in _captured(node):
+            if name := captured(node):
                 self._bind(scope, Binding(name, node))
             self._children(node, scope)
 
@@ -221,7 +223,7 @@ class _Reader:
         body = node.body if isinstance(node.body, list) else [node.body]
         for statement in body:  # first what `global` says, for it may stand below a binding in a branch
             for inside in ast.walk(statement):
-                if isinstance(inside, ast.Global | ast.Nonlocal):
+                if isinstance(inside, (ast.Global, ast.Nonlocal)):
                     self._visit(inside, inner)
         for statement in body:
             self._visit(statement, inner)
@@ -269,15 +271,6 @@ class _Reader:
             return None
         rest = [one.attr for one in nodes[1:] if isinstance(one, ast.Attribute)]
         return ".".join([found[0], *rest])
-
-
-def _captured(node: ast.AST) -> list[str]:
-    """The names that a pattern of `match` binds."""
-    if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
-        return [node.name]
-    if isinstance(node, ast.MatchMapping) and node.rest:
-        return [node.rest]
-    return []
 
 
 def _is_walrus(node: ast.AST, scope: Scope) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Union
 
 from migrator.bridge.table import is_maker, is_trainer
 
@@ -40,7 +41,7 @@ _NEEDS_GRAPH = frozenset(
 )
 _OF_ESTIMATORS = ("train", "evaluate", "predict", "export_savedmodel", "export_saved_model", "train_and_evaluate")
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def own_sessions(
             isinstance(call.func, ast.Attribute) and call.func.attr in _OF_ESTIMATORS and call.func not in meanings
             for call in calls
         ) or any(node in supported for node in nodes)
-        generator = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
+        generator = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes)
         found.append(OwnSession(function, (loose or outside)[0].func, is_running or generator))
     return found
 
@@ -145,7 +146,7 @@ def _own(block: ast.AST) -> Iterator[ast.AST]:
     while queue:
         node = queue.pop()
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             queue += ast.iter_child_nodes(node)
 
 

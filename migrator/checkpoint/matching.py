@@ -300,7 +300,7 @@ def _slots(
             raise CheckpointError("TFM864", f"the program keeps a moving average of `{name}`, the checkpoint {told}")
         entries.append(_entry(tensors, averages[0], f"slot:{weight}|{_AVERAGE}"))
     stored = [one for one in stored if one not in averages]
-    found = by_name if by_name else dict(zip(order, stored, strict=False))
+    found = by_name if by_name else dict(zip(order, stored))
     if not stored:
         return entries, []  # a variable that was not trained
     if not by_name and len(stored) != len(order):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
+
+from migrator.pairing import equal_zip
 
 Array = npt.NDArray[Any]
 
@@ -61,7 +63,7 @@ class Gates:
         blocks = np.split(values, len(self.order), axis=-1)
         moved = [blocks[index] for index in self.order]
         if self.added:
-            moved = [block + block.dtype.type(more) for block, more in zip(moved, self.added, strict=True)]
+            moved = [block + block.dtype.type(more) for block, more in equal_zip(moved, self.added)]
         return np.concatenate(moved, axis=-1)
 
     @property
@@ -71,7 +73,7 @@ class Gates:
         return Gates(order, tuple(-self.added[index] for index in order) if self.added else ())
 
 
-Transform = Transpose | Scale | Gates
+Transform = Union[Transpose, Scale, Gates]
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def back(
             found[entry.sources[0]] = value
         else:
             ends = np.cumsum([shapes[name][entry.axis] for name in entry.sources])[:-1]
-            found.update(zip(entry.sources, np.split(value, ends, axis=entry.axis), strict=True))
+            found.update(equal_zip(entry.sources, np.split(value, ends, axis=entry.axis)))
     return found
 
 

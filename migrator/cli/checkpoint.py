@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from migrator.cli.extras import verify_extra
+from migrator.pairing import equal_zip
 from migrator.report.outcome import ExitCode
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _show(carried: Carried) -> None:
     ]
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     for row in (header, *rows):
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        click.echo("  ".join(cell.ljust(width) for cell, width in equal_zip(row, widths)).rstrip())
     for code, message in carried.remarks:
         click.echo(f"{code} {message}")
     different = [row for row in carried.rows if not row.equal]

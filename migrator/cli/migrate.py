@@ -14,6 +14,7 @@ import click
 
 from migrator.cli.program import DefaultCommand
 from migrator.findings import Finding
+from migrator.pairing import equal_zip
 from migrator.report.outcome import ExitCode, FileOutcome, Outcome
 from migrator.targets import LOOPS, STRATEGIES
 
@@ -204,11 +205,11 @@ def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
     if not settings.dry:
         changed = [
             (place, item)
-            for place, (file, item) in enumerate(zip(files, items, strict=True))
+            for place, (file, item) in enumerate(equal_zip(files, items))
             if file.changed and not isinstance(item, Finding)
         ]
         problems = write_all([(item.source, item.text) for _, item in changed])
-        for (place, _), problem in zip(changed, problems, strict=True):
+        for (place, _), problem in equal_zip(changed, problems):
             findings = (*files[place].findings, *([problem] if problem else []))
             files[place] = FileOutcome(files[place].path, problem is None, problem is None, tuple(sorted(findings)))
     return Outcome(tuple(files), settings.dry, settings.check)
@@ -305,7 +306,7 @@ def _migrated(
         raise _InternalError(error) from error
     new = {
         source.path: _Rewritten(source, with_newlines_of(source.text, result.text), result.findings)
-        for source, result in zip(sources, results, strict=False)
+        for source, result in zip(sources, results)
     }
     beside: list[_Rewritten | Finding] = [
         _Rewritten(result.source, result.text, result.findings) for result in results[len(sources) :]

@@ -123,7 +123,7 @@ def respelled(node: cst.FunctionDef | cst.ClassDef, imports: ImportMap) -> tuple
     """A function or class that no program runs, respelled, and what there is to say about it."""
     walk = Respelled(imports)
     new = node.visit(walk)
-    assert isinstance(new, cst.FunctionDef | cst.ClassDef)
+    assert isinstance(new, (cst.FunctionDef, cst.ClassDef))
     title = node.name.value
     message = f"nothing runs `{title}`: it stays TensorFlow 1 code, spelled for TensorFlow 2"
     remarks = [Blocked("TFM171", node.name, message)]

@@ -106,7 +106,7 @@ class Datasets:
         scope = self.program.scope
         if not isinstance(scope, cst.Module) or any(f not in scope.body for f in functions):
             return None
-        around = [n for n in path_to(scope, node) if isinstance(n, cst.FunctionDef | cst.ClassDef)]
+        around = [n for n in path_to(scope, node) if isinstance(n, (cst.FunctionDef, cst.ClassDef))]
         before = [f for f in functions if self.program.file.position(f) < self.program.file.position(node)]
         if around or not before:
             return None
@@ -154,7 +154,7 @@ class Datasets:
             if len(bound) == 1:
                 value = Assigned(bound[0])
                 walk(self.program.scope, value)
-                if isinstance(value.found, cst.Lambda | cst.Call):
+                if isinstance(value.found, (cst.Lambda, cst.Call)):
                     return self.callee(value.found, depth + 1)
         found = self.project.function(self.program.file, node)
         if found is None and isinstance(node, cst.Name):
@@ -185,7 +185,7 @@ class Datasets:
         finder = _Inner(maker[0])
         walk(maker[0], finder)
         inner = [finder.functions.get(r.value) if isinstance(r, cst.Name) else r for r in finder.returned]
-        if len(inner) == 1 and isinstance(inner[0], cst.FunctionDef | cst.Lambda):
+        if len(inner) == 1 and isinstance(inner[0], (cst.FunctionDef, cst.Lambda)):
             return inner[0]
         return None
 
@@ -338,7 +338,7 @@ def _filled(function: cst.Lambda, passed: list[tuple[str | None, str, str]]) -> 
     values = {name: cst.parse_expression(text) for _, name, text in passed}
     for name in values:
         read = sum(node.value == name for node in name_nodes(function.body))
-        if read > 1 and not isinstance(values[name], cst.Name | cst.SimpleString):
+        if read > 1 and not isinstance(values[name], (cst.Name, cst.SimpleString)):
             return None
     if not values:
         return function.body

@@ -560,7 +560,7 @@ class _Emitter:
             text = self.file.module.with_changes(body=lines).code
             empty = [cst.EmptyLine(comment=cst.Comment(value)) for value in _comments_in(node) if value not in text]
             first = lines[0]
-            assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+            assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
             lines[0] = first.with_changes(leading_lines=[*empty, *first.leading_lines])
 
     def _settings(self, made: Sequence[Setting]) -> list[cst.BaseStatement]:
@@ -642,7 +642,7 @@ class _Emitter:
         if empty:  # an Estimator took a temporary folder then
             model_dir = f"{primary(str(model_dir))} or tempfile.mkdtemp()"
             self.further_needs.add("tempfile")
-        if model_dir is not None and (empty or not isinstance(folder, cst.Name | cst.Attribute)):
+        if model_dir is not None and (empty or not isinstance(folder, (cst.Name, cst.Attribute))):
             self.model_dir_line: str | None = f"{self._free('model_dir')} = {model_dir}"
             model_dir = self.model_dir_line.partition(" ")[0]
         else:
@@ -916,11 +916,11 @@ class _Emitter:
         if self.loop.own:
             raise Blocked("TFM735", node, "hooks become callbacks, which only `fit` calls: leave `--loop custom` out")
         new = node.visit(self.rewriter)
-        if isinstance(new, cst.List | cst.Tuple):
+        if isinstance(new, (cst.List, cst.Tuple)):
             return tuple(self.file.code(e.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for e in new.elements)
         assert isinstance(new, cst.BaseExpression)
         text = self.file.code(new)
-        return (f"*{text}" if isinstance(new, cst.Name | cst.Call | cst.Attribute) else f"*({text})",)
+        return (f"*{text}" if isinstance(new, (cst.Name, cst.Call, cst.Attribute)) else f"*({text})",)
 
     def _limits(self, arguments: Mapping[str, cst.BaseExpression], place: cst.Call) -> Mapping[str, cst.BaseExpression]:
         """The arguments of a training, with the end that a hook of the model_fn sets it."""
@@ -949,7 +949,7 @@ class _Emitter:
         if len(training) != 1:
             return bool(training)
         around = path_to(program.scope, program.place.call)
-        repeats = cst.For | cst.While | cst.FunctionDef
+        repeats = (cst.For, cst.While, cst.FunctionDef)
         inside = path_to(program.scope, training[0])
         return any(isinstance(node, repeats) and not any(node is other for other in around) for node in inside)
 
@@ -1069,7 +1069,7 @@ class _Emitter:
         """Whether the program does something between the Estimator and its first use that changes what is read."""
         made = self._position(self.program.place.call)
         block = path_to(self.program.scope, top)[-2]
-        assert isinstance(block, cst.Module | cst.IndentedBlock)
+        assert isinstance(block, (cst.Module, cst.IndentedBlock))
         return any(
             made < self._position(one) < self._position(top) and acts(self.file, one)
             for one in block.body
@@ -1250,7 +1250,7 @@ class _Emitter:
         if changes_later(self.project, self.file, params, self.program.place.call):
             return True
         if changes_own(self.project, model.file, model.function, model.parameters.params):
-            return isinstance(params, cst.Name | cst.Attribute | cst.Subscript)
+            return isinstance(params, (cst.Name, cst.Attribute, cst.Subscript))
         return False
 
     def _model_arguments(self, inputs: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ import libcst as cst
 
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import SWITCHES, ImportMap, canonical, dotted, imports_tensorflow
+from migrator.names.standard import STANDARD_MODULES
 from migrator.program.calls import is_docstring
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
@@ -115,7 +115,7 @@ class FileRewriter(Rewriter):
     def on_visit(self, node: cst.CSTNode) -> bool:
         if node in self.changes.moved:
             return False
-        if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+        if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             if self._carried:
                 self._extra[node], self._carried = self._carried, []
             if self.changes.statements.get(node) == [] or self._is_removed(node):
@@ -167,7 +167,7 @@ class FileRewriter(Rewriter):
             new = new.with_changes(leading_lines=lines)
         else:
             new = super().on_leave(original_node, updated_node)
-        if self._carried and isinstance(original_node, cst.IndentedBlock | cst.Module):
+        if self._carried and isinstance(original_node, (cst.IndentedBlock, cst.Module)):
             comments = [line for line in self._carried if line.comment is not None]
             self._carried = []
             new = new.with_changes(footer=[*comments, *new.footer])
@@ -268,8 +268,8 @@ def _under(
 def _in_place_of(old: cst.CSTNode, new: list[cst.BaseStatement]) -> cst.FlattenSentinel[cst.BaseStatement]:
     """New statements with the comments and blank lines that stood over the old one."""
     first = new[0]
-    if isinstance(old, cst.SimpleStatementLine | cst.BaseCompoundStatement) and isinstance(
-        first, cst.SimpleStatementLine | cst.BaseCompoundStatement
+    if isinstance(old, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and isinstance(
+        first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)
     ):
         first = first.with_changes(leading_lines=[*old.leading_lines, *_own(first)])
     return cst.FlattenSentinel([first, *new[1:]])
@@ -293,7 +293,7 @@ def insert_classes(module: cst.Module, classes: Mapping[str, str]) -> cst.Module
         (
             i
             for i, s in enumerate(body)
-            if isinstance(s, cst.FunctionDef | cst.ClassDef) or names_in(s) & classes.keys()
+            if isinstance(s, (cst.FunctionDef, cst.ClassDef)) or names_in(s) & classes.keys()
         ),
         len(body),
     )
@@ -362,7 +362,7 @@ def finish_imports(module: cst.Module, changes: FileChanges) -> cst.Module:
             if isinstance(statement, cst.SimpleStatementLine):
                 pending += comment_lines(statement, leading=False)
             continue
-        if pending and isinstance(kept, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+        if pending and isinstance(kept, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             kept = kept.with_changes(leading_lines=[*pending, *kept.leading_lines])
             pending = []
         body.append(kept)
@@ -454,7 +454,7 @@ def _import_tensorflow(module: cst.Module, instead_of: cst.BaseStatement | None 
 
 
 def _leading(statement: cst.BaseStatement) -> list[cst.EmptyLine]:
-    if isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+    if isinstance(statement, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
         return list(statement.leading_lines)
     return []
 
@@ -486,7 +486,7 @@ def _insert_import(body: list[cst.BaseStatement], wanted: str) -> None:
             small = statement.body[0]
             if (
                 isinstance(small, cst.Expr)
-                and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
+                and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
                 and index == 0
             ):
                 at = 1
@@ -510,9 +510,9 @@ def _insert_import(body: list[cst.BaseStatement], wanted: str) -> None:
             body.insert(at, line)
             return
         line = line.with_changes(leading_lines=_leading(following))
-        if isinstance(following, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+        if isinstance(following, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             next_one = following.body[0] if isinstance(following, cst.SimpleStatementLine) else None
-            imports_standard = isinstance(next_one, cst.Import | cst.ImportFrom) and _root(next_one) in _STANDARD
+            imports_standard = isinstance(next_one, (cst.Import, cst.ImportFrom)) and _root(next_one) in _STANDARD
             gap = [] if imports_standard else [cst.EmptyLine(indent=False)]
             body[at] = following.with_changes(leading_lines=gap)
     body.insert(at, line)
@@ -522,7 +522,7 @@ def _insert_before_tensorflow(body: list[cst.BaseStatement], wanted: str) -> Non
     for index, statement in enumerate(body):
         first = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         chooses = isinstance(statement, cst.If) and "tf_keras" in cst.Module([]).code_for_node(statement.test)
-        if chooses or (isinstance(first, cst.Import | cst.ImportFrom) and _root(first) == "tensorflow"):
+        if chooses or (isinstance(first, (cst.Import, cst.ImportFrom)) and _root(first) == "tensorflow"):
             above = body[index - 1] if index else None
             follows = isinstance(above, cst.SimpleStatementLine) and _is_import(above)
             third_party = follows and _root(above.body[0]) not in _STANDARD  # type: ignore[union-attr]
@@ -549,7 +549,7 @@ def _insert_among_imports(body: list[cst.BaseStatement], wanted: str) -> None:
 
 
 def _is_import(statement: cst.SimpleStatementLine) -> bool:
-    return isinstance(statement.body[0], cst.Import | cst.ImportFrom)
+    return isinstance(statement.body[0], (cst.Import, cst.ImportFrom))
 
 
 def _root(small: cst.BaseSmallStatement) -> str:
@@ -560,4 +560,4 @@ def _root(small: cst.BaseSmallStatement) -> str:
     return ""
 
 
-_STANDARD = frozenset(sys.stdlib_module_names)
+_STANDARD = frozenset(STANDARD_MODULES)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 
 import libcst as cst
 
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import dotted
+from migrator.names.standard import STANDARD_MODULES
 from migrator.program.parsed import names_in
 
 
@@ -58,7 +58,7 @@ def _inserted(module: cst.Module, line: cst.SimpleStatementLine) -> cst.Module:
     """The module with a line of its own behind the last import of its kind, or else before the first import."""
     kind = _is_standard(line)
     tops = [(i, s) for i, s in enumerate(module.body) if isinstance(s, cst.SimpleStatementLine) and _is_import(s)]
-    first_other = next((i for i, s in enumerate(module.body) if isinstance(s, cst.FunctionDef | cst.ClassDef)), None)
+    first_other = next((i for i, s in enumerate(module.body) if isinstance(s, (cst.FunctionDef, cst.ClassDef))), None)
     tops = [(i, s) for i, s in tops if first_other is None or i < first_other]
     same = [i for i, s in tops if _is_standard(s) == kind]
     body = list(module.body)
@@ -75,7 +75,7 @@ def _inserted(module: cst.Module, line: cst.SimpleStatementLine) -> cst.Module:
 
 
 def _is_import(line: cst.SimpleStatementLine) -> bool:
-    return isinstance(line.body[0], cst.Import | cst.ImportFrom)
+    return isinstance(line.body[0], (cst.Import, cst.ImportFrom))
 
 
 def _is_standard(line: cst.SimpleStatementLine) -> bool:
@@ -85,7 +85,7 @@ def _is_standard(line: cst.SimpleStatementLine) -> bool:
     return isinstance(small, cst.Import) and (dotted(small.names[0].name) or "").partition(".")[0] in _STANDARD
 
 
-_STANDARD = frozenset(sys.stdlib_module_names)
+_STANDARD = frozenset(STANDARD_MODULES)
 
 
 __all__ = ["with_imports"]

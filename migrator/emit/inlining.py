@@ -68,9 +68,7 @@ class Inliner(cst.CSTTransformer):
         new = value.visit(inner)
         assert isinstance(new, cst.BaseExpression)
         if (
-            isinstance(
-                new, cst.BinaryOperation | cst.BooleanOperation | cst.Comparison | cst.UnaryOperation | cst.IfExp
-            )
+            isinstance(new, (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation, cst.IfExp))
             and not new.lpar
         ):
             new = new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])

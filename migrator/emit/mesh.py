@@ -12,6 +12,7 @@ import libcst as cst
 from migrator.emit.model_function import EmittedModel, Matrix
 from migrator.names.bindings import Form, read_bindings
 from migrator.names.imports import dotted
+from migrator.pairing import equal_zip
 from migrator.program.calls import bind, number, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.layers import add_argument
@@ -223,15 +224,15 @@ def _split(layers: _Layers, made: Sequence[Made] | None) -> list[Matrix]:
         same = len(new) == len(old) and all(
             (one.name is None or layers.given[index][0] in (None, one.name))
             and (None in (one.size, layers.given[index][1]) or one.size == layers.given[index][1])
-            for index, one in zip(new, old, strict=True)
+            for index, one in equal_zip(new, old)
         )
         alike = len({one.split for one in old}) == 1 and len(new) == len(old)
-        for index, one in zip(new, old, strict=False):
+        for index, one in zip(new, old):
             found[index] = replace(found[index], split=one.split if same or alike else None)
     return found
 
 
-_BLOCKS = cst.If | cst.For | cst.While | cst.CompFor | cst.IfExp | cst.Lambda | cst.Try | cst.FunctionDef | cst.ClassDef
+_BLOCKS = (cst.If, cst.For, cst.While, cst.CompFor, cst.IfExp, cst.Lambda, cst.Try, cst.FunctionDef, cst.ClassDef)
 _SAME_SIZE = ("tf.tanh", "tf.math.tanh", "tf.sigmoid", "tf.math.sigmoid", "tf.abs", "tf.math.abs")
 
 
@@ -338,7 +339,7 @@ class _Layers(cst.CSTVisitor):
 def with_parameter(params: cst.Parameters, name: str) -> cst.Parameters:
     """The parameters of a function, and one more of such a name."""
     more = cst.Param(cst.Name(name))
-    if params.kwonly_params or isinstance(params.star_arg, cst.Param | cst.ParamStar):
+    if params.kwonly_params or isinstance(params.star_arg, (cst.Param, cst.ParamStar)):
         return params.with_changes(kwonly_params=[*params.kwonly_params, more])
     if any(p.default is not None for p in params.params):
         return params.with_changes(star_arg=cst.ParamStar(), kwonly_params=[more])

@@ -597,7 +597,7 @@ class _Emitter:
         self, nodes: Sequence[cst.BaseStatement], comments: Sequence[cst.EmptyLine]
     ) -> list[cst.BaseStatement]:
         first = nodes[0]
-        if comments and isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+        if comments and isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             first = first.with_changes(leading_lines=_tidy([*comments, *first.leading_lines]))
         return [first, *nodes[1:]]
 
@@ -648,7 +648,7 @@ class _Mutations(cst.CSTVisitor):
             self.found = True
 
     def visit_Del(self, node: cst.Del) -> None:
-        elements = node.target.elements if isinstance(node.target, cst.Tuple | cst.List) else (node.target,)
+        elements = node.target.elements if isinstance(node.target, (cst.Tuple, cst.List)) else (node.target,)
         for element in elements:
             target = element.value if isinstance(element, cst.Element) else element
             if isinstance(target, cst.Subscript) and self._is_features(target.value):
@@ -696,7 +696,7 @@ def _lost_comments(old: cst.CSTNode, new: cst.CSTNode) -> list[cst.EmptyLine]:
 
 
 def _leading(node: cst.CSTNode) -> Sequence[cst.EmptyLine]:
-    return node.leading_lines if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement) else ()
+    return node.leading_lines if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) else ()
 
 
 def _tidy(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:

@@ -13,7 +13,7 @@ def with_steps(params: cst.Parameters) -> cst.Parameters:
     """The parameters of a function, and one more: one step by one where nothing is given."""
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     more = cst.Param(cst.Name(STEPS), default=cst.Integer("1"), equal=equal)
-    if isinstance(params.star_arg, cst.Param | cst.ParamStar) or params.kwonly_params:
+    if isinstance(params.star_arg, (cst.Param, cst.ParamStar)) or params.kwonly_params:
         return params.with_changes(kwonly_params=[*params.kwonly_params, more])
     return params.with_changes(params=[*params.params, more])
 

@@ -36,7 +36,7 @@ def leave_beside(state: GroupState, never: frozenset[cst.CSTNode]) -> list[cst.F
         unit
         for file in files.values()
         for unit in file.module.body
-        if isinstance(unit, cst.FunctionDef | cst.ClassDef) and any(path_to(unit, node) for node in own)
+        if isinstance(unit, (cst.FunctionDef, cst.ClassDef)) and any(path_to(unit, node) for node in own)
     ]
     blocking = {
         unit
@@ -210,10 +210,10 @@ def _reads_names(file: ParsedFile, node: cst.BaseExpression) -> bool:
     """Whether a mention of a dict is one that would do with its keys: `for key in table`, `key in table`."""
     around = path_to(file.module, node)
     above = around[-2] if len(around) > 1 else None
-    if isinstance(above, cst.For | cst.CompFor):
+    if isinstance(above, (cst.For, cst.CompFor)):
         return above.iter is node
     if isinstance(above, cst.ComparisonTarget):
-        return isinstance(above.operator, cst.In | cst.NotIn)
+        return isinstance(above.operator, (cst.In, cst.NotIn))
     call = around[-3] if isinstance(above, cst.Arg) and len(around) > 2 else None
     return isinstance(call, cst.Call) and dotted(call.func) in ("list", "sorted", "tuple", "set", "len")
 

@@ -9,6 +9,7 @@ import libcst as cst
 
 from migrator.emit.mesh import GATHERS, SUBSTITUTES, Substitute, check_substitute, is_known, own_class
 from migrator.names.imports import dotted
+from migrator.pairing import equal_zip
 from migrator.program.calls import calls_in, is_true, string
 from migrator.program.modern import ModernFile, keyword
 from migrator.program.parsed import Blocked
@@ -103,7 +104,7 @@ def read(
     replaced: dict[cst.Call, str] = {}
     texts: dict[str, str] = {}
     names = [file.name(call.func) or "" for call in calls]
-    for call, name in zip(calls, names, strict=True):
+    for call, name in equal_zip(calls, names):
         if name.startswith(_MADE_OUTSIDE):
             message = f"`{name}` makes a model without the layouts of the mesh: make it of layers here"
             raise Blocked(KEPT, call, message)

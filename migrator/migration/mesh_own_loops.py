@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
+from migrator.pairing import equal_zip
 from migrator.targets import custom
 from migrator.targets.setup import RATE, RATES_OF_PARTS
 from migrator.targets.target import LoopShape
@@ -40,7 +41,7 @@ def _shapes() -> dict[str, LoopShape]:
 def _replicated() -> Iterator[LoopShape]:
     """All shapes of loops on the replicas of one process."""
     for values in product((False, True), repeat=len(_MADE)):
-        given = dict(zip(_MADE, values, strict=True))
+        given = dict(equal_zip(_MADE, values))
         for rates in ("", RATE, RATES_OF_PARTS) if given["saves"] else ("",):
             shape = LoopShape(**given, rates=rates)
             if shape.divides != shape.draws and (shape.draws or not shape.sized):

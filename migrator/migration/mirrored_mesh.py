@@ -330,7 +330,7 @@ class _Program:
             return False
         layers = call.args[0].value if call.args else None
         inner: Sequence[cst.BaseExpression] = [one for one in self.calls if _method(one) == "add"]
-        if isinstance(layers, cst.List | cst.Tuple) and layers.elements:
+        if isinstance(layers, (cst.List, cst.Tuple)) and layers.elements:
             first = layers.elements[0].value
             inner = [self.file.value_of(first) or first]
         text = " ".join(self.text(one) for one in inner)
@@ -407,7 +407,7 @@ class _Program:
         one: cst.CSTNode | None = node
         function: cst.CSTNode | None = None
         while one is not None and one is not self.around:
-            function = one if isinstance(one, cst.FunctionDef | cst.ClassDef) else function
+            function = one if isinstance(one, (cst.FunctionDef, cst.ClassDef)) else function
             one = self.parents.get(one)
         if one is not None:
             return
@@ -492,7 +492,7 @@ class _Program:
             self.edit(attribute, _with_text(f"{self.mesh}.size"))
             return
         whole = self.parents[attribute]
-        scales = isinstance(whole, cst.BinaryOperation) and isinstance(whole.operator, cst.Divide | cst.Multiply)
+        scales = isinstance(whole, cst.BinaryOperation) and isinstance(whole.operator, (cst.Divide, cst.Multiply))
         if not scales or not isinstance(whole, cst.BinaryOperation) or whole.right is not attribute:
             message = "the number of replicas in a step: a mesh computes the whole batch, so leave it out"
             _refuse(attribute, message)
@@ -635,7 +635,7 @@ class _Program:
         one: cst.CSTNode | None = node
         while one is not None and one is not block:
             one = self.parents.get(one)
-            if isinstance(one, cst.FunctionDef | cst.Lambda) and one is not block:
+            if isinstance(one, (cst.FunctionDef, cst.Lambda)) and one is not block:
                 return False
         return one is block
 
@@ -665,7 +665,7 @@ class _Program:
         return measures
 
     def check_metrics(self, node: cst.BaseExpression) -> bool:
-        if not isinstance(node, cst.List | cst.Tuple):
+        if not isinstance(node, (cst.List, cst.Tuple)):
             _refuse(node, "the metrics are not written out here: give `compile` a list of them", "TFM793")
         for element in node.elements:
             word = string(element.value)
@@ -695,7 +695,7 @@ class _Program:
         data = given["x"]
         steps = given.get("steps_per_epoch")
         validation = given.get("validation_data")
-        if isinstance(validation, cst.Tuple | cst.List):
+        if isinstance(validation, (cst.Tuple, cst.List)):
             _refuse(validation, "arrays to validate on: make them a tf.data.Dataset of batches")
         shown = []
         batches = f"{loop}.batches({self.text(data)})"
@@ -834,7 +834,7 @@ class _Program:
         if len(rest) != 1 or (rest[0].keyword is not None and rest[0].keyword.value != "args"):
             _refuse(run, "a step of a mesh is given `args=(...)` only: leave the other arguments out")
         value = rest[0].value
-        if not isinstance(value, cst.Tuple | cst.List):
+        if not isinstance(value, (cst.Tuple, cst.List)):
             _refuse(run, "the arguments of the step are not written out: give `args=(batch,)`")
         return ", ".join(self.text(element.value) for element in value.elements)
 
@@ -952,7 +952,7 @@ class _Program:
         if len(found) > 1 or self.parents[found[0]] is not last or self.parents[last] is not step.body:
             _refuse(step, "the step returns in several places: let it end with one `return loss`")
         value = found[0].value
-        if value is None or isinstance(value, cst.Tuple | cst.Dict | cst.List):
+        if value is None or isinstance(value, (cst.Tuple, cst.Dict, cst.List)):
             _refuse(found[0], "the step returns several values: let it return the loss, and keep others in metrics")
         return found[0]
 

@@ -119,7 +119,7 @@ class NativeMigration(GroupState):
         for program in self.group.programs:
             if program.model_fn in models:
                 self.guarded(program.file, partial(self._driver, program, models))
-        inputs.tell_shuffles(self, zip(self.drivers, self.strategies, strict=False))
+        inputs.tell_shuffles(self, zip(self.drivers, self.strategies))
         for path, file in self.group.files.items():
             self._summaries(path, file)
             self._initializers(path, file)
@@ -623,7 +623,7 @@ class NativeMigration(GroupState):
         changes = self.changes[file.path]
         changes.within.update({one: within for within in driver.within for one in within.statements})
         changes.statements.update(driver.statements)
-        whole = [node for node in program.removed if isinstance(node, cst.ClassDef | cst.FunctionDef)]
+        whole = [node for node in program.removed if isinstance(node, (cst.ClassDef, cst.FunctionDef))]
         changes.moved.update(whole)  # comments and all
         changes.expressions.update(driver.expressions)
         for helper in driver.helpers:
@@ -762,6 +762,6 @@ def _top_level(
     first = index
     while first > 0 and isinstance(module.body[first - 1], cst.SimpleStatementLine):
         first -= 1
-    behind_function = first > 0 and isinstance(module.body[first - 1], cst.FunctionDef | cst.ClassDef)
+    behind_function = first > 0 and isinstance(module.body[first - 1], (cst.FunctionDef, cst.ClassDef))
     start = first if behind_function else index
     return next((s for s in module.body[start:] if not is_gone(s)), None)

@@ -89,8 +89,8 @@ def _check_cluster(project: Project, program: TrainingProgram, first: cst.BaseSt
     at, file = program.file.position, program.file
     path = path_to(program.scope, program.place.call)
     for node in path:
-        for statement in node.body if isinstance(node, cst.Module | cst.IndentedBlock) else ():
-            if isinstance(statement, cst.FunctionDef | cst.ClassDef) or any(statement is one for one in path):
+        for statement in node.body if isinstance(node, (cst.Module, cst.IndentedBlock)) else ():
+            if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) or any(statement is one for one in path):
                 continue
             if not at(first) <= at(statement) < at(program.place.call):
                 continue
@@ -108,13 +108,13 @@ def _check_devices(project: Project, program: TrainingProgram, first: cst.BaseSt
     at, file = program.file.position, program.file
     path = path_to(program.scope, program.place.call)
     for node in path:
-        if isinstance(node, cst.If | cst.While) and at(first) <= at(node):
+        if isinstance(node, (cst.If, cst.While)) and at(first) <= at(node):
             _check_steady(project, file, program.scope, node.test, node)
         if isinstance(node, cst.With) and at(first) <= at(node):
             for item in node.items:
                 _check_steady(project, file, program.scope, item, node)
-        for statement in node.body if isinstance(node, cst.Module | cst.IndentedBlock) else ():
-            if isinstance(statement, cst.FunctionDef | cst.ClassDef) or any(statement is one for one in path):
+        for statement in node.body if isinstance(node, (cst.Module, cst.IndentedBlock)) else ():
+            if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) or any(statement is one for one in path):
                 continue
             if at(first) <= at(statement) < at(place):
                 _check_steady(project, file, program.scope, statement, statement)
@@ -160,7 +160,7 @@ def _is_read(node: cst.CSTNode, reference: cst.BaseExpression) -> bool:
     if above and isinstance(above[-1], cst.Attribute):
         return above[-1].attr.value in _READS
     if above and isinstance(above[-1], cst.Subscript):
-        written = cst.AssignTarget | cst.Del | cst.AugAssign
+        written = (cst.AssignTarget, cst.Del, cst.AugAssign)
         return not any(isinstance(one, written) for one in above[-2:-1])
     return bool(above) and isinstance(above[-1], cst.ComparisonTarget)
 
@@ -184,11 +184,11 @@ def _is_steady(
             return resolved.rpartition(".")[2][:1].isupper()  # a class of the project
         return root in OTHERS and root not in _STARTS_OTHERS and resolved not in _SETS
     part: cst.BaseExpression = called
-    while isinstance(part, cst.Attribute | cst.Subscript | cst.Call):
+    while isinstance(part, (cst.Attribute, cst.Subscript, cst.Call)):
         if isinstance(part, cst.Call):
             return True  # the call inside is looked at by itself
         part = part.value
-    if isinstance(part, cst.BaseString | cst.BaseNumber | cst.List | cst.Tuple | cst.Dict | cst.BinaryOperation):
+    if isinstance(part, (cst.BaseString, cst.BaseNumber, cst.List, cst.Tuple, cst.Dict, cst.BinaryOperation)):
         return True
     if not isinstance(part, cst.Name):
         return False
@@ -196,7 +196,7 @@ def _is_steady(
         return True
     for scope in scopes:
         bound = [one for known, one in bindings(scope) if known == part.value and one is not scope]
-        plain = [one for one in bound if not isinstance(one, cst.Attribute | cst.Subscript)]
+        plain = [one for one in bound if not isinstance(one, (cst.Attribute, cst.Subscript))]
         if plain:
             return bool(deep) and all(_is_steady_value(project, file, scopes, one, deep - 1) for one in plain)
     builtin = isinstance(called, cst.Name) and hasattr(builtins, part.value)
@@ -207,7 +207,7 @@ def _is_steady_value(
     project: Project, file: ParsedFile, scopes: tuple[cst.CSTNode, ...], bound: cst.CSTNode, deep: int
 ) -> bool:
     """Whether what a name is given is made by known calls, and is no function that was not looked at."""
-    if isinstance(bound, cst.FunctionDef | cst.ClassDef):
+    if isinstance(bound, (cst.FunctionDef, cst.ClassDef)):
         return True
     if not isinstance(bound, cst.Name):
         return False
@@ -225,7 +225,7 @@ def _is_object(
     """Whether a value is made by a call here, is written out, or is another name of such a value."""
     if isinstance(value, cst.IfExp):
         return all(_is_object(project, file, scopes, one, deep) for one in (value.body, value.orelse))
-    if isinstance(value, cst.Name | cst.Attribute | cst.Subscript):
+    if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript)):
         return is_none(value) or _is_steady(project, file, scopes, value, deep)
-    known = cst.Call | cst.BaseString | cst.BaseNumber | cst.List | cst.Tuple | cst.Dict | cst.BinaryOperation
+    known = (cst.Call, cst.BaseString, cst.BaseNumber, cst.List, cst.Tuple, cst.Dict, cst.BinaryOperation)
     return isinstance(value, known)

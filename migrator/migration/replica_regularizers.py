@@ -152,5 +152,5 @@ class _Operations(cst.CSTVisitor):
         self.found: list[cst.BinaryOperation] = []
 
     def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
-        if isinstance(node.operator, cst.Divide | cst.Multiply):
+        if isinstance(node.operator, (cst.Divide, cst.Multiply)):
             self.found.append(node)

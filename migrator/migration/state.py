@@ -99,12 +99,12 @@ class Rewriter(FileRewriter):
             return cst.FlattenSentinel([first, *rest])
         after = list(new) if isinstance(new, cst.FlattenSentinel) else [new]
         above: list[cst.EmptyLine] = []
-        if isinstance(after[0], cst.SimpleStatementLine | cst.BaseCompoundStatement):
+        if isinstance(after[0], (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
             lines = list(after[0].leading_lines)
             while lines and lines[0].comment is None:
                 above.append(lines.pop(0))
             after[0] = after[0].with_changes(leading_lines=lines)
-        assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
         first = first.with_changes(leading_lines=[*above, *first.leading_lines])
         return cst.FlattenSentinel([first, *rest, *after])
 

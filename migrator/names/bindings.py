@@ -148,7 +148,7 @@ class _Binder(cst.CSTVisitor):
             if outside is not None:
                 scope = None
                 for around in () if outside.is_global else reversed(outside.scopes):
-                    if isinstance(around, cst.FunctionDef | cst.Lambda) and (around, binding.name) in own:
+                    if isinstance(around, (cst.FunctionDef, cst.Lambda)) and (around, binding.name) in own:
                         scope = around
                         break
                 binding = replace(binding, scope=scope, is_global=scope is None)
@@ -183,14 +183,14 @@ class _Binder(cst.CSTVisitor):
     ) -> None:
         if isinstance(target, cst.Name):
             self._add(target.value, node, form, target, value)
-        elif isinstance(target, cst.Tuple | cst.List):
+        elif isinstance(target, (cst.Tuple, cst.List)):
             for element in target.elements:
                 self._target(element.value, node, form)
         elif isinstance(target, cst.StarredElement):
             self._target(target.value, node, form)
         else:
             root = target
-            while isinstance(root, cst.Attribute | cst.Subscript):
+            while isinstance(root, (cst.Attribute, cst.Subscript)):
                 root = root.value
             if isinstance(root, cst.Name):
                 self._add(root.value, node, Form.PART, root)

@@ -18,12 +18,12 @@ _RULES_OF_THEIR_OWN = ("tf.estimator.", "tf.raw_ops.", "tf.compat.")
 
 def in_compat(name: str) -> bool:
     """Whether TensorFlow 2.21 has `tf.X` of TensorFlow 1 as `tf.compat.v1.X`, and nowhere else."""
-    return isinstance(fate(name), Compat | Other) and _is_symbol(name)
+    return isinstance(fate(name), (Compat, Other)) and _is_symbol(name)
 
 
 def only_two(name: str) -> bool:
     """Whether TensorFlow 2.21 has a `tf.X` that is not what TensorFlow 1 called so."""
-    known = isinstance(fate(name), Other | New) and _is_symbol(name)
+    known = isinstance(fate(name), (Other, New)) and _is_symbol(name)
     return known and not is_new(name) and not name.startswith(_RULES_OF_THEIR_OWN)
 
 

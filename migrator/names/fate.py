@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Union
 
 from migrator.names.spelling import canonical
 
@@ -56,7 +57,7 @@ class Private:
     """A name behind the public interface (`tensorflow.python.X`) that is not known to be gone."""
 
 
-Fate = Same | New | Other | Renamed | Compat | Gone | Private
+Fate = Union[Same, New, Other, Renamed, Compat, Gone, Private]
 
 _COMPAT = "tf.compat.v1."
 # Names that are there and fail when they are used: they need packages that are no longer made.
@@ -159,13 +160,10 @@ def for_one(name: str) -> str | None:
 
     None where it is gone. The names that moved (`Renamed`) are those of TensorFlow 2.
     """
-    match fate(name):
-        case Same() | New() | Private():
-            return canonical(name)
-        case Other(to) | Renamed(to) | Compat(to):
-            return to
-        case Gone():
-            return None
+    found = fate(name)
+    if isinstance(found, (Other, Renamed, Compat)):
+        return found.to
+    return None if isinstance(found, Gone) else canonical(name)
 
 
 def _known(name: str) -> tuple[str, str]:
@@ -212,20 +210,19 @@ def _of_module(name: str) -> str:
 
 def without_native_form(name: str) -> str:
     """What TensorFlow 2.21 has of a symbol of TensorFlow 1, for a message that tf-migrate has no native code for it."""
-    match fate(name):
-        case Gone():
-            return f"`{name}` is not in TensorFlow 2.21, and tf-migrate knows nothing that replaces it"
-        case Compat(to):
-            return f"`{name}` is `{to}` alone in TensorFlow 2.21: tf-migrate knows no native code for it"
-        case Other(to):
-            return (
-                f"`{name}` of TensorFlow 2.21 is not that of TensorFlow 1, which is `{to}`: tf-migrate knows no native "
-                "code for it"
-            )
-        case Renamed(to):
-            return f"`{name}` is `{to}` in TensorFlow 2.21: tf-migrate does not know that it may stand here"
-        case Same() | New() | Private():
-            return f"`{name}` is in TensorFlow 2.21, but tf-migrate does not know that it may stand here"
+    found = fate(name)
+    if isinstance(found, Gone):
+        return f"`{name}` is not in TensorFlow 2.21, and tf-migrate knows nothing that replaces it"
+    if isinstance(found, Compat):
+        return f"`{name}` is `{found.to}` alone in TensorFlow 2.21: tf-migrate knows no native code for it"
+    if isinstance(found, Other):
+        return (
+            f"`{name}` of TensorFlow 2.21 is not that of TensorFlow 1, which is `{found.to}`: tf-migrate knows no "
+            "native code for it"
+        )
+    if isinstance(found, Renamed):
+        return f"`{name}` is `{found.to}` in TensorFlow 2.21: tf-migrate does not know that it may stand here"
+    return f"`{name}` is in TensorFlow 2.21, but tf-migrate does not know that it may stand here"
 
 
 def symbol(name: str) -> str:

@@ -214,7 +214,7 @@ class _Reader:
         )
 
     def _is_choice(self, small: cst.BaseSmallStatement | None) -> bool:
-        if isinstance(small, cst.Import | cst.ImportFrom):
+        if isinstance(small, (cst.Import, cst.ImportFrom)):
             return imports_tensorflow(small) is True
         if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
             return self._resolve(small.value.func) in SWITCHES

@@ -6,7 +6,9 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Union
 
+from migrator.names.patterns import captured
 from migrator.names.uses import uses
 
 #: What datasets of `tf.data` had in TensorFlow 1, with what does the same in both versions.
@@ -32,7 +34,7 @@ _MADE = (
     *("tf.data.experimental.RandomDataset", "tf.data.experimental.make_csv_dataset"),
     "tf.data.experimental.make_batched_features_dataset",
 )
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_FUNCTIONS, ast.Lambda, ast.ClassDef)
 _DEPTH = 12
@@ -142,7 +144,7 @@ class _Datasets:
             around = self.parents.get(one)
             if isinstance(around, ast.Assign) and one in around.targets:
                 value: ast.expr | None = around.value
-            elif isinstance(around, ast.AnnAssign | ast.NamedExpr):
+            elif isinstance(around, (ast.AnnAssign, ast.NamedExpr)):
                 value = around.value
             else:
                 value = None
@@ -167,7 +169,7 @@ class _Datasets:
         while around is not None:
             if isinstance(around, ast.Try) and here in around.body and around.handlers:
                 return True
-            if isinstance(around, ast.If | ast.IfExp) and here is not around.test:
+            if isinstance(around, (ast.If, ast.IfExp)) and here is not around.test:
                 test = ast.unparse(around.test).lower()
                 if "hasattr" in test or "version" in test or "executing_eagerly" in test:
                     return True
@@ -201,13 +203,15 @@ def _in_scope(scope: ast.AST) -> Iterator[ast.AST]:
 def _binds(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Name):
         return node.id == name and not isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.Import | ast.ImportFrom):
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
         return any((alias.asname or alias.name.partition(".")[0]) == name for alias in node.names)
-    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+    if isinstance(node, ast.ExceptHandler):
         return node.name == name
-    if isinstance(node, ast.Global | ast.Nonlocal):
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
         return name in node.names
-    return isinstance(node, (*_FUNCTIONS, ast.ClassDef)) and node.name == name
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        return node.name == name
+    return captured(node) == name
 
 
 def _returns(function: _Function) -> list[ast.Return]:

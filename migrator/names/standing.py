@@ -69,11 +69,8 @@ def standing(text: str) -> tuple[Standing, ...]:
 def _home(name: str, gone: tuple[str, ...]) -> str | None:
     if gone:
         return f"{_COMPAT}{name.removeprefix('tf')}"
-    match fate(name):
-        case Renamed(to) | Compat(to):
-            return to
-        case _:
-            return None
+    found = fate(name)
+    return found.to if isinstance(found, (Renamed, Compat)) else None
 
 
 def is_for_one(text: str) -> bool:

@@ -11,9 +11,12 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Union
+
+from migrator.names.patterns import captured
 
 _TENSORFLOW = "tensorflow"
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
 # For isinstance, which is asked for every node: a union that is made each time is slow.
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -22,7 +25,6 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 _NAMES = (ast.Attribute, ast.Name)
 _CHOICES = (ast.If, ast.IfExp)
 _ELSEWHERE = (ast.Global, ast.Nonlocal)
-_NAMED = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 _STORES = (ast.Store, ast.Del)
 _LEAVES = (ast.Constant, ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 #: What an import that fails, or a name that is not there, raises.
@@ -186,13 +188,14 @@ def _use(
 
 def _imported(node: ast.Import | ast.ImportFrom, guarded: bool) -> Iterator[Use]:
     for alias in node.names:
+        place = alias if hasattr(alias, "lineno") else node  # Python 3.9 does not say where a name stands
         if isinstance(node, ast.Import):
             name = _tensorflow(alias.name)
         else:
             module = _tensorflow(node.module or "") if not node.level else None
             name = module if module is None or alias.name == "*" else f"{module}.{alias.name}"
         if name is not None:
-            yield Use(name, alias.lineno, alias.col_offset + 1, guarded, imported=True)
+            yield Use(name, place.lineno, place.col_offset + 1, guarded, imported=True)
 
 
 def _tensorflow(module: str) -> str | None:
@@ -227,10 +230,10 @@ def _bind(body: list[ast.stmt], scope: _Scope, module: _Scope) -> None:
             continue
         elif isinstance(node, ast.Name) and isinstance(node.ctx, _STORES):
             scope.names.setdefault(node.id, set()).add(None)
-        elif isinstance(node, _NAMED) and node.name:
+        elif isinstance(node, ast.ExceptHandler) and node.name:
             scope.names.setdefault(node.name, set()).add(None)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            scope.names.setdefault(node.rest, set()).add(None)
+        elif name := captured(node):
+            scope.names.setdefault(name, set()).add(None)
         queue += [child for child in ast.iter_child_nodes(node) if not isinstance(child, _LEAVES)][::-1]
     for alias in aliases:
         target = alias.targets[0]

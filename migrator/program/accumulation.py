@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 import libcst as cst
 
+from migrator.pairing import equal_zip
 from migrator.program.calls import is_false, number
 from migrator.program.parsed import names_in
 
@@ -25,7 +27,7 @@ class Accumulation:
 
 
 #: What a name stands for in a comprehension: an element of a list, and which part of it; None for its index.
-Names = dict[str, tuple[cst.BaseExpression, tuple[int, ...]] | None]
+Names = dict[str, Optional[tuple[cst.BaseExpression, tuple[int, ...]]]]
 
 
 def names_of(loop: cst.CompFor) -> Names | None:
@@ -46,7 +48,7 @@ def _bind(target: cst.BaseExpression, over: cst.BaseExpression, found: Names) ->
         return _bind(parts[1], over.args[0].value, found)
     if isinstance(over, cst.Call) and called == "zip":
         given = [arg.value for arg in over.args if not arg.star]
-        return len(given) == len(parts) and all(_bind(t, o, found) for t, o in zip(parts, given, strict=True))
+        return len(given) == len(parts) and all(_bind(t, o, found) for t, o in equal_zip(parts, given))
     if isinstance(target, cst.Name):
         found[target.value] = over, ()
         return True

@@ -137,7 +137,7 @@ class _Adding:
 
     def _scope(self) -> cst.CSTNode:
         node: cst.CSTNode = self.call
-        while not isinstance(node, cst.FunctionDef | cst.Module):
+        while not isinstance(node, (cst.FunctionDef, cst.Module)):
             node = self.file.parents[node]
         return node
 

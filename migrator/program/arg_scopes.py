@@ -8,17 +8,18 @@ Where all calls can be seen, the arguments are put there and the `with` goes; el
 from __future__ import annotations
 
 import builtins
-import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import libcst as cst
 
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import dotted
+from migrator.names.standard import STANDARD_MODULES
+from migrator.pairing import equal_zip
 from migrator.program.calls import (
     bind,
     calls_in,
@@ -36,7 +37,7 @@ from migrator.rules.contrib_layers import ScopedCall, scoped_call
 from migrator.walking import walk
 
 _SCOPES = ("tf.contrib.slim.arg_scope", "tf.contrib.framework.arg_scope")
-_KNOWN_MODULES = frozenset(sys.stdlib_module_names) | {"numpy", "scipy", "six", "absl"}
+_KNOWN_MODULES = frozenset(STANDARD_MODULES) | {"numpy", "scipy", "six", "absl"}
 # What is another tensor or variable whenever it is called.
 _EACH_TIME = ("tf.random", "tf.get_variable", "tf.Variable", "tf.placeholder", "tf.contrib.framework.")
 # Methods that run no layers, whatever they are called of: those of tensors, containers, strings and loggers.
@@ -56,7 +57,7 @@ _METHODS = frozenset(f"{_OF_TENSORS} {_OF_CONTAINERS} {_OF_STRINGS} debug error 
 
 #: What calls of functions are given: the function's key, the keyword, the value.
 Given = Mapping[str, Mapping[str, cst.BaseExpression]]
-Frame = cst.FunctionDef | cst.Module
+Frame = Union[cst.FunctionDef, cst.Module]
 
 
 def with_arguments_written_out(files: Sequence[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
@@ -161,7 +162,7 @@ class _Plan:
             return f"cannot be given its arguments: {self.refused[function][1]}"
         if any(function is other for other in self.mentioned) or any(function.name.value in t for t in self.elsewhere):
             return "is used elsewhere, too"
-        inside = [self._inside(site, given) for site, given in zip(sites, all_given, strict=True)]
+        inside = [self._inside(site, given) for site, given in equal_zip(sites, all_given)]
         texts = {_text(given) for given in inside if given is not None}
         if any(site.frame in self.refused for site in sites) or len(texts) > 1:
             return "is called with other arguments elsewhere"
@@ -305,7 +306,7 @@ def _names_of(frame: Frame) -> set[str]:
     """The names that a function has for itself."""
     if isinstance(frame, cst.Module):
         return set()
-    return {name for name, node in bindings(frame) if isinstance(node, cst.Name | cst.Param | cst.FunctionDef)}
+    return {name for name, node in bindings(frame) if isinstance(node, (cst.Name, cst.Param, cst.FunctionDef))}
 
 
 class _Calling:
@@ -564,7 +565,7 @@ class _Reader(cst.CSTVisitor):
         made = [owner]
         if isinstance(owner, cst.Name):
             made = values_of(self.frame, owner.value) if isinstance(self.frame, cst.FunctionDef) else []
-            bound = [n for b, n in bindings(self.frame) if b == owner.value and isinstance(n, cst.Name | cst.Param)]
+            bound = [n for b, n in bindings(self.frame) if b == owner.value and isinstance(n, (cst.Name, cst.Param))]
             made = made if len(made) == len(bound) else []
         calls = [value for value in made if isinstance(value, cst.Call) and self.file.imports.tensorflow(value.func)]
         return bool(made) and len(calls) == len(made)
@@ -625,7 +626,7 @@ def _read_scope(project: Project, file: ParsedFile, frame: Frame, call: cst.Call
         first = values[0]
     if isinstance(first, cst.Call) and len(call.args) == 1:
         return _made_by(project, file, frame, first, found)
-    if not isinstance(first, cst.List | cst.Tuple):
+    if not isinstance(first, (cst.List, cst.Tuple)):
         raise Blocked("TFM224", call, "it is not given a list of functions")
     named: dict[str, cst.BaseExpression] = {}
     for arg in call.args[1:]:
@@ -663,7 +664,7 @@ def dict_entries(node: cst.BaseExpression | None) -> dict[str, cst.BaseExpressio
     if isinstance(node, cst.Dict):
         keys = [string(e.key) if isinstance(e, cst.DictElement) else None for e in node.elements]
         if all(key is not None for key in keys):
-            return {str(key): element.value for key, element in zip(keys, node.elements, strict=True)}
+            return {str(key): element.value for key, element in equal_zip(keys, node.elements)}
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
         if all(arg.keyword is not None and not arg.star for arg in node.args):
             return {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
@@ -748,7 +749,7 @@ def _default(where: ParsedFile, file: ParsedFile, frame: Frame, value: cst.BaseE
     numbers: dict[str, cst.BaseExpression] = {
         name: constant
         for name, constant in where.constants.items()
-        if isinstance(constant, cst.Integer | cst.Float)
+        if isinstance(constant, (cst.Integer, cst.Float))
         and not is_same(where, where.module, file, frame, cst.Name(name))
     }
     value = with_values(value, numbers)
@@ -776,7 +777,7 @@ def _arguments(file: ParsedFile, site: _Site, given: Given) -> list[cst.Arg] | N
     if doubled:
         raise Blocked("TFM224", call, f"`{doubled[0]}` is given to a call inside, which has it by its place")
     new = {key: value for key, value in named.items() if key not in own}
-    positional = dict(zip(by_position, (arg.value for arg in call.args), strict=False))
+    positional = dict(zip(by_position, (arg.value for arg in call.args)))
     normalizer = {**named, **positional, **own}.get("normalizer_fn")
     if not is_none(normalizer):
         params = _normalizer_params(file, site, given, normalizer, {**named, **positional, **own})
@@ -878,7 +879,7 @@ class _Writer(Tracked):
 
     def _with_arguments(self, original: cst.Call, updated: cst.Call) -> cst.Call:
         """The call with its own arguments as they are now, and those of its scopes."""
-        now = dict(zip(original.args, updated.args, strict=True))
+        now = dict(equal_zip(original.args, updated.args))
         args: list[cst.Arg] = []
         for arg in self.arguments[original]:
             if arg not in now:
@@ -887,7 +888,7 @@ class _Writer(Tracked):
             args.append(now.get(arg, arg))
         spaced = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
         new = [arg if isinstance(arg.comma, cst.Comma) else arg.with_changes(comma=spaced) for arg in args[:-1]]
-        for arg, before in zip(new, args, strict=False):
+        for arg, before in zip(new, args):
             if before in self.made:
                 self.made[arg] = self.made[before]
         last = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
@@ -897,7 +898,7 @@ class _Writer(Tracked):
     def _without(self, original: cst.With, updated: cst.With) -> Any:
         items = [
             new
-            for old, new in zip(original.items, updated.items, strict=True)
+            for old, new in equal_zip(original.items, updated.items)
             if not isinstance(old.item, cst.Call) or self.file.imports.tensorflow(old.item.func) not in _SCOPES
         ]
         if items:
@@ -905,7 +906,7 @@ class _Writer(Tracked):
             return updated.with_changes(items=[*items[:-1], last])
         assert isinstance(updated.body, cst.IndentedBlock)
         first, *rest = updated.body.body
-        assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
         above = [*updated.leading_lines, *(line for line in first.leading_lines if line.comment is not None)]
         moved = first.with_changes(leading_lines=above)
         self.made[moved] = self.made.get(first, original)

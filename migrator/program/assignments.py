@@ -29,7 +29,7 @@ def branches(node: cst.If) -> list[tuple[str, cst.BaseExpression]] | None:
             if not isinstance(statement, cst.SimpleStatementLine):
                 return None
             for small in statement.body:
-                if isinstance(small, cst.Raise | cst.Pass):
+                if isinstance(small, (cst.Raise, cst.Pass)):
                     continue
                 if isinstance(small, cst.Expr) and _is_log(small.value):
                     continue
@@ -121,7 +121,7 @@ def targets(node: cst.BaseExpression) -> list[str]:
     """The names that an assignment to `node` changes."""
     if isinstance(node, cst.Name):
         return [node.value]
-    if isinstance(node, cst.Tuple | cst.List):
+    if isinstance(node, (cst.Tuple, cst.List)):
         return [name for element in node.elements for name in targets(element.value)]
     if isinstance(node, cst.Subscript):
         return targets(node.value)

@@ -35,7 +35,7 @@ def unused(
         words |= _words(other.module)
     for file in files:
         for statement in file.module.body:
-            if isinstance(statement, cst.FunctionDef | cst.ClassDef) and not statement.decorators:
+            if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and not statement.decorators:
                 units.append((file, statement))
             else:
                 words |= _words(statement, without)

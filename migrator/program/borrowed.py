@@ -120,7 +120,7 @@ class _Module:
 
     def unit(self, name: str) -> str:
         """The definition of a name as source text; empty where there is none but an import."""
-        found = [node for node in self.units.get(name, ()) if not isinstance(node, ast.Import | ast.ImportFrom)]
+        found = [node for node in self.units.get(name, ()) if not isinstance(node, (ast.Import, ast.ImportFrom))]
         return "\n".join(ast.get_source_segment(self.text, node) or "" for node in found)
 
     def closure(self, names: Iterable[str]) -> set[str]:
@@ -153,7 +153,7 @@ class _Module:
 
 def _given(statement: ast.stmt) -> Iterator[str]:
     """The names that a statement of a module gives a value, those of functions inside it left out."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         yield statement.name
         return
     for node in ast.walk(statement):
@@ -161,7 +161,7 @@ def _given(statement: ast.stmt) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.alias):
             yield (node.asname or node.name).partition(".")[0]
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
 
 
@@ -174,7 +174,7 @@ def _is_main(node: ast.stmt) -> bool:
 
 
 def _starts_horovod(node: ast.stmt) -> bool:
-    imported = [inner for inner in ast.walk(node) if isinstance(inner, ast.Import | ast.ImportFrom)]
+    imported = [inner for inner in ast.walk(node) if isinstance(inner, (ast.Import, ast.ImportFrom))]
     return isinstance(node, ast.Try) and any(_HOROVOD in ast.dump(inner) for inner in imported)
 
 
@@ -186,7 +186,7 @@ def _named(node: ast.AST) -> Iterator[str]:
             yield name
             return
     children: Mapping[str, object] = dict(ast.iter_fields(node))
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         children = {"args": node.args, "decorators": node.decorator_list}
     elif isinstance(node, ast.Lambda):
         children = {"args": node.args}

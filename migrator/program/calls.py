@@ -51,7 +51,7 @@ def number(node: cst.BaseExpression | None) -> float | None:
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
         value = number(node.expression)
         return None if value is None else -value
-    if isinstance(node, cst.Integer | cst.Float):
+    if isinstance(node, (cst.Integer, cst.Float)):
         return float(node.evaluated_value)
     return None
 
@@ -73,7 +73,7 @@ def parameters_of(function: cst.FunctionDef | cst.Lambda) -> list[cst.Param]:
 def is_docstring(statement: cst.CSTNode) -> bool:
     """Whether a statement is a line that holds nothing but a string."""
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
+    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
 class _CallCollector(cst.CSTVisitor):

@@ -475,7 +475,7 @@ class _Writer:
         units = bound.get(f"{prefix}hidden_units")
         if units is None:
             raise Blocked("TFM190", call, "this Estimator is made without hidden units")
-        sizes = [number(e.value) for e in units.elements] if isinstance(units, cst.List | cst.Tuple) else [None]
+        sizes = [number(e.value) for e in units.elements] if isinstance(units, (cst.List, cst.Tuple)) else [None]
         literal = self.file.code(units) if None not in sizes else take(f"{prefix}hidden_units", units)
         activation = bound.get(f"{prefix}activation_fn")
         function = f"{tf}.nn.relu" if activation is None else inline(activation)
@@ -596,7 +596,7 @@ class _Writer:
             name
             for function in functions
             for name, node in bindings(function)
-            if node is not function and not isinstance(node, cst.Attribute | cst.Subscript)
+            if node is not function and not isinstance(node, (cst.Attribute, cst.Subscript))
         }
 
     # -- heads -----------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class _Writer(Tracked):
                 return None
             inside = [n for n in name_nodes(node) if n.value == local]
             mentions = sum(n.value == local for n in name_nodes(value))
-            if not mentions or (mentions > 1 and not isinstance(found, cst.Name | cst.Attribute | cst.Integer)):
+            if not mentions or (mentions > 1 and not isinstance(found, (cst.Name, cst.Attribute, cst.Integer))):
                 return None
             if len(inside) != len([n for n in name_nodes(self._functions[-1]) if n.value == local]):
                 return None
@@ -210,7 +210,7 @@ _MISSING = cst.Name("__no_partitioner__")
 
 def _apart(node: cst.BaseExpression) -> cst.BaseExpression:
     """An expression that may stand in a conditional one."""
-    if node is _MISSING or node.lpar or not isinstance(node, cst.IfExp | cst.Lambda | cst.NamedExpr):
+    if node is _MISSING or node.lpar or not isinstance(node, (cst.IfExp, cst.Lambda, cst.NamedExpr)):
         return node
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
@@ -238,7 +238,7 @@ class _Put(cst.CSTTransformer):
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         if original_node.value != self.name:
             return updated_node
-        plain = isinstance(self.value, cst.Name | cst.Attribute | cst.Integer | cst.Call) or self.value.lpar
+        plain = isinstance(self.value, (cst.Name, cst.Attribute, cst.Integer, cst.Call)) or self.value.lpar
         if plain:
             return self.value
         return self.value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -256,7 +256,7 @@ def _asked_for(test: cst.BaseExpression) -> str | None:
         return test.expression.value if isinstance(test.expression, cst.Name) else None
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 and isinstance(test.left, cst.Name):
         compared = test.comparisons[0]
-        if isinstance(compared.operator, cst.Is | cst.Equal) and is_none(compared.comparator):
+        if isinstance(compared.operator, (cst.Is, cst.Equal)) and is_none(compared.comparator):
             return test.left.value
     return None
 

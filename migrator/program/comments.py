@@ -10,7 +10,7 @@ from migrator.walking import walk
 def comment_lines(node: cst.CSTNode, leading: bool = True) -> list[cst.EmptyLine]:
     """The lines over a statement, if one is a comment, and a line for every comment inside or behind it."""
     lines: list[cst.EmptyLine] = []
-    above = node.leading_lines if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement) else ()
+    above = node.leading_lines if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) else ()
     if leading and any(line.comment is not None for line in above):
         lines += above
     known = {line.comment for line in above if line.comment is not None}

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import libcst as cst
 
 from migrator.names.bindings import read_bindings
 from migrator.names.imports import dotted
+from migrator.pairing import pairwise
 from migrator.program.calls import is_none, number, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to, rebound
@@ -77,7 +77,7 @@ def read_of(
         raise Blocked("TFM108", node, f"`{node.value}` is used for more than the Estimator")
     key = attribute.attr.value
     what = f"`{node.value}.{key}`"
-    if any(isinstance(one, cst.FunctionDef | cst.Lambda | cst.ClassDef) for one in path[1:]):
+    if any(isinstance(one, (cst.FunctionDef, cst.Lambda, cst.ClassDef)) for one in path[1:]):
         message = f"{what} is read in a function, which may run in another process than the RunConfig's: read it beside"
         raise Blocked("TFM108", node, message)
     if file.position(node) < file.position(line):
@@ -137,7 +137,7 @@ def _check_given(
         if isinstance(above, cst.FormattedStringExpression) and (above.equal is not None or string(value) is not None):
             raise Blocked("TFM108", node, f"{what} is read inside an f-string: give its value a name before")
         target = below is getattr(above, "target", None)
-        if isinstance(above, cst.AssignTarget | cst.Del) or target:
+        if isinstance(above, (cst.AssignTarget, cst.Del)) or target:
             raise Blocked("TFM108", node, f"{what} is read in what a line changes: give its value a name before")
 
 
@@ -145,9 +145,9 @@ def written(file: ParsedFile, place: cst.CSTNode, value: cst.BaseExpression) -> 
     """A value as it is written in place of the read of a RunConfig, in parentheses where it would stick to others."""
     assert isinstance(place, cst.Attribute)
     around = file.parents.get(place)
-    sticks = isinstance(around, cst.Attribute | cst.Subscript | cst.Call | cst.UnaryOperation | cst.BinaryOperation)
+    sticks = isinstance(around, (cst.Attribute, cst.Subscript, cst.Call, cst.UnaryOperation, cst.BinaryOperation))
     sign = isinstance(value, cst.UnaryOperation)
-    if isinstance(around, cst.BinaryOperation | cst.UnaryOperation) and not sign:
+    if isinstance(around, (cst.BinaryOperation, cst.UnaryOperation)) and not sign:
         sticks = False  # `2 * 60`
     if dotted(value) is not None or not (place.lpar or (sticks and string(value) is None)):
         return value
@@ -284,7 +284,7 @@ class _Acts(cst.CSTVisitor):
         ]:
             return True
         if isinstance(func, cst.Attribute):
-            strings = cst.SimpleString | cst.FormattedString | cst.ConcatenatedString
+            strings = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
             if isinstance(func.value, strings):
                 return True
         if not self.in_branch:

@@ -100,7 +100,7 @@ def check_export(bound: dict[str, cst.BaseExpression], call: cst.Call) -> list[B
 
 
 def _elements(scope: cst.CSTNode, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    if isinstance(node, cst.List | cst.Tuple):
+    if isinstance(node, (cst.List, cst.Tuple)):
         for element in node.elements:
             yield from _elements(scope, element.value)
     elif isinstance(node, cst.Name):
@@ -504,7 +504,7 @@ class _Reader:
         assert isinstance(inner, cst.FunctionDef) and isinstance(inner.body, cst.IndentedBlock)
         doc, rest = statements[:1], statements[1:]
         first = doc[0].body[0] if doc and isinstance(doc[0], cst.SimpleStatementLine) else None
-        if not isinstance(first, cst.Expr) or not isinstance(first.value, cst.SimpleString | cst.ConcatenatedString):
+        if not isinstance(first, cst.Expr) or not isinstance(first.value, (cst.SimpleString, cst.ConcatenatedString)):
             doc, rest = [], statements
         inner = inner.with_changes(body=inner.body.with_changes(body=[*rest, *inner.body.body]))
         return made.with_changes(body=made.body.with_changes(body=[*doc, inner, *last]))
@@ -587,7 +587,7 @@ def joined(forms: Sequence[Form]) -> cst.FunctionDef | None:
         shared += 1
     made = bodies[-1][:shared]
     between = [cst.EmptyLine(indent=False)] if shared else []
-    for form, body in zip(forms[:-1], bodies, strict=False):
+    for form, body in zip(forms[:-1], bodies):
         others = [keys for other in forms if other is not form for keys in other.keys]
         own = sorted(frozenset.intersection(*form.keys).difference(*others))
         if not own:
@@ -608,7 +608,7 @@ def _lines_of(function: cst.FunctionDef) -> list[cst.BaseStatement]:
 
 def _below(statement: cst.BaseStatement, blank: list[cst.EmptyLine]) -> cst.BaseStatement:
     """A statement with these empty lines above it and its comments."""
-    assert isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+    assert isinstance(statement, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     comments = [line for line in statement.leading_lines if line.comment is not None]
     return statement.with_changes(leading_lines=[*blank, *comments])
 

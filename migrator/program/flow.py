@@ -40,7 +40,7 @@ class Parents:
 
     def owner(self, file: ParsedFile, function: cst.FunctionDef) -> cst.ClassDef | None:
         """The class that a function is a method of."""
-        around = next((n for n in self.above(file, function) if isinstance(n, cst.FunctionDef | cst.ClassDef)), None)
+        around = next((n for n in self.above(file, function) if isinstance(n, (cst.FunctionDef, cst.ClassDef))), None)
         return around if isinstance(around, cst.ClassDef) else None
 
     def own_class(self, file: ParsedFile, node: cst.BaseExpression) -> cst.ClassDef | None:
@@ -266,7 +266,7 @@ def _is_nothing(node: cst.BaseExpression) -> bool:
         return node.value == "None"
     if isinstance(node, cst.Call):
         return dotted(node.func) in ("dict", "list", "collections.OrderedDict", "OrderedDict") and not node.args
-    return isinstance(node, cst.List | cst.Dict | cst.Tuple) and not node.elements
+    return isinstance(node, (cst.List, cst.Dict, cst.Tuple)) and not node.elements
 
 
 class _Attributes(cst.CSTVisitor):

@@ -32,7 +32,7 @@ def origin_of(line: str) -> str:
 
 def _from_there(file: ParsedFile, other: ParsedFile, binding: Binding) -> str | None:
     """`from other import name`, spelled as `file` spells it for another name of `other`."""
-    if not (binding.is_plain or isinstance(binding.node, cst.FunctionDef | cst.ClassDef)):
+    if not (binding.is_plain or isinstance(binding.node, (cst.FunctionDef, cst.ClassDef))):
         return None
     for known in read_bindings(file.module):
         node = known.node
@@ -55,7 +55,7 @@ def _is_of(file: ParsedFile, node: cst.ImportFrom, other: ParsedFile) -> bool:
 def _as_there(project: Project, file: ParsedFile, other: ParsedFile, binding: Binding) -> str | None:
     """The import of `other` that binds a name, alone."""
     node = binding.node
-    if not isinstance(node, cst.Import | cst.ImportFrom) or isinstance(node.names, cst.ImportStar):
+    if not isinstance(node, (cst.Import, cst.ImportFrom)) or isinstance(node.names, cst.ImportStar):
         return None
     lines = [line.body for line in other.module.body if isinstance(line, cst.SimpleStatementLine)]
     if not any(node is small for line in lines for small in line):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Optional
 
 import libcst as cst
 
@@ -62,7 +63,7 @@ class Scope:
     @staticmethod
     def of(project: Project, file: ParsedFile, function: cst.FunctionDef) -> Scope:
         """The inside of a function."""
-        around = [n for n in path_to(file.module, function) if isinstance(n, cst.FunctionDef | cst.ClassDef)]
+        around = [n for n in path_to(file.module, function) if isinstance(n, (cst.FunctionDef, cst.ClassDef))]
         return Scope(project, file, tuple(around))
 
     def own_class(self, node: cst.BaseExpression) -> cst.ClassDef | None:
@@ -274,7 +275,7 @@ class HelperPlan:
 
 
 _WHETHER_SYMBOLIC = "a layer is called on what may be an input of a Keras model, or none: say `training=` in its call"
-Kinds = Mapping[str, bool | None]
+Kinds = Mapping[str, Optional[bool]]
 
 
 @dataclass(frozen=True)
@@ -300,11 +301,11 @@ class Unit:
             if helper is not None and keras_calls.mentions(helper[0], helper[1], keras_calls.INPUTS):
                 return None
             return _any_kind([self.kind(arg.value, held) for arg in node.args])
-        if isinstance(node, cst.Attribute | cst.Subscript):
+        if isinstance(node, (cst.Attribute, cst.Subscript)):
             return self.kind(node.value, held)
         if isinstance(node, cst.BinaryOperation):
             return _any_kind([self.kind(node.left, held), self.kind(node.right, held)])
-        if isinstance(node, cst.List | cst.Tuple):
+        if isinstance(node, (cst.List, cst.Tuple)):
             return _any_kind([self.kind(element.value, held) for element in node.elements])
         others = [self._kind_of_name(name, held) for name in names_in(node)]
         return False if all(kind is False for kind in others) else None
@@ -589,7 +590,7 @@ def _rate(arguments: Sequence[cst.Arg]) -> cst.BaseExpression | None:
                 if number(value.left) == 1.0:  # keep_prob=1 - rate
                     rate = value.right
                     continue
-            if isinstance(value, cst.BinaryOperation | cst.BooleanOperation | cst.Comparison | cst.IfExp):
+            if isinstance(value, (cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.IfExp)):
                 value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
             rate = cst.BinaryOperation(cst.Float("1.0"), cst.Subtract(), value)
         elif name == "rate":

@@ -60,8 +60,8 @@ def _is_of_export(file: ParsedFile, call: cst.Call) -> bool:
 def _line_of(file: ParsedFile, call: cst.Call) -> cst.SimpleStatementLine | None:
     """The line of one statement that a call stands in, outside of lambdas, comprehensions and conditions."""
     node: cst.CSTNode = call
-    while not isinstance(node, cst.BaseStatement | cst.SimpleStatementSuite | cst.Module):
-        if isinstance(node, cst.Lambda | cst.BaseComp | cst.IfExp | cst.BooleanOperation):
+    while not isinstance(node, (cst.BaseStatement, cst.SimpleStatementSuite, cst.Module)):
+        if isinstance(node, (cst.Lambda, cst.BaseComp, cst.IfExp, cst.BooleanOperation)):
             return None
         node = file.parents[node]
     return node if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None

@@ -16,6 +16,7 @@ import libcst as cst
 
 from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
+from migrator.pairing import equal_zip
 from migrator.program.calls import is_none, parameters_of, string
 from migrator.program.comments import comment_lines
 from migrator.program.further_imports import import_of, origin_of
@@ -133,11 +134,9 @@ class _Inliner:
             return self._simple(statement) if len(statement.body) == 1 else [statement]
         if isinstance(statement, cst.If):
             new = [self._if(statement)]
-        elif isinstance(statement, cst.With | cst.For | cst.While) and isinstance(statement.body, cst.IndentedBlock):
+        elif isinstance(statement, (cst.With, cst.For, cst.While)) and isinstance(statement.body, cst.IndentedBlock):
             inner = self._block(statement.body.body)
-            if any(a is not b for a, b in zip(inner, statement.body.body, strict=False)) or len(inner) != len(
-                statement.body.body
-            ):
+            if any(a is not b for a, b in zip(inner, statement.body.body)) or len(inner) != len(statement.body.body):
                 new = [self._same(statement, statement.with_changes(body=statement.body.with_changes(body=inner)))]
         return new
 
@@ -169,7 +168,7 @@ class _Inliner:
         value = getattr(small, "value", None)
         if not isinstance(value, cst.BaseExpression):
             return [line]
-        if isinstance(value, cst.Call) and isinstance(small, cst.Assign | cst.Return | cst.Expr):
+        if isinstance(value, cst.Call) and isinstance(small, (cst.Assign, cst.Return, cst.Expr)):
             found = self._to_inline(value)
             if found is not None:
                 return self._expand(line, small, value, *found)
@@ -198,7 +197,7 @@ class _Inliner:
             target = last.body[0].targets[0].target
             if isinstance(target, cst.Name) and target.value == name and len(before) == 1:
                 value = last.body[0].value
-                if not isinstance(value, cst.Name | cst.Call | cst.Attribute | cst.Subscript) and not value.lpar:
+                if not isinstance(value, (cst.Name, cst.Call, cst.Attribute, cst.Subscript)) and not value.lpar:
                     value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
                 new = line.visit(_Substitution({name: value}, self._same))
                 assert isinstance(new, cst.SimpleStatementLine)
@@ -214,7 +213,7 @@ class _Inliner:
                 flags = {**self.names.flags, small.targets[0].target.value: when}
                 self.names = ModeNames(self.names.imports, self.names.mode, flags)
                 return
-        if isinstance(small, cst.Assign | cst.AnnAssign | cst.AugAssign) and small.value is not None:
+        if isinstance(small, (cst.Assign, cst.AnnAssign, cst.AugAssign)) and small.value is not None:
             targets = [t.target for t in small.targets] if isinstance(small, cst.Assign) else [small.target]
             if names_in(small.value) & self.tainted:
                 for target in targets:
@@ -270,13 +269,13 @@ class _Inliner:
         body = _plain_body(helper, call)
         arguments = _bind(helper, call, self._is_bound(call, helper))
         self._check_defaults(file, helper, arguments, call)
-        bound = {name for name, node in bindings(helper) if not isinstance(node, cst.Attribute | cst.Subscript)}
+        bound = {name for name, node in bindings(helper) if not isinstance(node, (cst.Attribute, cst.Subscript))}
         bound |= _bound_inside(helper)
         parameters = set(arguments)
         rebound = {
             name
             for name, node in bindings(helper)
-            if name in parameters and isinstance(node, cst.Name | cst.FunctionDef | cst.ClassDef)
+            if name in parameters and isinstance(node, (cst.Name, cst.FunctionDef, cst.ClassDef))
         }
         rebound |= _bound_inside(helper) & parameters
         mapping: dict[str, cst.BaseExpression] = self._globals(file, helper, bound | parameters, call)
@@ -286,7 +285,7 @@ class _Inliner:
         returned = _returned_names(body, len(targets)) if targets else None
         direct: dict[str, str] = {}
         if returned is not None and len(set(returned)) == len(returned) and len(set(targets)) == len(targets):
-            for name, target in zip(returned, targets, strict=True):
+            for name, target in equal_zip(returned, targets):
                 whole = arguments.get(name)
                 same = isinstance(whole, cst.Name) and whole.value == target
                 others = set().union(set(), *(names_in(v) for k, v in arguments.items() if k != name))
@@ -297,7 +296,7 @@ class _Inliner:
                 if free_target and ((local and target not in read) or (same and name in rebound)):
                     if target not in bound - {name}:
                         direct[name] = target
-        changes = any(isinstance(node, cst.Subscript | cst.Attribute) for _, node in bindings(helper))
+        changes = any(isinstance(node, (cst.Subscript, cst.Attribute)) for _, node in bindings(helper))
         new: Statements = []
         for name, value in arguments.items():
             if name in direct:
@@ -337,7 +336,7 @@ class _Inliner:
         self.stack.pop()
         if new:
             first = new[0]
-            if isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
                 own = [empty for empty in first.leading_lines if empty.comment is not None]
                 above = [*line.leading_lines, *comment_lines(line, leading=False), *own]
                 new[0] = self._same(first, first.with_changes(leading_lines=above))
@@ -357,7 +356,7 @@ class _Inliner:
 
     def _is_foreign(self, file: ParsedFile, value: cst.BaseExpression) -> bool:
         """Whether an argument of a helper of another file reads a name that means something else there."""
-        return False if file is self.file else isinstance(value, cst.Attribute | cst.Subscript)
+        return False if file is self.file else isinstance(value, (cst.Attribute, cst.Subscript))
 
     def _globals(
         self, file: ParsedFile, helper: cst.FunctionDef, bound: set[str], call: cst.Call
@@ -365,7 +364,7 @@ class _Inliner:
         """What the names that a helper reads from around it are called where its statements go."""
         outside = sorted(_globals_of(helper, bound))
         nested = any(helper is function for function in self._nested())
-        local = {name for name, node in bindings(self.function) if isinstance(node, cst.Name | cst.Param)}
+        local = {name for name, node in bindings(self.function) if isinstance(node, (cst.Name, cst.Param))}
         mapping: dict[str, cst.BaseExpression] = {}
         for name in outside:
             if file is self.file and not nested and name in local:
@@ -431,7 +430,7 @@ def _nones(small: cst.BaseSmallStatement) -> list[cst.Assign]:
         pairs = [(target.target, value) for target in small.targets]
     elif len(small.targets) == 1 and isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
         if len(target.elements) == len(value.elements) and all(is_none(e.value) for e in value.elements):
-            pairs = [(t.value, v.value) for t, v in zip(target.elements, value.elements, strict=True)]
+            pairs = [(t.value, v.value) for t, v in equal_zip(target.elements, value.elements)]
     if not all(isinstance(name, cst.Name) for name, _ in pairs):
         return []
     return [cst.Assign([cst.AssignTarget(name)], given) for name, given in pairs if isinstance(name, cst.Name)]
@@ -457,7 +456,7 @@ def _plain_body(helper: cst.FunctionDef, call: cst.Call) -> Sequence[cst.BaseSta
     body = list(helper.body.body)
     first = body[0] if body else None
     if isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Expr):
-        if isinstance(first.body[0].value, cst.SimpleString | cst.ConcatenatedString):
+        if isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString)):
             body = body[1:]
     return body
 
@@ -510,14 +509,14 @@ def _is_simple(node: cst.BaseExpression, changes: bool = False) -> bool:
 
     `changes` says that entries or attributes of something get another value in between.
     """
-    if isinstance(node, cst.Name | cst.Integer | cst.Float | cst.SimpleString):
+    if isinstance(node, (cst.Name, cst.Integer, cst.Float, cst.SimpleString)):
         return True
-    if changes and isinstance(node, cst.Subscript | cst.Attribute):
+    if changes and isinstance(node, (cst.Subscript, cst.Attribute)):
         return False
     if isinstance(node, cst.UnaryOperation):
         return isinstance(node.operator, cst.Minus) and _is_simple(node.expression)
     if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
-        return isinstance(node.slice[0].slice.value, cst.SimpleString | cst.Integer) and _is_simple(node.value)
+        return isinstance(node.slice[0].slice.value, (cst.SimpleString, cst.Integer)) and _is_simple(node.value)
     return isinstance(node, cst.Attribute) and dotted(node) is not None
 
 
@@ -535,7 +534,7 @@ class _Inside(cst.CSTVisitor):
         self.found |= names_in(node.target)
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        if isinstance(node.target, cst.Name | cst.Tuple | cst.List):
+        if isinstance(node.target, (cst.Name, cst.Tuple, cst.List)):
             self.found |= names_in(node.target)
 
     def visit_For(self, node: cst.For) -> None:
@@ -583,7 +582,7 @@ def _terminates(body: Sequence[cst.BaseStatement]) -> bool:
     """Whether a block always ends in a return or raise."""
     last = body[-1] if body else None
     if isinstance(last, cst.SimpleStatementLine):
-        return isinstance(last.body[-1], cst.Return | cst.Raise)
+        return isinstance(last.body[-1], (cst.Return, cst.Raise))
     if isinstance(last, cst.With):
         return _terminates(_statements(last.body))
     if isinstance(last, cst.If) and last.orelse is not None:
@@ -615,7 +614,7 @@ class _Returns:
     def block(self, body: Sequence[cst.BaseStatement]) -> Statements:
         new: Statements = []
         for index, statement in enumerate(body):
-            if isinstance(statement, cst.FunctionDef | cst.ClassDef) or not _has_return(statement):
+            if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) or not _has_return(statement):
                 if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Raise):
                     return [*new, statement]
                 new.append(statement)
@@ -674,7 +673,7 @@ class _Returns:
                     for later in values[index + 1 :]
                 )
                 if not hazards:
-                    pairs = list(zip(names, values, strict=True))
+                    pairs = list(equal_zip(names, values))
         elif len(self.small.targets) != 1:
             small = self.small.with_changes(value=value)
             return [self._as(line or self.call, cst.SimpleStatementLine([small], leading_lines=lines))]

@@ -184,7 +184,7 @@ def _near(project: Project, file: ParsedFile) -> list[ParsedFile]:
 
 
 def _inside(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
-    return node.body.body if isinstance(node, cst.FunctionDef | cst.ClassDef) else ()
+    return node.body.body if isinstance(node, (cst.FunctionDef, cst.ClassDef)) else ()
 
 
 def _is_start(node: cst.CSTNode) -> bool:
@@ -250,7 +250,7 @@ class _Settling:
 
     def _returned(self, unit: Unit, statement: cst.Return, seen: frozenset[cst.CSTNode]) -> bool:
         """Whether every call of the function that returns a layer or model comes to settled calls only."""
-        inner = next((n for n in self._above(statement) if isinstance(n, cst.FunctionDef | cst.Lambda)), None)
+        inner = next((n for n in self._above(statement) if isinstance(n, (cst.FunctionDef, cst.Lambda))), None)
         function = inner if inner is not None else unit.scope.around[-1]
         callers = self.plan.callers.get(function, []) if isinstance(function, cst.FunctionDef) else []
         if not isinstance(function, cst.FunctionDef) or not callers:

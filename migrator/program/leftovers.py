@@ -130,7 +130,7 @@ class _Search:
 
 
 def _root(node: cst.BaseExpression) -> str | None:
-    while isinstance(node, cst.Attribute | cst.Subscript):
+    while isinstance(node, (cst.Attribute, cst.Subscript)):
         node = node.value
     return node.value if isinstance(node, cst.Name) else None
 

@@ -346,7 +346,7 @@ class _Reader:
                 return
         if isinstance(node, cst.Call):
             name = self.imports.resolve(node.func)
-            if name == "tf.add_n" and node.args and isinstance(node.args[0].value, cst.List | cst.Tuple):
+            if name == "tf.add_n" and node.args and isinstance(node.args[0].value, (cst.List, cst.Tuple)):
                 for element in node.args[0].value.elements:
                     yield from self._terms(element.value, before)
                 return

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrator.pairing import equal_zip
 from migrator.program.calls import bind, is_docstring, number, parameters_of, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to
@@ -56,7 +57,7 @@ def fold(file: ParsedFile, call: cst.Call) -> Folded | None:
 
 def _local(file: ParsedFile, call: cst.Call) -> set[str]:
     """The names that the functions and classes around a call bind."""
-    around = [n for n in path_to(file.module, call) if isinstance(n, cst.FunctionDef | cst.ClassDef | cst.Lambda)]
+    around = [n for n in path_to(file.module, call) if isinstance(n, (cst.FunctionDef, cst.ClassDef, cst.Lambda))]
     return {name for scope in around for name, _ in bindings(scope)}
 
 
@@ -78,7 +79,7 @@ def _holds(test: cst.BaseExpression, values: Mapping[str, cst.BaseExpression | N
         return None
     target = test.comparisons[0]
     left, right = _literal(values.get(test.left.value)), _literal(target.comparator)
-    if left is None or right is None or not isinstance(target.operator, cst.Equal | cst.NotEqual):
+    if left is None or right is None or not isinstance(target.operator, (cst.Equal, cst.NotEqual)):
         return None
     return (left == right) == isinstance(target.operator, cst.Equal)
 
@@ -130,7 +131,7 @@ def without_folded(file: ParsedFile, folded: Sequence[Folded], elsewhere: Callab
             continue
         calls = [file.parents[n] for n in left]
         for branch in dict.fromkeys(one.branch for one in gone):
-            others = [_branch_of(file, call, n) for call, n in zip(calls, left, strict=True)]
+            others = [_branch_of(file, call, n) for call, n in equal_zip(calls, left)]
             if branch is None or any(other is None or other is branch for other in others):
                 continue
             if isinstance(branch.orelse, cst.If):

@@ -65,7 +65,7 @@ class _Reader:
         assert isinstance(small.value, cst.Call)
         if isinstance(target, cst.Name):
             self.calls[target.value] = index
-        elif isinstance(target, cst.Tuple | cst.List):
+        elif isinstance(target, (cst.Tuple, cst.List)):
             for part, element in enumerate(target.elements):
                 if isinstance(element.value, cst.Name):
                     self.parts[element.value.value] = (index, small.value, part)

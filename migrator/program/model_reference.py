@@ -123,7 +123,7 @@ def _merged(one: ModelReference, other: ModelReference, reference: cst.BaseExpre
 
 def _around(file: ParsedFile, node: cst.CSTNode) -> list[cst.CSTNode]:
     """The functions and classes around a node, outermost first."""
-    return [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef | cst.ClassDef) and n is not node]
+    return [n for n in path_to(file.module, node) if isinstance(n, (cst.FunctionDef, cst.ClassDef)) and n is not node]
 
 
 @dataclass(frozen=True)
@@ -564,7 +564,7 @@ def _imported(bound: cst.CSTNode, file: ParsedFile, name: str) -> bool:
     """Whether a binding of a name at the top of a file is its import."""
     return (
         name in file.imports.names
-        and isinstance(bound, cst.Name | cst.Attribute)
+        and isinstance(bound, (cst.Name, cst.Attribute))
         and (name not in file.functions and name not in file.constants)
     )
 

@@ -202,7 +202,7 @@ class _Finder(cst.CSTVisitor):
 
 
 def _is_list(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.List | cst.Tuple)
+    return isinstance(node, (cst.List, cst.Tuple))
 
 
 class _All(cst.CSTVisitor):

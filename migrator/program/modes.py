@@ -13,6 +13,7 @@ import libcst as cst
 
 from migrator.names.bindings import names_changed
 from migrator.names.imports import ImportMap
+from migrator.pairing import equal_zip
 from migrator.program.calls import is_none, string
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
@@ -102,10 +103,10 @@ class ModeNames:
             left, right = right, left
         if not self._is_mode(left):
             return None
-        if isinstance(right, cst.Name) and right.value == "None" and not isinstance(operator, cst.In | cst.NotIn):
-            return ALL if isinstance(operator, cst.IsNot | cst.NotEqual) else frozenset()
-        if isinstance(operator, cst.In | cst.NotIn):
-            if not isinstance(right, cst.Tuple | cst.List | cst.Set):
+        if isinstance(right, cst.Name) and right.value == "None" and not isinstance(operator, (cst.In, cst.NotIn)):
+            return ALL if isinstance(operator, (cst.IsNot, cst.NotEqual)) else frozenset()
+        if isinstance(operator, (cst.In, cst.NotIn)):
+            if not isinstance(right, (cst.Tuple, cst.List, cst.Set)):
                 return None
             keys = [self._key(element.value) for element in right.elements]
         else:
@@ -113,9 +114,9 @@ class ModeNames:
         if any(key is None for key in keys):
             return None
         modes = frozenset(key for key in keys if key is not None)
-        if isinstance(operator, cst.Equal | cst.Is | cst.In):
+        if isinstance(operator, (cst.Equal, cst.Is, cst.In)):
             return modes
-        if isinstance(operator, cst.NotEqual | cst.IsNot | cst.NotIn):
+        if isinstance(operator, (cst.NotEqual, cst.IsNot, cst.NotIn)):
             return ALL - modes
         return None
 
@@ -233,7 +234,7 @@ def _all_below(orelse: cst.If | cst.Else) -> list[cst.BaseStatement]:
 
 def _leaves(statement: cst.BaseStatement) -> bool:
     """Whether a statement line ends the function."""
-    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Return | cst.Raise)
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], (cst.Return, cst.Raise))
 
 
 def _with_flag(names: ModeNames, statement: cst.BaseStatement) -> ModeNames:
@@ -309,7 +310,7 @@ class _Walker:
         known = names_changed(one.node for one in self.statements)
         for item in statement.items:
             if item.asname is not None and known & names_changed((item,)):
-                assert isinstance(item.asname.name, cst.Name | cst.Tuple | cst.List | cst.Attribute | cst.Subscript)
+                assert isinstance(item.asname.name, (cst.Name, cst.Tuple, cst.List, cst.Attribute, cst.Subscript))
                 given = cst.Assign([cst.AssignTarget(item.asname.name)], item.item)
                 self.statements.append(ModalStatement(cst.SimpleStatementLine([given]), modes, (), self._after))
 
@@ -452,7 +453,7 @@ class _Walker:
             return
         finder = _Returns()
         walk(statement, finder)
-        if finder.found is not None and not isinstance(statement, cst.FunctionDef | cst.ClassDef):
+        if finder.found is not None and not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
             raise Blocked(
                 "TFM105", finder.found, "the model_fn returns from inside a block that tf-migrate cannot resolve"
             )
@@ -465,7 +466,7 @@ class _Walker:
 
 
 def _same(args: Sequence[cst.Arg], others: Sequence[cst.Arg]) -> bool:
-    return len(args) == len(others) and all(a is b for a, b in zip(args, others, strict=True))
+    return len(args) == len(others) and all(a is b for a, b in equal_zip(args, others))
 
 
 def _entries(node: cst.BaseExpression) -> list[tuple[str, cst.BaseExpression]]:

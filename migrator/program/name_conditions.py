@@ -13,6 +13,7 @@ from typing import Any
 
 import libcst as cst
 
+from migrator.pairing import equal_zip
 from migrator.program.scopes import values_of
 from migrator.program.variable_reads import Listed
 
@@ -100,7 +101,7 @@ class _Interpreter:
             raise
         except Exception as problem:  # what the expression itself would raise
             raise Unknown(str(problem)) from problem
-        if isinstance(value, str | list | tuple | set | dict) and len(value) > _LIMIT:
+        if isinstance(value, (str, list, tuple, set, dict)) and len(value) > _LIMIT:
             raise Unknown("too long")
         return value
 
@@ -167,7 +168,7 @@ class _Interpreter:
 
     def _compare(self, node: ast.Compare, names: Mapping[str, Any]) -> Any:
         left = self._plain(node.left, names)
-        for operator, comparator in zip(node.ops, node.comparators, strict=True):
+        for operator, comparator in equal_zip(node.ops, node.comparators):
             right = self._plain(comparator, names)
             if not _COMPARED[type(operator)](left, right):
                 return False
@@ -230,9 +231,9 @@ class _Interpreter:
         defaults = parsed.args.defaults
         names = {
             name: self.value(value, {})
-            for name, value in zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True)
+            for name, value in equal_zip(parameters[len(parameters) - len(defaults) :], defaults)
         }
-        names |= dict(zip(parameters, given, strict=False)) | keywords
+        names |= dict(zip(parameters, given)) | keywords
         if parsed.decorator_list or set(names) != set(parameters):
             raise Unknown("arguments")
         try:

@@ -73,7 +73,7 @@ class _Writer(Tracked):
 def _call(node: cst.SimpleStatementLine) -> cst.Call | None:
     """The call that a line consists of, its result kept or not."""
     small = node.body[0] if len(node.body) == 1 else None
-    value = small.value if isinstance(small, cst.Expr | cst.Assign) else None
+    value = small.value if isinstance(small, (cst.Expr, cst.Assign)) else None
     return value if isinstance(value, cst.Call) else None
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import libcst as cst
 
 from migrator.names.imports import ImportMap
+from migrator.pairing import equal_zip
 from migrator.program.by_hand.means import check_mean_of, check_rows
 from migrator.program.by_hand.towers import OneTower, inline_towers
 from migrator.program.by_hand.training import Line, Training, value_of
@@ -129,7 +130,7 @@ def _apart(statement: cst.BaseStatement) -> list[cst.BaseStatement]:
         return [statement]
     return [
         cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(name)], empty)])
-        for name, empty in zip(names, lists, strict=True)
+        for name, empty in equal_zip(names, lists)
     ]
 
 

@@ -19,7 +19,7 @@ _METHODS = frozenset(
 
 def changes_later(project: Project, file: ParsedFile, params: cst.BaseExpression, call: cst.Call) -> bool:
     """Whether the object that an Estimator's `call` is given as its params may be changed after that call."""
-    if not isinstance(params, cst.Name | cst.Attribute | cst.Subscript):
+    if not isinstance(params, (cst.Name, cst.Attribute, cst.Subscript)):
         return False  # it is made there
     objects = _other_names(file, file.code(params))
     around = path_to(file.module, call)
@@ -73,7 +73,7 @@ class _Given(cst.CSTVisitor):
         self.pairs: list[tuple[str, str]] = []
 
     def visit_Assign(self, node: cst.Assign) -> None:
-        if isinstance(node.value, cst.Name | cst.Attribute | cst.Subscript):
+        if isinstance(node.value, (cst.Name, cst.Attribute, cst.Subscript)):
             self.pairs += [(self.file.code(t.target), self.file.code(node.value)) for t in node.targets]
 
 
@@ -113,12 +113,12 @@ class _Changed(cst.CSTVisitor):
         while True:
             if self.file.code(node) in self.objects:
                 return True
-            if not isinstance(node, cst.Attribute | cst.Subscript):
+            if not isinstance(node, (cst.Attribute, cst.Subscript)):
                 return False
             node = node.value
 
     def _set(self, target: cst.BaseExpression) -> None:
-        if isinstance(target, cst.Attribute | cst.Subscript) and self._is_of(target.value):
+        if isinstance(target, (cst.Attribute, cst.Subscript)) and self._is_of(target.value):
             self.found.append(target)
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
@@ -144,11 +144,11 @@ class _Changed(cst.CSTVisitor):
 def _runs_before(file: ParsedFile, node: cst.CSTNode, call: cst.Call, around: list[cst.CSTNode]) -> bool:
     """Whether a node only runs before a call: above it in the same function, without a loop around both."""
     path = path_to(file.module, node)
-    inside = [[n for n in one if isinstance(n, cst.FunctionDef | cst.Lambda)] for one in (path, around)]
+    inside = [[n for n in one if isinstance(n, (cst.FunctionDef, cst.Lambda))] for one in (path, around)]
     if inside[0] != inside[1]:
         return False
-    shared = [a for a, b in zip(path, around, strict=False) if a is b]
-    if any(isinstance(n, cst.For | cst.While) for n in shared):
+    shared = [a for a, b in zip(path, around) if a is b]
+    if any(isinstance(n, (cst.For, cst.While)) for n in shared):
         return False
     first, second = path[len(shared)], around[len(shared)]
     children = list(shared[-1].children)

@@ -157,7 +157,7 @@ def _is_deletion(scope: cst.FunctionDef, small: cst.BaseSmallStatement) -> bool:
     if not isinstance(small, cst.Del):
         return False
     target = small.target
-    targets = [e.value for e in target.elements] if isinstance(target, cst.Tuple | cst.List) else [target]
+    targets = [e.value for e in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
     deleted = {one.value for one in targets if isinstance(one, cst.Name)}
     own = {p.name.value for p in (*scope.params.params, *scope.params.kwonly_params)}
     if len(deleted) != len(targets) or not deleted <= own & _GIVEN:

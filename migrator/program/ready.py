@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from itertools import pairwise
 
 import libcst as cst
 
+from migrator.pairing import pairwise
 from migrator.program.body import Parameters
 from migrator.program.calls import calls_in, is_none
 from migrator.program.model_reference import ModelReference
@@ -151,7 +151,7 @@ def _made_of(
     before = sorted((one for one in lines.found if at(one[0]) < at(call)), key=lambda one: at(one[0]))
     before = [one for one in before if not path_to(one[0], call)]
     live, slice_ = {model}, []
-    own = {name for name, node in bindings(scope) if not isinstance(node, cst.FunctionDef | cst.ClassDef)}
+    own = {name for name, node in bindings(scope) if not isinstance(node, (cst.FunctionDef, cst.ClassDef))}
     own -= file.imports.names.keys()
     for line, bound, read in reversed(before):
         if bound & live:
@@ -185,7 +185,7 @@ def _read(line: cst.CSTNode) -> set[str]:
 
 def _root(node: cst.CSTNode) -> str | None:
     """The name that an expression is, or takes a part of."""
-    while isinstance(node, cst.Attribute | cst.Subscript) or (
+    while isinstance(node, (cst.Attribute, cst.Subscript)) or (
         isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "get_layer"
     ):
         if isinstance(node, cst.Attribute) and node.attr.value not in ("layers", "optimizer", "weights", "get_layer"):
@@ -261,9 +261,9 @@ def check_kept(
         f"`{model.value}` is bound again before the last use of the Estimator that is made of it: take another name"
     )
     for name, node in bindings(scope):
-        if name != model.value or isinstance(node, cst.Attribute | cst.Subscript):
+        if name != model.value or isinstance(node, (cst.Attribute, cst.Subscript)):
             continue
-        loops = [one for one in path_to(scope, node) if isinstance(one, cst.For | cst.While)]
+        loops = [one for one in path_to(scope, node) if isinstance(one, (cst.For, cst.While))]
         if at(node) > at(call):
             again = any(path_to(loop, one) for loop in loops for one in (call, *uses))
             if last is None or at(node) < last or again:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import libcst as cst
 
 from migrator.names.bare import bare
+from migrator.names.standard import STANDARD_MODULES
+from migrator.pairing import pairwise
 from migrator.program.calls import calls_in, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.ready import VARIABLES, WORDS
@@ -32,8 +32,8 @@ _NO_PART = (
     *("tf.set_random_seed", "tf.random.set_seed", "tf.enable_", "tf.disable_", "tf.ConfigProto", "tf.config."),
 )
 #: Packages that make no part of a model.
-OTHERS = frozenset(("numpy", "pandas", "sklearn", "scipy", "absl", "matplotlib", "PIL", *sys.stdlib_module_names))
-_STAY = cst.FunctionDef | cst.ClassDef
+OTHERS = frozenset(("numpy", "pandas", "sklearn", "scipy", "absl", "matplotlib", "PIL", *STANDARD_MODULES))
+_STAY = (cst.FunctionDef, cst.ClassDef)
 _OPTIMIZERS = ("tf.keras.optimizers.", "tf.optimizers.")
 _LOSSES = ("tf.keras.losses.", "tf.keras.metrics.")
 # An optimizer that is changed, or put into the place of another, after it was given.
@@ -107,7 +107,7 @@ class _Reader:
         """The statements before the Estimator in its own block, and in those around it, the outermost first."""
         path = path_to(self.scope, self.program.place.call)
         for node, inner in pairwise(path):
-            if isinstance(node, cst.Module | cst.IndentedBlock):
+            if isinstance(node, (cst.Module, cst.IndentedBlock)):
                 at = next(i for i, statement in enumerate(node.body) if statement is inner)
                 yield [s for s in node.body[:at] if isinstance(s, cst.BaseStatement)]
 
@@ -115,7 +115,7 @@ class _Reader:
         """The names that the model is made of, and the statements that may make a part of it."""
         needed = set(self.model)
         bound = {s: {name for name, node in bindings(self.scope) if path_to(s, node)} for s in candidates}
-        own = {name for name, node in bindings(self.scope) if not isinstance(node, cst.FunctionDef | cst.ClassDef)}
+        own = {name for name, node in bindings(self.scope) if not isinstance(node, (cst.FunctionDef, cst.ClassDef))}
         own -= self.file.imports.names.keys()
         of_model: set[cst.BaseStatement] = set()
         size = -1
@@ -153,7 +153,7 @@ class _Reader:
             root = root.value
         local = [node for n, node in bindings(self.scope) if isinstance(root, cst.Name) and n == root.value]
         for node in local:
-            if isinstance(node, cst.FunctionDef | cst.ClassDef):
+            if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
                 self.region.update(reach(self.project, self.file, node))
         return bool(local) and isinstance(root, cst.Name) and resolved is None
 
@@ -163,7 +163,7 @@ class _Reader:
         if given:
             raise Blocked("TFM727", given[0], self._message("the function is given its model"))
         path = path_to(self.scope, self.program.place.call)
-        if any(isinstance(node, cst.For | cst.While) for node in path):
+        if any(isinstance(node, (cst.For, cst.While)) for node in path):
             raise Blocked("TFM727", self.program.place.call, self._message("the Estimator is made in a loop"))
         for name, node in bindings(self.scope):
             if name in self.model and isinstance(node, cst.Name) and not any(path_to(s, node) for s in makers):
@@ -255,7 +255,7 @@ def _all_are(
     """Whether all that an expression may stand for passes a test; lists and dicts are what they hold."""
     if is_none(node):
         return True
-    if isinstance(node, cst.List | cst.Tuple | cst.Dict):
+    if isinstance(node, (cst.List, cst.Tuple, cst.Dict)):
         return all(_all_are(file, scopes, element.value, test, deep) for element in node.elements)
     if isinstance(node, cst.IfExp):
         return all(_all_are(file, scopes, one, test, deep) for one in (node.body, node.orelse))

@@ -14,12 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Union, cast
 
 import libcst as cst
 
 from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindings
 from migrator.names.free import free
+from migrator.pairing import equal_zip
 from migrator.program.calls import calls_in, functions_in, is_docstring, nodes_in
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.walking import walk
@@ -31,11 +32,11 @@ _TRAINING = ("train_and_evaluate", "train")
 _LASTING = (Form.PARAMETER, Form.IMPORTED, Form.FUNCTION, Form.CLASS)
 _SINGLETONS = ("None", "True", "False")
 _ALL_NAMES = {"locals", "globals", "vars", "eval", "exec"}
-_Scope = cst.Module | cst.FunctionDef
-_Block = cst.Module | cst.IndentedBlock
-_Loop = cst.For | cst.While
-_Guard = cst.Try | cst.TryStar | cst.With
-_Comprehension = cst.GeneratorExp | cst.ListComp | cst.SetComp | cst.DictComp
+_Scope = Union[cst.Module, cst.FunctionDef]
+_Block = Union[cst.Module, cst.IndentedBlock]
+_Loop = (cst.For, cst.While)
+_Guard = (cst.Try, cst.TryStar, cst.With)
+_Comprehension = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
 _Line = cst.SimpleStatementLine
 
 
@@ -193,7 +194,7 @@ class _Edits:
         given = [arg.keyword.value for arg in args if arg.keyword is not None]
         if len(set(given)) != len(given):
             return None
-        if len(args) == len(call.args) and all(a is b for a, b in zip(args, call.args, strict=True)):
+        if len(args) == len(call.args) and all(a is b for a, b in equal_zip(args, call.args)):
             return None
         return _with_args(call, args)
 
@@ -201,7 +202,7 @@ class _Edits:
         if arg.star == "**":
             given = self.keywords_of(arg.value)
             return [_keyword(name, value) for name, value in given.items()] if given else None
-        if arg.star == "*" and isinstance(arg.value, cst.List | cst.Tuple) and arg.value.elements:
+        if arg.star == "*" and isinstance(arg.value, (cst.List, cst.Tuple)) and arg.value.elements:
             values = [one.value for one in arg.value.elements if isinstance(one, cst.Element)]
             return [cst.Arg(value) for value in values] if len(values) == len(arg.value.elements) else None
         return None
@@ -329,7 +330,7 @@ class _OfScope:
         found: set[str] = set()
         node = self.file.parents.get(self.scope)
         while node is not None:
-            if isinstance(node, cst.FunctionDef | cst.Lambda):
+            if isinstance(node, (cst.FunctionDef, cst.Lambda)):
                 found |= {binding.name for binding in bound_in(node)}
             node = self.file.parents.get(node)
         return found
@@ -369,9 +370,9 @@ class _OfScope:
     def _unpacked(self, place: _Place, small: cst.Assign) -> None:
         """`(a, b) = (c, d)`, where d does not read a."""
         target, value = small.targets[0].target, small.value
-        if len(small.targets) != 1 or not isinstance(target, cst.Tuple | cst.List):
+        if len(small.targets) != 1 or not isinstance(target, (cst.Tuple, cst.List)):
             return
-        if not isinstance(value, cst.Tuple | cst.List) or len(value.elements) != len(target.elements):
+        if not isinstance(value, (cst.Tuple, cst.List)) or len(value.elements) != len(target.elements):
             return
         names = [one.value for one in target.elements if isinstance(one, cst.Element)]
         values = [one.value for one in value.elements if isinstance(one, cst.Element)]
@@ -387,7 +388,7 @@ class _OfScope:
             seen = before & names_in(one) or (_has_call(one) and any(self._is_read_inside(name) for name in before))
             if seen:
                 return
-        self._put(place, [_assign(cst.Name(name), one) for name, one in zip(known, values, strict=True)])
+        self._put(place, [_assign(cst.Name(name), one) for name, one in equal_zip(known, values)])
         self.edits.touched |= set(known)
 
     def _is_read_inside(self, name: str) -> bool:
@@ -451,9 +452,9 @@ class _OfScope:
         """Whether an assignment of any kind, a loop or a `with` gives an entry a value, or `del` takes it away."""
         at: cst.CSTNode = node
         parent = self.file.parents.get(at)
-        while isinstance(parent, cst.Element | cst.StarredElement | cst.Tuple | cst.List):
+        while isinstance(parent, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
             at, parent = parent, self.file.parents.get(parent)
-        if isinstance(parent, cst.Del | cst.AsName):
+        if isinstance(parent, (cst.Del, cst.AsName)):
             return True
         return getattr(parent, "target", None) is at
 
@@ -586,7 +587,7 @@ class _OfScope:
         while node is not None and node is not self.scope:
             node = self.file.parents.get(node)
             if (
-                isinstance(node, cst.FunctionDef | cst.Lambda | cst.ClassDef | _Comprehension)
+                isinstance(node, (cst.FunctionDef, cst.Lambda, cst.ClassDef, *_Comprehension))
                 and node is not self.scope
             ):
                 if {binding.name for binding in bound_in(node)} & set(names):
@@ -626,7 +627,7 @@ class _Writer(Tracked):
         """The lines of a block, and the comments of the last ones that went."""
         found: list[cst.BaseStatement] = []
         above: list[cst.EmptyLine] = []
-        for before, after in zip(old, new, strict=True):
+        for before, after in equal_zip(old, new):
             lines = self.edits.lines.get(cast("_Line", before))
             if lines is None:
                 if above:
@@ -716,7 +717,7 @@ def _has_call(node: cst.CSTNode) -> bool:
 
 
 def _computes(node: cst.BaseExpression) -> bool:
-    return _has_call(node) or isinstance(node, cst.Comparison | cst.BooleanOperation | cst.IfExp)
+    return _has_call(node) or isinstance(node, (cst.Comparison, cst.BooleanOperation, cst.IfExp))
 
 
 def _last(node: cst.BaseExpression) -> str:
@@ -739,13 +740,13 @@ def _places(scope: _Scope) -> list[_Place]:
     found: list[_Place] = []
 
     def of(block: cst.BaseSuite | cst.Module, repeated: bool, guarded: bool) -> None:
-        if not isinstance(block, cst.Module | cst.IndentedBlock):
+        if not isinstance(block, (cst.Module, cst.IndentedBlock)):
             return
         for index, statement in enumerate(block.body):
             if isinstance(statement, cst.SimpleStatementLine):
                 if len(statement.body) == 1:
                     found.append(_Place(statement, block, index, repeated, guarded))
-            elif not isinstance(statement, cst.FunctionDef | cst.ClassDef):
+            elif not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
                 for inner in _suites(statement):
                     of(inner, repeated or isinstance(statement, _Loop), guarded or isinstance(statement, _Guard))
 
@@ -758,7 +759,7 @@ def _suites(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
         if isinstance(child, cst.BaseSuite):
             yield child
         elif isinstance(
-            child, cst.If | cst.Else | cst.Finally | cst.ExceptHandler | cst.ExceptStarHandler | cst.MatchCase
+            child, (cst.If, cst.Else, cst.Finally, cst.ExceptHandler, cst.ExceptStarHandler, cst.MatchCase)
         ):
             yield from _suites(child)
 
@@ -774,14 +775,14 @@ def _assign(target: cst.Name, value: cst.BaseExpression) -> cst.Assign:
 
 def _fitting(parent: cst.CSTNode | None, node: cst.CSTNode, new: cst.BaseExpression) -> cst.BaseExpression:
     """An expression as it may stand below `parent` instead of a node: in parentheses, unless it needs none."""
-    if isinstance(new, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.List | cst.Dict | cst.Set):
+    if isinstance(new, (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.List, cst.Dict, cst.Set)):
         return new
     if isinstance(new, cst.SimpleString) or new.lpar:
         return new
     if isinstance(new, cst.BaseNumber) and not isinstance(parent, cst.Attribute):
         return new
-    alone = isinstance(parent, cst.Assign | cst.AnnAssign | cst.Expr | cst.Return)
-    part = isinstance(parent, cst.Arg | cst.Element | cst.DictElement | cst.Index | cst.Param)
+    alone = isinstance(parent, (cst.Assign, cst.AnnAssign, cst.Expr, cst.Return))
+    part = isinstance(parent, (cst.Arg, cst.Element, cst.DictElement, cst.Index, cst.Param))
     if getattr(parent, "value", None) is node and (alone or (part and not isinstance(new, cst.Tuple))):
         return _in_parentheses(new)
     return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -791,7 +792,7 @@ def _in_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
     """An expression that goes over lines, fit to stand by itself."""
     if getattr(value, "lpar", ()) or "\n" not in cst.Module([]).code_for_node(value):
         return value
-    if isinstance(value, cst.Call | cst.Dict | cst.List | cst.Set | cst.Subscript):
+    if isinstance(value, (cst.Call, cst.Dict, cst.List, cst.Set, cst.Subscript)):
         return value
     return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
@@ -832,7 +833,7 @@ def _applied(partial: cst.Call, call: cst.Call) -> cst.Call | None:
 def _elements(node: cst.BaseExpression) -> dict[str | int, cst.BaseExpression]:
     """The values of a list, tuple or dict that is written out, by index or key; nothing for another expression."""
     found: dict[str | int, cst.BaseExpression] = {}
-    if isinstance(node, cst.List | cst.Tuple):
+    if isinstance(node, (cst.List, cst.Tuple)):
         for index, element in enumerate(node.elements):
             if not isinstance(element, cst.Element):
                 return {}
@@ -864,7 +865,7 @@ def _is_identifier(name: str) -> bool:
 def _is_constant(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.UnaryOperation):
         return isinstance(node.expression, cst.BaseNumber)
-    return isinstance(node, cst.SimpleString | cst.BaseNumber | cst.Ellipsis)
+    return isinstance(node, (cst.SimpleString, cst.BaseNumber, cst.Ellipsis))
 
 
 def _is_literal(node: cst.BaseExpression) -> bool:

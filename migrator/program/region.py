@@ -48,7 +48,7 @@ def reach(
 def _around(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
     """Functions of the functions around a model_fn, by their names, and methods of its class, as `self.method`."""
     found: dict[str, list[cst.CSTNode]] = {}
-    outer = [n for n in path_to(file.module, node) if isinstance(n, cst.FunctionDef | cst.ClassDef) and n is not node]
+    outer = [n for n in path_to(file.module, node) if isinstance(n, (cst.FunctionDef, cst.ClassDef)) and n is not node]
     for scope in outer:
         if isinstance(scope, cst.FunctionDef):
             for name, bound in bindings(scope):
@@ -74,10 +74,10 @@ def _kept(file: ParsedFile, node: cst.CSTNode) -> dict[str, list[cst.BaseExpress
 
 def _handed(project: Project, file: ParsedFile, value: cst.BaseExpression) -> list[tuple[ParsedFile, cst.FunctionDef]]:
     """The functions that a name, or a dict, list or tuple of names, is or holds."""
-    if isinstance(value, cst.Dict | cst.List | cst.Tuple):
+    if isinstance(value, (cst.Dict, cst.List, cst.Tuple)):
         elements = [element.value for element in value.elements]
     else:
-        found = project.function(file, value) if isinstance(value, cst.Name | cst.Attribute) else None
+        found = project.function(file, value) if isinstance(value, (cst.Name, cst.Attribute)) else None
         return [] if found is None else [found]
     return [one for element in elements for one in _handed(project, file, element)]
 

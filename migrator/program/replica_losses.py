@@ -15,6 +15,7 @@ from functools import cached_property
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.pairing import equal_zip
 from migrator.program.calls import is_none, number, string
 from migrator.program.modern import ModernFile, keyword
 
@@ -126,7 +127,7 @@ class _Reader:
                 self._small(statement, names, returned)
             elif isinstance(statement, cst.If):
                 self._branches(statement, names, returned)
-            elif isinstance(statement, cst.For | cst.While):
+            elif isinstance(statement, (cst.For, cst.While)):
                 before = dict(names)
                 if isinstance(statement, cst.For):
                     self._bind(statement.target, self._of(statement.iter, names), names)
@@ -134,7 +135,7 @@ class _Reader:
                 _merge(names, before)
             elif isinstance(statement, cst.With):
                 self._block(statement.body, names, returned)
-            elif isinstance(statement, cst.Try | cst.TryStar):
+            elif isinstance(statement, (cst.Try, cst.TryStar)):
                 self._block(statement.body, names, returned)
                 for part in (statement.orelse, statement.finalbody):
                     if part is not None:
@@ -180,7 +181,7 @@ class _Reader:
         return _UNKNOWN
 
     def _bind(self, target: cst.BaseExpression, value: Value, names: dict[str, Value]) -> None:
-        if isinstance(target, cst.Tuple | cst.List):
+        if isinstance(target, (cst.Tuple, cst.List)):
             parts = value.parts if len(value.parts) == len(target.elements) else ()
             for index, element in enumerate(target.elements):
                 self._bind(element.value, parts[index] if parts else _UNKNOWN, names)
@@ -198,13 +199,13 @@ class _Reader:
             if key in names:
                 return names[key]
             return Value(Kind.PENALTY) if self._is_of_model(node) else _UNKNOWN
-        if isinstance(node, cst.Tuple | cst.List):
+        if isinstance(node, (cst.Tuple, cst.List)):
             return Value(parts=tuple(self._of(element.value, names) for element in node.elements))
         if isinstance(node, cst.BinaryOperation):
             return self._operation(node, names)
         if isinstance(node, cst.IfExp):
             return _common([self._of(node.body, names), self._of(node.orelse, names)])
-        if isinstance(node, cst.ListComp | cst.GeneratorExp):
+        if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
             return self._comprehension(node, names)
         if isinstance(node, cst.Call):
             return self._call(node, names)
@@ -350,7 +351,7 @@ class _Reader:
             names = names[1:]
         given = {
             arg.keyword.value if arg.keyword is not None else names[index]: value
-            for index, (arg, value) in enumerate(zip(node.args, values, strict=True))
+            for index, (arg, value) in enumerate(equal_zip(node.args, values))
             if not arg.star and (arg.keyword is not None or index < len(names))
         }
         return self.run(functions[0], given)
@@ -386,7 +387,7 @@ class _Reader:
             if isinstance(node.operator, cst.Multiply) and Divisor.REPLICAS in (left, right):
                 other = right if left is Divisor.REPLICAS else left
                 return Divisor.BOTH if other is Divisor.GLOBAL else Divisor.GLOBAL
-            if isinstance(node.operator, cst.Divide | cst.FloorDivide) and right is Divisor.REPLICAS:
+            if isinstance(node.operator, (cst.Divide, cst.FloorDivide)) and right is Divisor.REPLICAS:
                 return Divisor.OWN
             return None
         key = dotted(node)
@@ -455,7 +456,7 @@ def _common(values: Iterable[Value]) -> Value:
     if any(value.kind is not first.kind or len(value.parts) != len(first.parts) for value in values):
         return _UNKNOWN
     means = first.means.union(*(value.means for value in values))
-    parts = tuple(_common(part) for part in zip(*(value.parts for value in values), strict=True))
+    parts = tuple(_common(part) for part in equal_zip(*(value.parts for value in values)))
     return Value(first.kind, means, parts, first.by)
 
 

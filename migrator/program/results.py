@@ -24,12 +24,12 @@ def looks_at_all(scope: cst.CSTNode, node: cst.CSTNode, imports: ImportMap, dept
     if len(path) < 2 or depth == 0:
         return True
     at = len(path) - 2
-    while isinstance(path[at], cst.NamedExpr | cst.Await) and at and path[at].value is path[at + 1]:  # type: ignore[attr-defined]
+    while isinstance(path[at], (cst.NamedExpr, cst.Await)) and at and path[at].value is path[at + 1]:  # type: ignore[attr-defined]
         if isinstance(path[at], cst.NamedExpr) and _by_name(scope, path[at].target, imports, depth):  # type: ignore[attr-defined]
             return True
         at -= 1
     node, around = path[at + 1], path[at]
-    if isinstance(around, cst.Expr | cst.Del):
+    if isinstance(around, (cst.Expr, cst.Del)):
         return False
     if isinstance(around, cst.Subscript) and around.value is node:
         index = around.slice[0].slice
@@ -38,7 +38,7 @@ def looks_at_all(scope: cst.CSTNode, node: cst.CSTNode, imports: ImportMap, dept
         call = path[at - 1] if at else None
         asked = isinstance(call, cst.Call) and call.func is around and around.attr.value == "get" and call.args
         return not (asked and isinstance(call, cst.Call) and _is_key(call.args[0].value, imports))
-    if isinstance(around, cst.ComparisonTarget) and isinstance(around.operator, cst.In | cst.NotIn):
+    if isinstance(around, cst.ComparisonTarget) and isinstance(around.operator, (cst.In, cst.NotIn)):
         comparison = path[at - 1] if at else None
         return not (isinstance(comparison, cst.Comparison) and _is_key(comparison.left, imports))
     if isinstance(around, cst.FormattedStringExpression):
@@ -51,7 +51,7 @@ def looks_at_all(scope: cst.CSTNode, node: cst.CSTNode, imports: ImportMap, dept
     if isinstance(around, cst.Element) and at > 1 and isinstance(path[at - 1], cst.Tuple):
         filled = path[at - 2]
         return not (isinstance(filled, cst.BinaryOperation) and isinstance(filled.operator, cst.Modulo))
-    if isinstance(around, cst.Assign | cst.AnnAssign) and around.value is node:
+    if isinstance(around, (cst.Assign, cst.AnnAssign)) and around.value is node:
         targets = [t.target for t in around.targets] if isinstance(around, cst.Assign) else [around.target]
         return any(_by_name(scope, target, imports, depth) for target in targets)
     return True
@@ -67,7 +67,7 @@ def _by_name(scope: cst.CSTNode, target: cst.BaseExpression, imports: ImportMap,
 
 def _is_bound(scope: cst.CSTNode, name: cst.Name) -> bool:
     around = path_to(scope, name)[-2:-1]
-    return bool(around) and isinstance(around[0], cst.AssignTarget | cst.AnnAssign | cst.NamedExpr)
+    return bool(around) and isinstance(around[0], (cst.AssignTarget, cst.AnnAssign, cst.NamedExpr))
 
 
 def _is_key(node: cst.BaseExpression, imports: ImportMap) -> bool:

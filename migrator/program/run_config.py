@@ -364,7 +364,7 @@ class _Reader:
 def _only_settings(file: ParsedFile, line: cst.BaseStatement | cst.BaseSmallStatement) -> bool:
     """Whether a statement only says something, or makes (a part of) a ConfigProto."""
     if not isinstance(line, cst.SimpleStatementLine) or not all(
-        isinstance(small, cst.Assign | cst.Expr) for small in line.body
+        isinstance(small, (cst.Assign, cst.Expr)) for small in line.body
     ):
         return False
     return all((file.imports.tensorflow(c.func) or "").endswith(("ConfigProto", "Options")) for c in calls_in(line))
@@ -404,7 +404,7 @@ class _Walk:
             return self.reader.read(value)
         if isinstance(node, cst.If):
             return self.branch(node, cases)
-        if isinstance(node, cst.With | cst.For | cst.While | cst.Try):
+        if isinstance(node, (cst.With, cst.For, cst.While, cst.Try)):
             return self.block(node.body, cases)
         return cases
 
@@ -461,7 +461,7 @@ class _Assignments(cst.CSTVisitor):
         return self._branches[id(line)]
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.For | cst.While | cst.Try):
+        if isinstance(node, (cst.For, cst.While, cst.Try)):
             self._around.append(node)
         return super().on_visit(node)
 
@@ -492,7 +492,7 @@ class _Assignments(cst.CSTVisitor):
                     self.found.append((node, names[0], small.value))
                 elif any(n.value == self.name for t in targets for n in name_nodes(t)):
                     self.plain = False
-            elif isinstance(small, cst.AugAssign | cst.AnnAssign | cst.Del):
+            elif isinstance(small, (cst.AugAssign, cst.AnnAssign, cst.Del)):
                 target = small.target
                 self.plain = self.plain and not any(n.value == self.name for n in name_nodes(target))
 

@@ -75,14 +75,14 @@ class _Bindings(cst.CSTVisitor):
         self.found: list[Binding] = []
 
     def _targets(self, node: cst.CSTNode) -> None:
-        if isinstance(node, cst.Tuple | cst.List):
+        if isinstance(node, (cst.Tuple, cst.List)):
             for element in node.elements:
                 self._targets(element.value)
         elif isinstance(node, cst.StarredElement):
             self._targets(node.value)
         else:
             root = node
-            while isinstance(root, cst.Attribute | cst.Subscript):
+            while isinstance(root, (cst.Attribute, cst.Subscript)):
                 root = root.value
             if isinstance(root, cst.Name):
                 self.found.append((root.value, node))
@@ -137,7 +137,7 @@ class _Bindings(cst.CSTVisitor):
 
 def free_names(function: cst.FunctionDef | cst.Lambda) -> set[str]:
     """Names that a function reads from outside."""
-    own = {name for name, node in bindings(function) if isinstance(node, cst.Name | cst.Param | cst.FunctionDef)}
+    own = {name for name, node in bindings(function) if isinstance(node, (cst.Name, cst.Param, cst.FunctionDef))}
     if isinstance(function, cst.Lambda):
         return names_in(function.body) - {p.name.value for p in function.params.params}
     return names_in(function) - own
@@ -196,7 +196,7 @@ def rebound(
     walk(expression, early)
     names = {node.value for node in early.found} - file.imports.names.keys()
     outer = path_to(scope, since)
-    loops = [n for n in path_to(scope, until) if isinstance(n, cst.For | cst.While) and not _among(n, outer)]
+    loops = [n for n in path_to(scope, until) if isinstance(n, (cst.For, cst.While)) and not _among(n, outer)]
     for name, node in bindings(scope):
         if name in names:
             between = file.position(since) < file.position(node) < file.position(until)
@@ -283,7 +283,7 @@ class _Replaced(cst.CSTTransformer):
         value = self.values.get(original_node.value)
         if value is None:
             return updated_node
-        loose = isinstance(value, cst.BinaryOperation | cst.Comparison | cst.IfExp | cst.BooleanOperation)
+        loose = isinstance(value, (cst.BinaryOperation, cst.Comparison, cst.IfExp, cst.BooleanOperation))
         if loose and not value.lpar:
             value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         return value.deep_clone()
@@ -368,8 +368,8 @@ def always_returns(node: cst.CSTNode) -> bool:
     if isinstance(body, cst.IndentedBlock):
         body = body.body
     last = body[-1] if body else None
-    if isinstance(last, cst.SimpleStatementLine | cst.Return | cst.Raise):
-        return isinstance(last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last, cst.Return | cst.Raise)
+    if isinstance(last, (cst.SimpleStatementLine, cst.Return, cst.Raise)):
+        return isinstance(last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last, (cst.Return, cst.Raise))
     if isinstance(last, cst.If):
         return always_returns(last.body) and last.orelse is not None and _else_returns(last.orelse)
     if isinstance(last, cst.With):

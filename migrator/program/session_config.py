@@ -236,8 +236,8 @@ class _Order:
     def may_have_started(self, file: ParsedFile, node: cst.CSTNode, depth: int = 0) -> bool:
         """Whether an operation may run before `node` does: above it, or before the function around it is called."""
         path = path_to(file.module, node)
-        scopes = [n for n in path if isinstance(n, cst.FunctionDef | cst.ClassDef | cst.Lambda)]
-        loops = any(isinstance(n, cst.For | cst.While) for n in path)
+        scopes = [n for n in path if isinstance(n, (cst.FunctionDef, cst.ClassDef, cst.Lambda))]
+        loops = any(isinstance(n, (cst.For, cst.While)) for n in path)
         if depth > 6 or loops or len(scopes) > 1:
             return True
         if not scopes:
@@ -307,7 +307,7 @@ class _Order:
         key = id(function)
         if key not in self.known:
             self.known[key] = False  # of a recursion: what the rest says
-            body = function.body if isinstance(function, cst.FunctionDef | cst.ClassDef) else function
+            body = function.body if isinstance(function, (cst.FunctionDef, cst.ClassDef)) else function
             self.known[key] = any(self._starts(file, call) for call in calls_in(body))
         return self.known[key]
 

@@ -114,7 +114,7 @@ class TaskReads:
             return self._entry(file, func, node.args[0].value)
         if self.is_telling(file, func):
             return Says.NOTHING
-        called = self.project.function(file, func) if isinstance(func, cst.Name | cst.Attribute) else None
+        called = self.project.function(file, func) if isinstance(func, (cst.Name, cst.Attribute)) else None
         if called is not None:
             return self._of(called[0], called[0].module, called[1].name.value)
         return max([self.says(file, func), *(self.says(file, arg) for arg in node.args)])
@@ -156,7 +156,7 @@ class TaskReads:
 
     def _give_arguments(self, file: ParsedFile, call: cst.Call) -> None:
         """What a function of the project is given."""
-        called = self.project.function(file, call.func) if isinstance(call.func, cst.Name | cst.Attribute) else None
+        called = self.project.function(file, call.func) if isinstance(call.func, (cst.Name, cst.Attribute)) else None
         if called is None:
             return
         function = called[1]
@@ -235,8 +235,8 @@ class _Givers(cst.CSTVisitor):
             name = string(index.value) if isinstance(index, cst.Index) else None
             if name is not None and name != "TF_CONFIG":  # of which the cluster is the same for all
                 self.found.append(_Giver(None, f"[{name}]", value, self._asked))
-        elif isinstance(target, cst.Tuple | cst.List):
-            same = isinstance(value, cst.Tuple | cst.List) and len(value.elements) == len(target.elements)
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            same = isinstance(value, (cst.Tuple, cst.List)) and len(value.elements) == len(target.elements)
             for number, element in enumerate(target.elements):
                 self._add(element.value, value.elements[number].value if same else value)  # type: ignore[attr-defined]
 
@@ -287,17 +287,17 @@ def _scope_of(file: ParsedFile, node: cst.Name) -> cst.CSTNode:
 def _own_names(function: cst.FunctionDef) -> frozenset[str]:
     """The names that a function gives values to, but for those of the module."""
     declared = {item.name.value for node in nodes_in(function) if isinstance(node, cst.Global) for item in node.names}
-    changed = (name for name, bound in bindings(function) if not isinstance(bound, cst.Attribute | cst.Subscript))
+    changed = (name for name, bound in bindings(function) if not isinstance(bound, (cst.Attribute, cst.Subscript)))
     return frozenset(set(changed) - declared)
 
 
 def _asks_idle(node: cst.Comparison) -> bool:
     """Whether a comparison asks for a task that reads no training data, or whether TF_CONFIG is there."""
     with_what = node.comparisons[0]
-    if isinstance(with_what.operator, cst.In | cst.NotIn) and string(node.left) == "TF_CONFIG":
+    if isinstance(with_what.operator, (cst.In, cst.NotIn)) and string(node.left) == "TF_CONFIG":
         return True
     other = with_what.comparator
-    values = [e.value for e in other.elements] if isinstance(other, cst.Tuple | cst.List | cst.Set) else [other]
+    values = [e.value for e in other.elements] if isinstance(other, (cst.Tuple, cst.List, cst.Set)) else [other]
     return bool(values) and all(string(value) in _IDLE for value in values)
 
 
@@ -320,7 +320,7 @@ class _Uses(cst.CSTVisitor):
         func = node.func
         name = self.file.imports.resolve(func) or dotted(func) or ""
         pure = name in _PURE or (isinstance(func, cst.Attribute) and func.attr.value in _PURE_METHODS)
-        own = isinstance(func, cst.Name | cst.Attribute) and self.reads.project.function(self.file, func) is not None
+        own = isinstance(func, (cst.Name, cst.Attribute)) and self.reads.project.function(self.file, func) is not None
         if self.found is None and not pure and not own:
             if any(self.reads.says(self.file, arg.value) is Says.TASK for arg in node.args):
                 self.found = node

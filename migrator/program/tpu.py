@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from migrator.pairing import equal_zip
 from migrator.program.body import Definition
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
 from migrator.program.flow import InFile
@@ -427,7 +428,7 @@ def metric_ops(
 def _followed(definitions: Sequence[Definition], node: cst.BaseExpression, gone: set[int]) -> cst.BaseExpression:
     if isinstance(node, cst.Name):
         found = [d for d in definitions if d.name == node.value]
-        if len(found) == 1 and isinstance(found[0].value, cst.Tuple | cst.List | cst.Dict):
+        if len(found) == 1 and isinstance(found[0].value, (cst.Tuple, cst.List, cst.Dict)):
             gone.add(found[0].index)
             return found[0].value
     return node
@@ -436,10 +437,10 @@ def _followed(definitions: Sequence[Definition], node: cst.BaseExpression, gone:
 def _arguments(function: cst.FunctionDef, tensors: cst.BaseExpression) -> dict[str, cst.BaseExpression]:
     """What a metric_fn is called with: tensors by position, or by name."""
     names = [p.name.value for p in function.params.params]
-    if isinstance(tensors, cst.List | cst.Tuple):
+    if isinstance(tensors, (cst.List, cst.Tuple)):
         given = [element.value for element in tensors.elements]
         if len(given) == len(names):
-            return dict(zip(names, given, strict=True))
+            return dict(equal_zip(names, given))
     if isinstance(tensors, cst.Dict):
         found: dict[str, cst.BaseExpression] = {}
         for element in tensors.elements:

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Union
 
 import libcst as cst
 
 from migrator.names.bare import bare
 from migrator.names.free import free
 from migrator.names.imports import ImportMap, dotted, missing_file
+from migrator.pairing import equal_zip
 from migrator.program.accumulation import Accumulation, StepNamed, divided, element_of, is_zeros, makes_zeros, names_of
 from migrator.program.assignments import assignments, branches, changes_in_place, targets
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
@@ -260,18 +262,18 @@ class _Checkpoint:
         return next((value for key, value, _ in self.objects if key == name), None)
 
 
-_Value = (
-    _Optimizer
-    | _Gradients
-    | _Variables
-    | _Accumulators
-    | _Step
-    | _Norm
-    | _Operation
-    | _Averaging
-    | _Several
-    | _Checkpoint
-)
+_Value = Union[
+    _Optimizer,
+    _Gradients,
+    _Variables,
+    _Accumulators,
+    _Step,
+    _Norm,
+    _Operation,
+    _Averaging,
+    _Several,
+    _Checkpoint,
+]
 
 
 def read_train_op(node: cst.BaseExpression | None, loss: cst.BaseExpression, body: TrainBody) -> TrainOp:
@@ -406,7 +408,7 @@ class _Reader:
 
     def _check_kept(self, value: _Operation, clippings: Sequence[Clipping | None], rate: Rate) -> None:
         """What is written elsewhere than it stood must not read names that get another value in between."""
-        for (optimizer, gradients), clipping in zip(value.applied, clippings, strict=True):
+        for (optimizer, gradients), clipping in equal_zip(value.applied, clippings):
             node, index = optimizer.node, optimizer.index
             self._check_names(names_in(node), self.read_at.get(node, gradients.at) if index is None else index)
             if clipping is not None and index is None:
@@ -455,7 +457,7 @@ class _Reader:
         conditions = {gradients.over.condition for _, gradients in value.applied}
         if several and ("" in conditions or len(conditions) < len(value.applied)):
             raise Blocked("TFM415", place, "two optimizers train the same variables, in an order that nothing tells")
-        for (optimizer, gradients), clipping in zip(value.applied, clippings, strict=True):
+        for (optimizer, gradients), clipping in equal_zip(value.applied, clippings):
             if optimizer.kept or (optimizer.helper is not None and (several or clipping is not None)):
                 message = "make each optimizer in the model_fn where several train, or one trains some of the variables"
                 raise Blocked("TFM415", optimizer.place or place, message)
@@ -592,10 +594,10 @@ class _Reader:
             if isinstance(target, cst.Name):
                 self._give(target.value, value, small.value)
                 return
-            if isinstance(target, cst.Tuple | cst.List) and isinstance(value, _Several):
+            if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, _Several):
                 names = [e.value.value if isinstance(e.value, cst.Name) else None for e in target.elements]
                 if None not in names and len(names) == len(value.items):
-                    for name, item in zip(names, value.items, strict=True):
+                    for name, item in equal_zip(names, value.items):
                         self._give(str(name), item, small.value)
                     return
             if self._counts_iterations(target, value):
@@ -776,7 +778,9 @@ class _Reader:
         branch: cst.CSTNode | None = _only(node.body)
         rest, found = over.which, dict[str, VariableSet]()
         while branch is not None:
-            into = _appended(_only(branch.body) if isinstance(branch, cst.If | cst.Else) else branch, node.target.value)
+            into = _appended(
+                _only(branch.body) if isinstance(branch, (cst.If, cst.Else)) else branch, node.target.value
+            )
             if into is None or into in found or into not in self._lists:
                 return False
             test = self._meeting(branch.test, node.target.value) if isinstance(branch, cst.If) else ALL
@@ -817,9 +821,9 @@ class _Reader:
     def _value(self, node: cst.BaseExpression) -> _Value | None:
         if isinstance(node, cst.Name):
             return self.names.get(node.value)
-        if isinstance(node, cst.List | cst.Tuple):
+        if isinstance(node, (cst.List, cst.Tuple)):
             return self._list(node)
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add | cst.Subtract):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
             left, right = self._value(node.left), self._value(node.right)
             if isinstance(left, _Variables) and isinstance(right, _Variables):
                 added = isinstance(node.operator, cst.Add)
@@ -828,7 +832,7 @@ class _Reader:
                 return None
             sides = [v for side in (left, right) for v in (side.items if isinstance(side, _Several) else (side,))]
             return _Several(tuple(sides)) if all(isinstance(v, _Operation) for v in sides) else None
-        if isinstance(node, cst.ListComp | cst.GeneratorExp):
+        if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
             return self._comprehension(node)
         if isinstance(node, cst.Subscript):
             value, index = self._value(node.value), _index(node)
@@ -1094,7 +1098,7 @@ class _Reader:
         for value in values:
             if isinstance(value, _Several):
                 value = self._joined(value.items, node)
-            if isinstance(value, _Norm | _Step):
+            if isinstance(value, (_Norm, _Step)):
                 value = _Operation()
             if not isinstance(value, _Operation):
                 return None
@@ -1188,7 +1192,7 @@ class _Reader:
 
     def _known_outside(self, node: cst.BaseExpression, names: set[str]) -> None:
         """Raises Blocked where a condition on names reads what is only known inside the network."""
-        simple = [s.node for s in self.body.statements if isinstance(s.node, cst.SimpleStatementLine | cst.If)]
+        simple = [s.node for s in self.body.statements if isinstance(s.node, (cst.SimpleStatementLine, cst.If))]
         plain = {name for node in simple for name, _ in assignments(node)}
         parameters = {param.name.value for param in self.body.function.params.params}
         inside = {name for name, _ in bindings(self.body.function)} - plain - parameters
@@ -1398,7 +1402,7 @@ class _Reader:
             arg.with_changes(value=rate) if isinstance(arg.value, cst.Name) and arg.value.value == parameter else arg
             for arg in body.args
         ]
-        if any(parameter in names_in(a.value) for a, b in zip(args, body.args, strict=True) if a is b):
+        if any(parameter in names_in(a.value) for a, b in equal_zip(args, body.args) if a is b):
             raise Blocked("TFM402", given, "the rate is changed inside the lambda")
         made = body.with_changes(args=args)
         self.read_at[made] = self.at
@@ -1665,7 +1669,7 @@ class _Stored(cst.CSTVisitor):
 
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:
-            if isinstance(target.target, cst.Tuple | cst.List):
+            if isinstance(target.target, (cst.Tuple, cst.List)):
                 inner = [e.value for e in target.target.elements]
                 self.found += [("", None) for one in inner if self._is_it(one)]
             elif self._is_it(target.target):
@@ -1771,7 +1775,7 @@ def _read_loop(node: cst.For) -> _Loop | None:
         if not isinstance(target, cst.Tuple) or len(target.elements) != 2 or len(over.args) != 1:
             return None
         first, second = (e.value for e in target.elements)
-        if not isinstance(first, cst.Name) or not isinstance(second, cst.Tuple | cst.Name):
+        if not isinstance(first, cst.Name) or not isinstance(second, (cst.Tuple, cst.Name)):
             return None
         target, over, index = second, over.args[0].value, first.value
     body = node.body.body if isinstance(node.body, cst.IndentedBlock) else ()
@@ -1795,9 +1799,9 @@ def _read_loop(node: cst.For) -> _Loop | None:
 
 def _makes_nothing(node: cst.BaseExpression) -> bool:
     """Whether an expression only names what there is: no operation of a graph is made."""
-    if isinstance(node, cst.Tuple | cst.List):
+    if isinstance(node, (cst.Tuple, cst.List)):
         return all(_makes_nothing(element.value) for element in node.elements)
-    return isinstance(node, cst.Name | cst.Attribute | cst.BaseString | cst.BaseNumber)
+    return isinstance(node, (cst.Name, cst.Attribute, cst.BaseString, cst.BaseNumber))
 
 
 def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:

@@ -517,7 +517,7 @@ class ProgramReader:
     def _is_conditional(self, line: cst.CSTNode) -> bool:
         """Whether a line may not run before the Estimator is made."""
         around = path_to(self.scope, self.place.call)
-        blocks = cst.If | cst.Else | cst.For | cst.While | cst.Try
+        blocks = (cst.If, cst.Else, cst.For, cst.While, cst.Try)
         return any(isinstance(n, blocks) and not _among(n, around) for n in path_to(self.scope, line))
 
     def _hooks(self, arguments: Arguments, phase: str, scope: cst.CSTNode) -> None:

@@ -51,7 +51,7 @@ class _Search:
         objects = self._objects(statements)
         for statement in reversed(statements):
             node = statement.node
-            if isinstance(node, cst.FunctionDef | cst.ClassDef):
+            if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
                 continue
             if not given(statement) & needed:
                 if self._makes_layers(node, objects):
@@ -117,7 +117,7 @@ class _Search:
 
 def _places(target: cst.BaseExpression, needed: set[str]) -> set[int] | None:
     """The places in `a, b = ...` of the names that are needed; None where all of it may be."""
-    if not isinstance(target, cst.Tuple | cst.List):
+    if not isinstance(target, (cst.Tuple, cst.List)):
         return None
     return {index for index, element in enumerate(target.elements) if names_in(element.value) & needed}
 
@@ -129,5 +129,5 @@ def _returns(node: cst.BaseStatement) -> bool:
 def _plain_value(node: cst.CSTNode) -> cst.BaseExpression | None:
     """What a statement gives names that have nothing else afterwards; None for `x += 1`, `x["a"] = 1`, blocks."""
     small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
-    plain = isinstance(small, cst.Assign) and all(isinstance(t.target, cst.Name | cst.Tuple) for t in small.targets)
+    plain = isinstance(small, cst.Assign) and all(isinstance(t.target, (cst.Name, cst.Tuple)) for t in small.targets)
     return small.value if isinstance(small, cst.Assign) and plain else None

@@ -154,7 +154,7 @@ def _is_about_weights(node: cst.BaseExpression) -> bool:
     if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
         return _is_end_of_weights(node)
     (target,) = node.comparisons
-    asks = isinstance(target.operator, cst.In | cst.NotIn) and isinstance(target.comparator, cst.Attribute)
+    asks = isinstance(target.operator, (cst.In, cst.NotIn)) and isinstance(target.comparator, cst.Attribute)
     return asks and string(node.left) in _SAME
 
 

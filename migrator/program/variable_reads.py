@@ -21,7 +21,7 @@ _LISTS = frozenset(("trainable_variables", "global_variables", "all_variables", 
 _ORDERED = frozenset(("enumerate", "zip", "reversed", "sorted", "iter", "next"))
 _METHODS = frozenset(("pop", "index", "sort", "reverse", "insert"))
 _KEEPING = frozenset(("list", "tuple", "set", "filter", "map"))
-_WRAPPING = cst.Arg | cst.Element | cst.ComparisonTarget | cst.SubscriptElement | cst.Index | cst.Slice | cst.CompFor
+_WRAPPING = (cst.Arg, cst.Element, cst.ComparisonTarget, cst.SubscriptElement, cst.Index, cst.Slice, cst.CompFor)
 
 
 def lists_variables(node: cst.CSTNode, imports: ImportMap) -> bool:
@@ -56,7 +56,7 @@ class Listed:
     @property
     def parameters(self) -> set[str]:
         """The parameters of the functions and lambdas in the code."""
-        functions = [n for n in _below(self.nodes, ()) if isinstance(n, cst.FunctionDef | cst.Lambda)]
+        functions = [n for n in _below(self.nodes, ()) if isinstance(n, (cst.FunctionDef, cst.Lambda))]
         return {param.name.value for function in functions for param in function.params.params}
 
 
@@ -128,7 +128,7 @@ def gives_list(code: Listed, node: cst.BaseExpression) -> bool:
     """Whether an expression has one element for each of some variables, in their order."""
     if isinstance(node, cst.Name):
         return node.value in code.lists
-    if isinstance(node, cst.ListComp | cst.GeneratorExp):
+    if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
         return gives_list(code, node.for_in.iter) and not any(_names_one(test.test) for test in node.for_in.ifs)
     if isinstance(node, cst.BinaryOperation):
         return gives_list(code, node.left) or gives_list(code, node.right)
@@ -160,7 +160,7 @@ def order_read(code: Listed, skipped: Collection[cst.CSTNode] = ()) -> cst.CSTNo
             if isinstance(func, cst.Attribute) and func.attr.value in _METHODS and gives_list(code, func.value):
                 return node
         if isinstance(node, cst.Assign) and gives_list(code, node.value):
-            if any(isinstance(target.target, cst.Tuple | cst.List) for target in node.targets):
+            if any(isinstance(target.target, (cst.Tuple, cst.List)) for target in node.targets):
                 return node
     return None
 
@@ -183,7 +183,7 @@ def around(node: cst.CSTNode, root: cst.CSTNode) -> Iterator[cst.BaseExpression]
     """The expressions around a node, the nearest first, up to the statement that they belong to."""
     parents = parents_below(root)
     outer = parents.get(node)
-    while isinstance(outer, cst.BaseExpression | _WRAPPING):
+    while isinstance(outer, (cst.BaseExpression, *_WRAPPING)):
         if isinstance(outer, cst.BaseExpression):
             yield outer
         outer = parents.get(outer)
@@ -199,9 +199,9 @@ def _listed(code: Listed, skipped: Collection[cst.CSTNode]) -> Listed:
             value: cst.BaseExpression | None = None
             if isinstance(node, cst.Assign):
                 targets, value = [target.target for target in node.targets], node.value
-            elif isinstance(node, cst.AnnAssign | cst.NamedExpr | cst.AugAssign):
+            elif isinstance(node, (cst.AnnAssign, cst.NamedExpr, cst.AugAssign)):
                 targets, value = [node.target], node.value
-            elif isinstance(node, cst.For | cst.CompFor):
+            elif isinstance(node, (cst.For, cst.CompFor)):
                 targets, value = [node.target], node.iter
             elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
                 if node.func.attr.value in ("append", "extend", "add"):
@@ -211,7 +211,7 @@ def _listed(code: Listed, skipped: Collection[cst.CSTNode]) -> Listed:
             for target in targets:
                 names |= names_in(target)
                 listing = isinstance(node, cst.Call) or gives_list(code, value)
-                if listing and not isinstance(node, cst.For | cst.CompFor) and isinstance(target, cst.Name):
+                if listing and not isinstance(node, (cst.For, cst.CompFor)) and isinstance(target, cst.Name):
                     held.add(target.value)
         if held == code.lists and names == code.names:
             return code

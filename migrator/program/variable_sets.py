@@ -75,7 +75,7 @@ def of_condition(
     assert isinstance(new, cst.BaseExpression)
     if variable in names_in(new):
         return None
-    if isinstance(new, cst.BooleanOperation | cst.UnaryOperation):
+    if isinstance(new, (cst.BooleanOperation, cst.UnaryOperation)):
         new = new.with_changes(lpar=[], rpar=[])
     return VariableSet(code(new), frozenset(asked.made), asked.matches, asked.early, frozenset(asked.read))
 
@@ -108,7 +108,7 @@ class _Asked(cst.CSTTransformer):
 
     def leave_Comparison(self, original_node: cst.Comparison, updated_node: cst.Comparison) -> cst.BaseExpression:
         (first, *others) = original_node.comparisons
-        if others or not self._is_it(original_node.left) or not isinstance(first.operator, cst.In | cst.NotIn):
+        if others or not self._is_it(original_node.left) or not isinstance(first.operator, (cst.In, cst.NotIn)):
             return updated_node
         found = self.known(first.comparator)
         if found is None:
@@ -120,7 +120,7 @@ class _Asked(cst.CSTTransformer):
         inside = isinstance(first.operator, cst.In)
         condition = (found.condition or "True") if inside else _negated(found.condition)
         new = cst.parse_expression(condition)
-        if isinstance(new, cst.BooleanOperation | cst.UnaryOperation):
+        if isinstance(new, (cst.BooleanOperation, cst.UnaryOperation)):
             return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         return new
 
@@ -128,7 +128,7 @@ class _Asked(cst.CSTTransformer):
 def _operand(condition: str, beside: type[cst.BaseBooleanOp] | None = None) -> str:
     """A condition that may stand beside `and`, `or` and `not`; `beside` is one that it may hold itself."""
     parsed = cst.parse_expression(condition)
-    loose = isinstance(parsed, cst.BooleanOperation | cst.IfExp | cst.Lambda)
+    loose = isinstance(parsed, (cst.BooleanOperation, cst.IfExp, cst.Lambda))
     same = beside is not None and isinstance(parsed, cst.BooleanOperation) and isinstance(parsed.operator, beside)
     return f"({condition})" if loose and not same else condition
 

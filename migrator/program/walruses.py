@@ -13,6 +13,7 @@ from typing import Any
 import libcst as cst
 
 from migrator.names.bindings import Form, read_bindings
+from migrator.pairing import equal_zip
 from migrator.program.parsed import ParsedFile, Tracked, names_in
 from migrator.program.training import find_places
 from migrator.walking import walk
@@ -66,7 +67,7 @@ class _Writer(Tracked):
     def _body(self, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
         if not self._concerned[-1]:
             return list(new)
-        return [line for before, statement in zip(old, new, strict=True) for line in self._lines(before, statement)]
+        return [line for before, statement in equal_zip(old, new) for line in self._lines(before, statement)]
 
     def _lines(self, old: cst.BaseStatement, statement: cst.BaseStatement) -> Sequence[cst.BaseStatement]:
         """A statement, behind the lines of the assignments that it begins with."""
@@ -146,7 +147,7 @@ def _expression(statement: cst.BaseStatement) -> cst.CSTNode | None:
     if isinstance(statement, cst.With):
         return statement.items[0].item
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    if isinstance(small, cst.Assign | cst.Expr | cst.Return):
+    if isinstance(small, (cst.Assign, cst.Expr, cst.Return)):
         return small.value
     if isinstance(small, cst.Assert):
         return small.test
@@ -197,7 +198,7 @@ def _parts(node: cst.CSTNode) -> Sequence[cst.CSTNode]:
         return [node.left, node.comparisons[0].comparator]
     if isinstance(node, cst.IfExp):
         return [node.test]
-    if isinstance(node, cst.Tuple | cst.List | cst.Set):
+    if isinstance(node, (cst.Tuple, cst.List, cst.Set)):
         return [element.value for element in node.elements]
     if isinstance(node, cst.Dict):
         pairs = [(e.key, e.value) if isinstance(e, cst.DictElement) else (e.value,) for e in node.elements]
@@ -209,7 +210,7 @@ def _harmless(node: cst.CSTNode) -> bool:
     """Whether evaluating an expression has no effect, and depends on nothing but the values of names."""
     while isinstance(node, cst.Attribute):
         node = node.value
-    return isinstance(node, cst.Name | cst.SimpleString | cst.ConcatenatedString | cst.BaseNumber | cst.Ellipsis)
+    return isinstance(node, (cst.Name, cst.SimpleString, cst.ConcatenatedString, cst.BaseNumber, cst.Ellipsis))
 
 
 def _has_walrus(node: cst.CSTNode) -> bool:

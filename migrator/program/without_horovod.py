@@ -128,7 +128,7 @@ def _optional(file: ParsedFile) -> _Optional | None:
 
 
 def _is_line(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine | cst.If | cst.With | cst.Try)
+    return isinstance(statement, (cst.SimpleStatementLine, cst.If, cst.With, cst.Try))
 
 
 def _ends_the_program(handler: cst.ExceptHandler) -> bool:
@@ -158,7 +158,7 @@ def _assigned(suite: cst.BaseSuite) -> dict[str, cst.BaseExpression] | None:
                 if len(small.targets) != 1 or not isinstance(target, cst.Name):
                     return None
                 found[target.value] = small.value
-            elif not isinstance(small, cst.Import | cst.ImportFrom | cst.Expr | cst.Pass):
+            elif not isinstance(small, (cst.Import, cst.ImportFrom, cst.Expr, cst.Pass)):
                 return None
     return found
 

@@ -51,7 +51,7 @@ def _package(node: cst.Try) -> str | None:
     body = node.body.body
     first = body[0] if isinstance(node.body, cst.IndentedBlock) else None
     small = first.body[0] if isinstance(first, cst.SimpleStatementLine) else None
-    if not isinstance(small, cst.Import | cst.ImportFrom):
+    if not isinstance(small, (cst.Import, cst.ImportFrom)):
         return None
     found = {(binding.origin or "").partition(".")[0] for binding in read_bindings(small)}
     return found.pop() if len(found) == 1 and found <= set(_PACKAGES) else None

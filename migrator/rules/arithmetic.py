@@ -8,6 +8,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import dotted
+from migrator.pairing import equal_zip
 from migrator.program.calls import bind, is_none, number
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Example, Rule
@@ -146,12 +147,12 @@ def _compares(node: cst.BaseExpression, like: set[str], site: Site) -> bool:
         parts = [node.left, node.comparisons[0].comparator]
     elif isinstance(node, cst.Call) and _name(node) in _ELEMENTWISE:
         parts = [arg.value for arg in node.args if arg.keyword is None or arg.keyword.value != "name"]
-    elif isinstance(node, cst.BooleanOperation | cst.BinaryOperation):
+    elif isinstance(node, (cst.BooleanOperation, cst.BinaryOperation)):
         parts = [node.left, node.right]
     else:
         return False
     same = [site.code(part) in like or _compares(part, like, site) for part in parts]
-    return any(same) and all(alike or number(part) is not None for alike, part in zip(same, parts, strict=True))
+    return any(same) and all(alike or number(part) is not None for alike, part in equal_zip(same, parts))
 
 
 def _xw_plus_b(site: Site) -> cst.BaseExpression:

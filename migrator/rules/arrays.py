@@ -9,6 +9,7 @@ import libcst as cst
 from migrator.emit.layout import WIDTH
 from migrator.findings import Severity
 from migrator.names.bindings import read_bindings
+from migrator.pairing import equal_zip
 from migrator.program.calls import is_false, is_none, is_true, nodes_in
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.rules.rule import Example, Rule
@@ -126,7 +127,7 @@ def array_inputs(file: ParsedFile) -> tuple[list[ArrayInput], list[Blocked], lis
         for binding in read_bindings(scope):
             if scope is not file.module or binding.is_global:
                 places.setdefault(binding.name, []).append(binding.node)
-        loops = [node for node in nodes_in(scope) if isinstance(node, cst.For | cst.While)]
+        loops = [node for node in nodes_in(scope) if isinstance(node, (cst.For, cst.While))]
         loop = any(found.call in nodes_in(outer) for outer in loops)
         arrays = [given.get("x", given.get(0)), given.get("y", given.get(1))]
         others = {name for value in given.values() if value not in arrays for name in names_in(value)}
@@ -200,7 +201,7 @@ class _Finder(cst.CSTVisitor):
 
     def _block(self, body: object, at_top: bool) -> None:
         statements = list(body)  # type: ignore[call-overload]
-        for statement, after in zip(statements, [*statements[1:], None], strict=True):
+        for statement, after in equal_zip(statements, [*statements[1:], None]):
             if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
                 small = statement.body[0]
                 if isinstance(small, cst.Assign) and len(small.targets) == 1:

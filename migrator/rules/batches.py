@@ -63,7 +63,7 @@ def _needing(function: cst.CSTNode) -> Iterator[cst.CSTNode]:
             for target in node.targets:
                 if isinstance(target.target, cst.Name):
                     named.add(target.target.value)
-                elif isinstance(target.target, cst.Tuple | cst.List):
+                elif isinstance(target.target, (cst.Tuple, cst.List)):
                     first = target.target.elements[0].value if target.target.elements else None
                     if isinstance(first, cst.Name) and any(
                         one.value == first.value and one is not first for one in name_nodes(function)
@@ -155,7 +155,7 @@ def _is_constant(file: ParsedFile, call: cst.Call) -> bool:
 def _repeats_before(call: cst.Call) -> bool:
     """Whether what is put into batches is repeated for ever before: `data.repeat().batch(8)`."""
     node: cst.BaseExpression = call.func
-    while isinstance(node, cst.Attribute | cst.Call):
+    while isinstance(node, (cst.Attribute, cst.Call)):
         if isinstance(node, cst.Call):
             inner = [node, *(arg.value for arg in node.args if isinstance(arg.value, cst.Call))]
             if any(_name(one) in ("repeat", "shuffle_and_repeat") and _for_ever(one) for one in inner):

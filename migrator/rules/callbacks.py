@@ -306,7 +306,7 @@ class _Translator:
 
     def _value(self, structure: cst.BaseExpression) -> cst.BaseExpression:
         """What stands for the whole of the results."""
-        if isinstance(structure, cst.List | cst.Tuple):
+        if isinstance(structure, (cst.List, cst.Tuple)):
             values = [e.with_changes(value=self._value(e.value)) for e in structure.elements]
             return structure.with_changes(elements=values)
         if isinstance(structure, cst.Dict):
@@ -339,7 +339,7 @@ class _Translator:
         self_name, given = own[0], own[1:]
         if self_name != "self":
             raise self._blocked(method.name, "its methods have another first parameter than `self`")
-        roles = dict(zip(("context", "values"), given, strict=False)) if name in ("before_run", "after_run") else {}
+        roles = dict(zip(("context", "values"), given)) if name in ("before_run", "after_run") else {}
         session = given[0] if name in ("after_create_session", "end") and given else None
         changer = _Changer(self, roles.get("context"), roles.get("values"), session, fetches)
         made = self._cleaned(method, changer)
@@ -466,7 +466,7 @@ class _Changer(cst.CSTTransformer):
         index = node.slice[0].slice
         key = index.value if isinstance(index, cst.Index) else None
         structure = self.fetches.structure
-        if isinstance(structure, cst.List | cst.Tuple) and isinstance(key, cst.Integer):
+        if isinstance(structure, (cst.List, cst.Tuple)) and isinstance(key, cst.Integer):
             place = key.evaluated_value
             if place < len(structure.elements):
                 return structure.elements[place].value

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.pairing import equal_zip
 from migrator.program.calls import number
 from migrator.program.parsed import Blocked
 from migrator.rules.rule import Rule
@@ -270,7 +271,7 @@ _SPARSE = frozenset(("Adagrad",))  # for the rows of an embedding; Ftrl only whe
 
 
 def _two(site: Site) -> cst.BaseExpression:
-    parts = zip(site.original.args, site.call.args, (_SPARSE, _SPARSE | {"Ftrl"}), strict=True)
+    parts = equal_zip(site.original.args, site.call.args, (_SPARSE, _SPARSE | {"Ftrl"}))
     deep, linear = (_part(site, old.value, new.value, sparse) for old, new, sparse in parts)
     name = site.training.helper("WideAndDeepOptimizer", _TWO)
     variables = "tf.keras.Model(features, linear_logits).trainable_variables"

@@ -377,7 +377,7 @@ def _params(site: Site, bound: Mapping[str, cst.Arg]) -> dict[str, cst.BaseExpre
     node = bound["normalizer_params"].value if "normalizer_params" in bound else None
     if isinstance(node, cst.Name) and not is_none(node):
         node = site.definition(node.value)
-        if node is None or not isinstance(node, cst.Dict | cst.Call):
+        if node is None or not isinstance(node, (cst.Dict, cst.Call)):
             raise Blocked(_CODE, site.original, "the normalizer_params are not a dict that is written out once")
     if is_none(node):
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Optional
 
 import libcst as cst
 
@@ -42,16 +43,16 @@ what they keep by `1 / keep_prob`; the masks differ, as between any two runs.
 )
 
 _DROPOUTS = ("tf.nn.dropout", "tf.layers.dropout", "tf.contrib.layers.dropout", "tf.contrib.slim.dropout")
-Definition = Callable[[str], cst.BaseExpression | None]
+Definition = Callable[[str], Optional[cst.BaseExpression]]
 
 
 def rate_of(keep: cst.BaseExpression) -> cst.BaseExpression:
     """The rate of a dropout that keeps `keep`."""
-    if isinstance(keep, cst.Float | cst.Integer):
+    if isinstance(keep, (cst.Float, cst.Integer)):
         return cst.parse_expression(str(1 - Decimal(keep.value.replace("_", ""))))
     if isinstance(keep, cst.BinaryOperation) and isinstance(keep.operator, cst.Subtract) and number(keep.left) == 1.0:
         return keep.right
-    if not isinstance(keep, cst.Name | cst.Attribute | cst.Subscript | cst.Call) and not keep.lpar:
+    if not isinstance(keep, (cst.Name, cst.Attribute, cst.Subscript, cst.Call)) and not keep.lpar:
         keep = keep.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return cst.BinaryOperation(cst.Integer("1"), cst.Subtract(), keep)
 

@@ -93,7 +93,7 @@ def arguments(call: cst.Call) -> tuple[cst.BaseExpression, Sequence[cst.BaseExpr
     """The name, the shape and the initializer (None: the default) of a table."""
     given = bind(call, _VARIABLE, "tf.get_variable", "TFM203")
     shape = given["shape"]
-    assert isinstance(shape, cst.List | cst.Tuple)
+    assert isinstance(shape, (cst.List, cst.Tuple))
     initializer = given.get("initializer")
     return given["name"], [e.value for e in shape.elements], None if is_none(initializer) else initializer
 
@@ -119,7 +119,7 @@ def _variable(call: cst.Call, imports: ImportMap) -> dict[str, cst.BaseExpressio
     named = string(name) if name is not None else None
     if not given.keys() <= _KNOWN or named is None or not re.fullmatch(r"[A-Za-z0-9_.-]+", named):
         return None
-    if not isinstance(shape, cst.List | cst.Tuple) or len(shape.elements) != 2:
+    if not isinstance(shape, (cst.List, cst.Tuple)) or len(shape.elements) != 2:
         return None
     if any(isinstance(element, cst.StarredElement) for element in shape.elements):
         return None

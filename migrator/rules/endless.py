@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Union
 
 import libcst as cst
 
 from migrator.names.bindings import read_bindings
+from migrator.pairing import equal_zip
 from migrator.program.calls import number, parameters_of, string
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.region import class_of
@@ -56,7 +58,7 @@ class _Object:
     node: cst.ClassDef
 
 
-_Value = _Constant | _Data | _Function | _ArrayInput | _Object | None
+_Value = Union[_Constant, _Data, _Function, _ArrayInput, _Object, None]
 _ENDLESS = _Data()
 _DEPTH = 12
 _MODES = {
@@ -222,7 +224,7 @@ class _Reader:
             return self._name(file, node, names, depth)
         if isinstance(node, cst.Lambda):
             return _Function(file, node, names)
-        if isinstance(node, cst.Tuple | cst.List):
+        if isinstance(node, (cst.Tuple, cst.List)):
             return self._all(file, [element.value for element in node.elements], names, depth)
         if isinstance(node, cst.Dict):
             return self._all(file, [element.value for element in node.elements], names, depth)
@@ -288,9 +290,9 @@ class _Reader:
         right = self.value(file, node.comparisons[0].comparator, names, depth)
         if not isinstance(left, _Constant) or not isinstance(right, _Constant):
             return None
-        if isinstance(node.comparisons[0].operator, cst.Equal | cst.Is):
+        if isinstance(node.comparisons[0].operator, (cst.Equal, cst.Is)):
             return left == right
-        return left != right if isinstance(node.comparisons[0].operator, cst.NotEqual | cst.IsNot) else None
+        return left != right if isinstance(node.comparisons[0].operator, (cst.NotEqual, cst.IsNot)) else None
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
@@ -348,7 +350,7 @@ class _Reader:
         self, file: ParsedFile, args: Sequence[cst.Arg], names: Mapping[str, _Value], depth: int
     ) -> list[tuple[str | None, _Value]]:
         keywords = [None if arg.keyword is None else arg.keyword.value for arg in args]
-        return [(k, self.value(file, arg.value, names, depth)) for k, arg in zip(keywords, args, strict=True)]
+        return [(k, self.value(file, arg.value, names, depth)) for k, arg in equal_zip(keywords, args)]
 
     def _method(
         self, file: ParsedFile, node: cst.Call, func: cst.Attribute, names: Mapping[str, _Value], depth: int
@@ -437,7 +439,7 @@ class _Run:
         for part in statement.children:
             if isinstance(part, cst.BaseSuite):
                 self.block(part)
-            elif isinstance(part, cst.Else | cst.ExceptHandler | cst.Finally):
+            elif isinstance(part, (cst.Else, cst.ExceptHandler, cst.Finally)):
                 self.block(part.body)
         self._forget(statement)
         return False
@@ -445,13 +447,13 @@ class _Run:
     def _small(self, small: cst.CSTNode) -> bool:
         if isinstance(small, cst.Return):
             self.returned.append(self.reader.value(self.file, small.value, self.names, self.depth))
-        if isinstance(small, cst.Return | cst.Raise):
+        if isinstance(small, (cst.Return, cst.Raise)):
             return True
         if isinstance(small, cst.Assign):
             value = self.reader.value(self.file, small.value, self.names, self.depth)
             self._forget(small)
             for target in small.targets:
-                parts = target.target.elements if isinstance(target.target, cst.Tuple | cst.List) else [target.target]
+                parts = target.target.elements if isinstance(target.target, (cst.Tuple, cst.List)) else [target.target]
                 for part in parts:
                     name = part.value if isinstance(part, cst.Element) else part
                     if isinstance(name, cst.Name) and (name is target.target or value == _ENDLESS):

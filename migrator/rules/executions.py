@@ -207,7 +207,7 @@ class _Sizes:
     def _is_input(self, given: cst.CSTNode | None) -> bool:
         if isinstance(given, cst.FunctionDef):
             return self._of_function(self.file, given)
-        return isinstance(given, cst.Lambda | cst.Call) and self.of_input(given)
+        return isinstance(given, (cst.Lambda, cst.Call)) and self.of_input(given)
 
     def _of_maker(self, file: ParsedFile, function: cst.FunctionDef) -> bool:
         """Whether a function returns nothing but input functions of its own whose dataset knows it."""

@@ -47,7 +47,7 @@ class _Reads(cst.CSTVisitor):
     def on_visit(self, node: cst.CSTNode) -> bool:
         if self.found is not None or self.parsed:
             return False
-        if isinstance(node, cst.Module | cst.IndentedBlock):
+        if isinstance(node, (cst.Module, cst.IndentedBlock)):
             self._body.append(frozenset(node.body))
         elif self._body and node in self._body[-1] and isinstance(node, cst.BaseStatement):
             self._around.append(node)
@@ -55,7 +55,7 @@ class _Reads(cst.CSTVisitor):
 
     def on_leave(self, original_node: cst.CSTNode) -> None:
         super().on_leave(original_node)
-        if isinstance(original_node, cst.Module | cst.IndentedBlock) and self._body:
+        if isinstance(original_node, (cst.Module, cst.IndentedBlock)) and self._body:
             self._body.pop()
         elif self._around and self._around[-1] is original_node:
             self._around.pop()

@@ -35,7 +35,7 @@ def may_be_empty(file: ParsedFile, scope: cst.CSTNode, folder: cst.BaseExpressio
     if not isinstance(folder, cst.Name):
         return False
     for around in reversed(path_to(file.module, scope)):
-        if not isinstance(around, cst.Module | cst.FunctionDef):
+        if not isinstance(around, (cst.Module, cst.FunctionDef)):
             continue
         parameters = parameters_of(around) if isinstance(around, cst.FunctionDef) else []
         own = [one for one in parameters if one.name.value == folder.value]

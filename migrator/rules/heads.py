@@ -177,7 +177,7 @@ def head_of(
     thresholds: tuple[str, ...] = ()
     if not is_none(bound.get("thresholds")):
         node = bound["thresholds"]
-        values = [number(e.value) for e in node.elements] if isinstance(node, cst.List | cst.Tuple) else [None]
+        values = [number(e.value) for e in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [None]
         if any(value is None for value in values):
             raise Blocked("TFM192", node, "the thresholds of a head must be numbers")
         thresholds = tuple(f"{value:g}" for value in values if value is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Optional
 
 import libcst as cst
 
@@ -98,7 +99,7 @@ _HOROVOD = ("horovod.",)
 #: The hooks that `get_train_hooks` of TensorFlow's official models (official/utils/logs/hooks_helper.py) knows.
 _OFFICIAL = ("loggingtensorhook", "profilerhook", "examplespersecondhook", "loggingmetrichook", "stepcounterhook")
 
-Tensors = Callable[[str], str | None]
+Tensors = Callable[[str], Optional[str]]
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def read_hooks(
         found.gone.clear()
         return found
     only = [stock for _, _, stock in found.made]
-    plain = isinstance(node, cst.List | cst.Tuple)
+    plain = isinstance(node, (cst.List, cst.Tuple))
     if plain and len(only) == 1 and not found.own and phase == "train" and only[0].name == "StopAtStep":
         steps = only[0]
         found.steps, found.max_steps = steps.given.get("num_steps"), steps.given.get("last_step")
@@ -317,13 +318,13 @@ class _Judge:
     def _value(self, file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
         if is_none(node):
             return False
-        if isinstance(node, cst.List | cst.Tuple):
+        if isinstance(node, (cst.List, cst.Tuple)):
             return self._display(file, scope, node, seen)
         if isinstance(node, cst.IfExp):
             branches = [self.value(file, scope, branch, seen) for branch in (node.body, node.orelse)]
             if any(branches) and not all(branches):
                 place = node.orelse if branches[0] else node.body
-                if not is_none(place) and not isinstance(place, cst.List | cst.Tuple):
+                if not is_none(place) and not isinstance(place, (cst.List, cst.Tuple)):
                     raise Blocked("TFM110", place, "this hook goes away, and another takes its place by a condition")
             return any(branches)
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
@@ -374,7 +375,7 @@ class _Judge:
             raise Blocked("TFM110", node, f"what hook `{node.value}` stands for is not known: make it in this function")
         given = finder.found
         around = path_to(scope, node)
-        if around and not any(isinstance(n, cst.For | cst.While | cst.FunctionDef | cst.Lambda) for n in around[1:]):
+        if around and not any(isinstance(n, (cst.For, cst.While, cst.FunctionDef, cst.Lambda)) for n in around[1:]):
             before = [one for one in given if file.position(one[0]) < file.position(node)]
             given = before if before and path_to(scope, before[0][0]) else given
         stays = []
@@ -592,7 +593,7 @@ class _Indexed(cst.CSTVisitor):
         if not all(_is_last(node) for node in self.found) or not self.given.found:
             return None
         value = self.given.found[-1][0]
-        if isinstance(value, cst.List | cst.Tuple) and value.elements:
+        if isinstance(value, (cst.List, cst.Tuple)) and value.elements:
             return value.elements[-1].value
         return value
 
@@ -704,7 +705,7 @@ class _Deeds(cst.CSTVisitor):
 
     def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
         root: cst.BaseExpression = node.target
-        while isinstance(root, cst.Attribute | cst.Subscript):
+        while isinstance(root, (cst.Attribute, cst.Subscript)):
             root = root.value
         if root is not node.target and not (isinstance(root, cst.Name) and root.value == "self"):
             self.found.append(node)
@@ -747,7 +748,7 @@ class _Given(cst.CSTVisitor):
         for target in node.targets:
             if self._is_name(target.target):
                 self.found.append((node.value, None))
-            elif isinstance(target.target, cst.Tuple | cst.List):
+            elif isinstance(target.target, (cst.Tuple, cst.List)):
                 self.plain = self.plain and not any(self._is_name(e.value) for e in target.target.elements)
 
     def visit_AugAssign(self, node: cst.AugAssign) -> None:

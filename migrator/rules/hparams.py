@@ -224,7 +224,7 @@ class _Uses(cst.CSTVisitor):
             return isinstance(node.func, cst.Name) and node.func.value in ("dict", "list", "set", "sorted", "tuple")
         if isinstance(node, cst.Attribute):
             return self.file.imports.resolve(node) is not None
-        collections = cst.BaseDict | cst.List | cst.ListComp | cst.Tuple | cst.BaseSet | cst.BaseString
+        collections = (cst.BaseDict, cst.List, cst.ListComp, cst.Tuple, cst.BaseSet, cst.BaseString)
         return isinstance(node, collections)
 
     def visit_Call(self, node: cst.Call) -> None:
@@ -236,5 +236,5 @@ class _Uses(cst.CSTVisitor):
             self.asked.append((node, node.value, node.attr.value))
 
     def visit_ComparisonTarget(self, node: cst.ComparisonTarget) -> None:
-        if isinstance(node.operator, cst.In | cst.NotIn):
+        if isinstance(node.operator, (cst.In, cst.NotIn)):
             self.asked.append((node, node.comparator, "__contains__"))

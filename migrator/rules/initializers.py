@@ -155,7 +155,7 @@ class _Named(cst.CSTVisitor):
         scope = self._functions[-1] if self._functions else self.file.module
         uses = [n for n in name_nodes(scope) if n.value == target.value and n is not target]
         uses = [n for n in uses if self.file.position(n) > self.file.position(target)]
-        loops = [n for n in path_to(scope, uses[0]) if isinstance(n, cst.For | cst.While)] if uses else []
+        loops = [n for n in path_to(scope, uses[0]) if isinstance(n, (cst.For, cst.While))] if uses else []
         if len(uses) > 1 or any(not path_to(loop, node) for loop in loops):
             message = (
                 f"layers of one shape that share `{target.value}` begin with equal weights, unlike in TensorFlow 1"

@@ -137,8 +137,8 @@ def check_returns(function: cst.FunctionDef, imports: ImportMap, functions: Coll
             continue
         if isinstance(value, cst.Name):
             given = [a.value for a in collector.assigned if _shape(a.targets[0].target) == value.value]
-            value = next((v for v in given if isinstance(v, cst.Tuple | cst.Dict)), value)
-        if isinstance(value, cst.Tuple | cst.Dict) or _is_dict_call(value):
+            value = next((v for v in given if isinstance(v, (cst.Tuple, cst.Dict))), value)
+        if isinstance(value, (cst.Tuple, cst.Dict)) or _is_dict_call(value):
             raise Blocked("TFM601", node, "this input function returns tensors: return a `tf.data.Dataset` of them")
 
 
@@ -268,7 +268,7 @@ class _Reader:
                     self._check(statement, state)
                 elif self._moves(statement, body[index + 1 :], state):
                     break
-            elif isinstance(statement, cst.If | cst.With | cst.For | cst.While | cst.Try):
+            elif isinstance(statement, (cst.If, cst.With, cst.For, cst.While, cst.Try)):
                 self._compound(statement, state)
             else:
                 self._check(statement, state)
@@ -285,15 +285,15 @@ class _Reader:
                     self.block(part.body, state)
                     continue
                 inner = state.copy()
-                if isinstance(statement, cst.For | cst.While) and _stores(part) & (state.behind() | state.names()):
+                if isinstance(statement, (cst.For, cst.While)) and _stores(part) & (state.behind() | state.names()):
                     raise _other_use(statement)
                 self.block(part.body, inner)
                 state.gone |= inner.names() - state.names()
                 if _stores(part) & state.behind():
                     raise _other_use(statement)
-            elif isinstance(part, cst.If | cst.Else | cst.ExceptHandler | cst.Finally):
+            elif isinstance(part, (cst.If, cst.Else, cst.ExceptHandler, cst.Finally)):
                 self._compound(part, state)  # type: ignore[arg-type]
-            elif not isinstance(part, cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace | cst.EmptyLine):
+            elif not isinstance(part, (cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.EmptyLine)):
                 self._check(part, state)
 
     def _check(self, node: cst.CSTNode, state: _State) -> None:
@@ -384,7 +384,7 @@ class _Reader:
             alone = len(names) < 2 and not isinstance(target, cst.Name)
             if len(set(names)) != len(names) or alone or outside & (self.locals | state.names()):
                 continue
-            if _stores(value) or not isinstance(value, cst.Tuple | cst.Dict) or self._has_effects(value, names):
+            if _stores(value) or not isinstance(value, (cst.Tuple, cst.Dict)) or self._has_effects(value, names):
                 continue
             self.used.update(element.made)
             body = value if value.lpar or isinstance(value, cst.Dict) else _parenthesized(value)
@@ -445,7 +445,7 @@ class _Reader:
         """Refuses statements that would do something else in a `map`."""
         names = names_in(element.target)
         for statement in middle:
-            plain = cst.Assign | cst.AugAssign | cst.Expr | cst.Del
+            plain = (cst.Assign, cst.AugAssign, cst.Expr, cst.Del)
             if not isinstance(statement, cst.SimpleStatementLine) or not all(
                 isinstance(small, plain) for small in statement.body
             ):
@@ -541,7 +541,7 @@ class _Kinds(cst.CSTVisitor):
     def visit_Subscript(self, node: cst.Subscript) -> None:
         if self._is_name(node.value):
             element = node.slice[0].slice
-            index = isinstance(element, cst.Index) and isinstance(element.value, cst.Integer | cst.UnaryOperation)
+            index = isinstance(element, cst.Index) and isinstance(element.value, (cst.Integer, cst.UnaryOperation))
             key = isinstance(element, cst.Index) and isinstance(element.value, cst.SimpleString)
             self.kinds.add("tuple" if index else "dict" if key else "unknown")
 
@@ -551,7 +551,7 @@ class _Kinds(cst.CSTVisitor):
 
     def visit_Assign(self, node: cst.Assign) -> None:
         if self._is_name(node.value):
-            unpacked = any(isinstance(t.target, cst.Tuple | cst.List) for t in node.targets)
+            unpacked = any(isinstance(t.target, (cst.Tuple, cst.List)) for t in node.targets)
             self.kinds.add("tuple" if unpacked else "unknown")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -17,6 +17,9 @@ from migrator.program.scopes import returns_in
 from migrator.rules.callbacks import is_hook_base
 from migrator.rules.rule import Rule
 from migrator.walking import walk
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 RULES = (
     Rule(
@@ -254,7 +257,7 @@ def _own(node: cst.BaseExpression, me: str) -> str | None:
 def _without_docstring(function: cst.FunctionDef) -> Sequence[cst.BaseStatement | cst.BaseSmallStatement]:
     body = function.body.body
     first = body[0].body[0] if body and isinstance(body[0], cst.SimpleStatementLine) else None
-    doc = isinstance(first, cst.Expr) and isinstance(first.value, cst.SimpleString | cst.ConcatenatedString)
+    doc = isinstance(first, cst.Expr) and isinstance(first.value, (cst.SimpleString, cst.ConcatenatedString))
     return body[1:] if doc else body
 
 

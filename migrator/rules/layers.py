@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Optional
 
 import libcst as cst
 
@@ -145,7 +146,7 @@ _NORMALIZATION = (
 )
 
 
-Value = Callable[[Site, cst.BaseExpression], tuple[str, cst.BaseExpression] | None]
+Value = Callable[[Site, cst.BaseExpression], Optional[tuple[str, cst.BaseExpression]]]
 
 
 @dataclass(frozen=True)

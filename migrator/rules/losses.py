@@ -360,7 +360,7 @@ def _as_float(text: str) -> str:
 def _operand(text: str) -> str:
     """The text of an expression, in parentheses where an operator beside it would take it apart."""
     node = cst.parse_expression(text)
-    simple = isinstance(node, cst.Name | cst.Call | cst.Attribute | cst.Subscript | cst.Integer | cst.Float)
+    simple = isinstance(node, (cst.Name, cst.Call, cst.Attribute, cst.Subscript, cst.Integer, cst.Float))
     return text if simple or node.lpar else f"({text})"
 
 

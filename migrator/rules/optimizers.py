@@ -761,7 +761,7 @@ def compiled(call: cst.Call, values: Callable[[str], list[cst.BaseExpression | N
     made = _BY_NAME.get((string(given) or "").lower())
     if made is not None:
         args[index] = args[index].with_changes(value=expression(f"tf.keras.optimizers.legacy.{made}"))
-    elif isinstance(given, cst.Name | cst.Attribute | cst.Subscript | cst.IfExp):
+    elif isinstance(given, (cst.Name, cst.Attribute, cst.Subscript, cst.IfExp)):
         known = values(given.value) if isinstance(given, cst.Name) else [None]
         if not known or not all(isinstance(one, cst.Call) for one in known):  # it may be the name of one
             args[index] = args[index].with_changes(value=_legacy_of([cst.Arg(given)]))
@@ -813,7 +813,7 @@ def _named_metrics(
 ) -> cst.BaseExpression:
     known = values(metrics.value) if isinstance(metrics, cst.Name) else [metrics]
     given = known[0] if len(known) == 1 else None
-    if not isinstance(given, cst.List | cst.Tuple | cst.Dict):
+    if not isinstance(given, (cst.List, cst.Tuple, cst.Dict)):
         return metrics
     elements = [given] if not isinstance(given, cst.Dict) else [e.value for e in given.elements]
     new: cst.BaseExpression = given

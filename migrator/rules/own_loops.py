@@ -251,10 +251,10 @@ class _OverExamples(cst.CSTVisitor):
         if name != "tf.reshape" or len(node.args) < 2:
             return False
         shape = node.args[1].value
-        if not isinstance(shape, cst.List | cst.Tuple) or not shape.elements:
+        if not isinstance(shape, (cst.List, cst.Tuple)) or not shape.elements:
             return False
         first = shape.elements[0].value
-        return isinstance(first, cst.Integer | cst.Name | cst.Attribute)
+        return isinstance(first, (cst.Integer, cst.Name, cst.Attribute))
 
 
 def _is_over_examples(node: cst.Call, position: int, default: int | None) -> bool:
@@ -264,7 +264,7 @@ def _is_over_examples(node: cst.Call, position: int, default: int | None) -> boo
         given = [by_position[position].value]
     if not given:
         return default is None or default == 0
-    axes = given[0].elements if isinstance(given[0], cst.List | cst.Tuple) else [cst.Element(given[0])]
+    axes = given[0].elements if isinstance(given[0], (cst.List, cst.Tuple)) else [cst.Element(given[0])]
     return is_none(given[0]) or not all(_is_another_axis(axis.value) for axis in axes)
 
 

@@ -143,7 +143,7 @@ def expanded(
     while isinstance(value, cst.Name) and value.value not in known and not is_none(value):
         known.add(value.value)
         value = definition(value.value)
-    if value is None or not isinstance(value, cst.Call | cst.IfExp | cst.BooleanOperation):
+    if value is None or not isinstance(value, (cst.Call, cst.IfExp, cst.BooleanOperation)):
         raise Blocked("TFM701", node, "this partitioner is not one of the three that can be carried over")
     made = value.visit(_Expanded(local, frozenset(known)))
     assert isinstance(made, cst.BaseExpression)
@@ -179,7 +179,7 @@ class _Expanded(cst.CSTTransformer):
 
 
 def _in_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
-    plain = isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.BaseNumber | cst.BaseString)
+    plain = isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.BaseNumber, cst.BaseString))
     if plain or node.lpar:
         return node
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -351,7 +351,7 @@ def is_variable_scope(node: cst.BaseExpression, around: Sequence[cst.CSTNode], i
         return False
     for index in range(len(around) - 1, -1, -1):
         scope = around[index]
-        if not isinstance(scope, cst.FunctionDef | cst.Module):
+        if not isinstance(scope, (cst.FunctionDef, cst.Module)):
             continue
         bound = [n for name, n in bindings(scope) if name == node.value and not isinstance(n, cst.Attribute)]
         if bound:

@@ -168,7 +168,7 @@ class _Hidden(cst.CSTVisitor):
         self._target(node.target)
 
     def _target(self, target: cst.BaseExpression) -> None:
-        if isinstance(target, cst.Tuple | cst.List):
+        if isinstance(target, (cst.Tuple, cst.List)):
             for element in target.elements:
                 self._target(element.value)
         elif isinstance(target, cst.Subscript) and self._is_space(target.value):
@@ -212,7 +212,7 @@ def _bound_by_text(text: str | None) -> set[str] | None:
     except SyntaxError:
         return None
     found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    if any(isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef) for node in ast.walk(tree)):
+    if any(isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)) for node in ast.walk(tree)):
         return None
     return found
 

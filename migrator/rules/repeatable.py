@@ -90,7 +90,7 @@ def effect_of(project: Project, program: TrainingProgram, given: cst.BaseExpress
 
 def acts(file: ParsedFile, statement: cst.CSTNode) -> bool:
     """Whether a statement may do something to what functions read: it calls more than TensorFlow and builtins."""
-    if isinstance(statement, cst.FunctionDef | cst.ClassDef):
+    if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
         return False
     inner = {id(call) for node in nodes_in(statement) if isinstance(node, cst.Lambda) for call in calls_in(node)}
     return any(
@@ -107,7 +107,7 @@ def _behind(
     """The functions that run when an input function is called: those that it mentions, directly or not."""
     file, seen = program.file, set[int]()
     queue: list[cst.CSTNode] = [given]
-    scopes = [one for one in path_to(file.module, program.scope) if isinstance(one, cst.Module | cst.FunctionDef)]
+    scopes = [one for one in path_to(file.module, program.scope) if isinstance(one, (cst.Module, cst.FunctionDef))]
     local: list[cst.CSTNode] = []
     mentions: list[cst.CSTNode] = []
     while queue:
@@ -115,15 +115,15 @@ def _behind(
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if isinstance(node, cst.FunctionDef | cst.Lambda):
+        if isinstance(node, (cst.FunctionDef, cst.Lambda)):
             local.append(node)
         else:
             mentions.append(node)
-        names = free_names(node) if isinstance(node, cst.FunctionDef | cst.Lambda) else names_in(node)
+        names = free_names(node) if isinstance(node, (cst.FunctionDef, cst.Lambda)) else names_in(node)
         for value in (value for name in names for scope in scopes for value in given_in(scope, name)):
-            if isinstance(value, cst.FunctionDef | cst.Lambda):
+            if isinstance(value, (cst.FunctionDef, cst.Lambda)):
                 queue.append(value)
-            elif isinstance(value, cst.Call) and not isinstance(node, cst.FunctionDef | cst.Lambda):
+            elif isinstance(value, cst.Call) and not isinstance(node, (cst.FunctionDef, cst.Lambda)):
                 queue += _made_of(value)
     found: dict[cst.CSTNode, ParsedFile] = dict.fromkeys(local, file)
     for node in (*local, *mentions):
@@ -135,7 +135,7 @@ def _behind(
 def _made_of(call: cst.Call) -> list[cst.BaseExpression]:
     """What a call that gives an input function is made of: `partial(function, ...)`, `maker(...)`."""
     given = [arg.value for arg in call.args]
-    return [call.func, *(value for value in given if isinstance(value, cst.Name | cst.Attribute | cst.Lambda))]
+    return [call.func, *(value for value in given if isinstance(value, (cst.Name, cst.Attribute, cst.Lambda)))]
 
 
 @dataclass
@@ -150,13 +150,13 @@ class _Function:
         self.parameters = {
             p.name.value
             for f in nodes_in(self.node)
-            if isinstance(f, cst.FunctionDef | cst.Lambda)
+            if isinstance(f, (cst.FunctionDef, cst.Lambda))
             for p in parameters_of(f)
         }
         bound = {one.name for one in read_bindings(self.node)} - self.parameters
-        told = [s for s in nodes_in(self.node) if isinstance(s, cst.Global | cst.Nonlocal)]
+        told = [s for s in nodes_in(self.node) if isinstance(s, (cst.Global, cst.Nonlocal))]
         self.outside = {item.name.value for s in told for item in s.names}
-        named = {self.node.name.value} if isinstance(self.node, cst.FunctionDef | cst.ClassDef) else set()
+        named = {self.node.name.value} if isinstance(self.node, (cst.FunctionDef, cst.ClassDef)) else set()
         aliases = {
             target.target.value
             for one in nodes_in(self.node)
@@ -184,13 +184,13 @@ class _Function:
         return max((self._of_call(call) for call in calls_in(self.node)), default=Effect.NONE)
 
     def _root(self, node: cst.BaseExpression) -> str | None:
-        while isinstance(node, cst.Attribute | cst.Subscript):
+        while isinstance(node, (cst.Attribute, cst.Subscript)):
             node = node.value
         return node.value if isinstance(node, cst.Name) else None
 
     def _changes(self, node: cst.CSTNode) -> bool:
         """Whether a statement adds to an attribute or an element of something from outside (`self.calls += 1`)."""
-        if not isinstance(node, cst.AugAssign) or not isinstance(node.target, cst.Attribute | cst.Subscript):
+        if not isinstance(node, cst.AugAssign) or not isinstance(node.target, (cst.Attribute, cst.Subscript)):
             return False
         root = self._root(node.target)
         return root is not None and root not in self.own and root not in self.parameters - {"self", "cls"}

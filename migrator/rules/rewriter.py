@@ -381,7 +381,7 @@ class Rewriter(cst.CSTTransformer):
         if scope.name is None:
             assert isinstance(updated_node.body, cst.IndentedBlock)
             first, *rest = updated_node.body.body
-            if isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            if isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
                 first = first.with_changes(leading_lines=[*original_node.leading_lines, *first.leading_lines])
             return cst.FlattenSentinel([first, *rest])
         call = cst.Call(cst.parse_expression("tf.name_scope"), [cst.Arg(scope.name)])

@@ -177,7 +177,7 @@ def _schedule(site: Site) -> cst.BaseExpression:
         if site.name == "tf.train.natural_exp_decay" and parameter == "decay_rate":
             text = (
                 f"math.exp(-{text})"
-                if isinstance(value, cst.Integer | cst.Float | cst.Name)
+                if isinstance(value, (cst.Integer, cst.Float, cst.Name))
                 else f"math.exp(-({text}))"
             )
             context.needs.add("math")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Optional
 
 import libcst as cst
 
@@ -44,8 +45,8 @@ class Setting:
     of_replicas: bool = False
 
 
-Answer = list[Setting] | None
-Resolve = Callable[[cst.BaseExpression], str | None]
+Answer = Optional[list[Setting]]
+Resolve = Callable[[cst.BaseExpression], Optional[str]]
 
 
 def settings(path: str, value: cst.BaseExpression, resolve: Resolve) -> Answer:
@@ -104,7 +105,7 @@ def _visible(value: cst.BaseExpression) -> Answer:
         if len(value.args) == 1:
             argument = value.args[0].value
             text = f"{_GPUS}[{{value}}:{{value}} + 1]"
-            if isinstance(argument, cst.Name | cst.Attribute):
+            if isinstance(argument, (cst.Name, cst.Attribute)):
                 return [Setting(f'tf.config.set_visible_devices({text}, "GPU")', argument)]
     return None
 

@@ -691,7 +691,7 @@ def _sees(file: ModernFile, call: cst.Call, given: cst.CSTNode) -> bool:
 
     def function_of(node: cst.CSTNode) -> cst.CSTNode | None:
         parent = file.parsed.parents.get(node)
-        while parent is not None and not isinstance(parent, cst.FunctionDef | cst.ClassDef | cst.Lambda):
+        while parent is not None and not isinstance(parent, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
             parent = file.parsed.parents.get(parent)
         return parent
 
@@ -751,10 +751,10 @@ def _whole_numbers(statement: cst.CSTNode) -> list[tuple[str, cst.BaseExpression
     target, value = small.targets[0].target, small.value
     names: list[cst.BaseExpression | cst.BaseAssignTargetExpression] = [target]
     values = [value]
-    if isinstance(target, cst.Tuple | cst.List) and isinstance(value, cst.Tuple | cst.List):
+    if isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (cst.Tuple, cst.List)):
         names = [one.value for one in target.elements]
         values = [one.value for one in value.elements]
-    pairs = [(dotted(name), one) for name, one in zip(names, values, strict=False)]
+    pairs = [(dotted(name), one) for name, one in zip(names, values)]
     if len(names) != len(values) or any(name is None or not isinstance(one, cst.Integer) for name, one in pairs):
         return []
     return [(name, one, small) for name, one in pairs if name is not None]
@@ -900,7 +900,7 @@ def _pairs(node: cst.BaseExpression) -> dict[str, cst.BaseExpression]:
     """The dimensions of a mesh that are written out: names, and sizes."""
     if isinstance(node, cst.Dict):
         pairs = [(e.key, e.value) for e in node.elements if isinstance(e, cst.DictElement)]
-    elif isinstance(node, cst.List | cst.Tuple):
+    elif isinstance(node, (cst.List, cst.Tuple)):
         rows = [e.value for e in node.elements]
         pairs = [
             (r.elements[0].value, r.elements[1].value)

@@ -45,7 +45,7 @@ def check_reductions(file: ModernFile) -> Iterable[Change]:
         if file.name(node) not in _AUTO:
             continue
         around = file.parsed.parents.get(node)
-        if isinstance(around, cst.Comparison | cst.ComparisonTarget | cst.Element):
+        if isinstance(around, (cst.Comparison, cst.ComparisonTarget, cst.Element)):
             yield Change("TFM712", node, "no loss of Keras 3 has the reduction AUTO", keras_2=True)
         else:
             yield Change("TFM744", node.attr, _MESSAGE, lambda _: cst.Name("SUM_OVER_BATCH_SIZE"))

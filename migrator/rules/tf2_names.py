@@ -10,6 +10,7 @@ import libcst as cst
 
 from migrator.findings import Severity
 from migrator.names.imports import canonical, dotted
+from migrator.pairing import equal_zip
 from migrator.program.comments import comment_lines
 from migrator.program.modern import STRATEGIES, Change, ModernFile, is_edit_of, keyword
 from migrator.rules.rule import Example, Rule
@@ -335,7 +336,7 @@ def _imported_from(file: ModernFile, statement: cst.ImportFrom, moved: Mapping[s
             yield Change("TFM710", alias, f"`{name}` is `{MODULES[name]}` now")
         elif name in MODULES:
             yield _stays(alias, name, name)
-    if all(new == f"{module}.{dotted(alias.name)}" for new, alias in zip(names, statement.names, strict=True)):
+    if all(new == f"{module}.{dotted(alias.name)}" for new, alias in equal_zip(names, statement.names)):
         return
     homes = {name.rpartition(".")[0] for name in names}
     if len(homes) == 1:
@@ -368,7 +369,7 @@ def _local(alias: cst.ImportAlias) -> str:
 
 def _tensorflow(name: str) -> cst.Attribute | cst.Name:
     expression = cst.parse_expression("tensorflow" + name[len("tf") :])
-    assert isinstance(expression, cst.Attribute | cst.Name)
+    assert isinstance(expression, (cst.Attribute, cst.Name))
     return expression
 
 
@@ -380,7 +381,7 @@ def _import_from(module: str, names: Sequence[str], node: cst.CSTNode) -> cst.CS
     """The statement with other names, all of one module."""
     statement = is_edit_of(node, cst.ImportFrom)
     assert not isinstance(statement.names, cst.ImportStar)
-    aliases = [_alias(name, alias) for name, alias in zip(names, statement.names, strict=True)]
+    aliases = [_alias(name, alias) for name, alias in equal_zip(names, statement.names)]
     return statement.with_changes(module=_tensorflow(module), names=aliases)
 
 
@@ -414,7 +415,7 @@ def _each(names: Sequence[str], node: cst.CSTNode) -> list[cst.ImportFrom]:
     statement = is_edit_of(node, cst.ImportFrom)
     assert not isinstance(statement.names, cst.ImportStar)
     homes: dict[str, list[cst.ImportAlias]] = {}
-    for name, alias in zip(names, statement.names, strict=True):
+    for name, alias in equal_zip(names, statement.names):
         plain = _alias(name, alias).with_changes(comma=cst.MaybeSentinel.DEFAULT)
         homes.setdefault(name.rpartition(".")[0], []).append(plain)
     return [cst.ImportFrom(_tensorflow(module), aliases) for module, aliases in homes.items()]

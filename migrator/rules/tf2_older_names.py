@@ -61,13 +61,14 @@ def _spelled(file: ModernFile, node: cst.Attribute, name: str) -> str | None:
     head, _, rest = (dotted(node) or "").partition(".")
     if file.parsed.imports.names.get(head) != "tensorflow" or name != f"tf.{rest}":
         return None
-    match fate(name):
-        case Renamed(to) if ".experimental." not in to:
-            return head + to.removeprefix("tf")
-        case Compat(to) if any(name == one or name.startswith(f"{one}.") for one in _BESIDE_GRAPHS):
-            return head + to.removeprefix("tf")
-        case _:
-            return None
+    found = fate(name)
+    if isinstance(found, Renamed):
+        moves = ".experimental." not in found.to
+    elif isinstance(found, Compat):
+        moves = any(name == one or name.startswith(f"{one}.") for one in _BESIDE_GRAPHS)
+    else:
+        return None
+    return head + found.to.removeprefix("tf") if moves else None
 
 
 CHECKS = (check_older_names,)

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from difflib import SequenceMatcher
 
+from migrator.pairing import equal_zip
+
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
 
 
@@ -38,7 +40,7 @@ def with_newlines_of(original: str, changed: str) -> str:
         # A lone CR and the LF of an empty line after it would become one newline.
         if after[index][0] == "" and (endings[index - 1], endings[index]) == ("\r", "\n"):
             endings[index] = "\r"
-    return "".join(line + ending for (line, _), ending in zip(after, endings, strict=True))
+    return "".join(line + ending for (line, _), ending in equal_zip(after, endings))
 
 
 def _lines(text: str) -> list[tuple[str, str]]:

@@ -325,7 +325,7 @@ def replicas_of(
     devices = named.get("devices", made.args[0].value if made.args and made.args[0].keyword is None else None)
     if devices is None:
         return f"{mesh}.size"
-    if isinstance(devices, cst.List | cst.Tuple) and not any(
+    if isinstance(devices, (cst.List, cst.Tuple)) and not any(
         isinstance(e, cst.StarredElement) for e in devices.elements
     ):
         return str(len(devices.elements))
@@ -367,7 +367,7 @@ class _Lines(cst.CSTVisitor):
         self._around: list[cst.CSTNode] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.If | cst.For | cst.While | cst.Try) and not is_main_guard(node):
+        if isinstance(node, (cst.If, cst.For, cst.While, cst.Try)) and not is_main_guard(node):
             self._around.append(node)
         return super().on_visit(node)
 
@@ -386,7 +386,7 @@ class _Lines(cst.CSTVisitor):
                     self.found.append((node, small.value))
                     self.plain = self.plain and not self._around
                     continue
-            elif isinstance(small, cst.AugAssign | cst.AnnAssign):
+            elif isinstance(small, (cst.AugAssign, cst.AnnAssign)):
                 targets = [small.target]
             if any(n.value == self.name for t in targets for n in name_nodes(t)):
                 self.plain = False

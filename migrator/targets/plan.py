@@ -92,7 +92,7 @@ class TrainingPlan:
 def primary(text: str) -> str:
     """An expression that `.take(...)` or `- 1` may follow: in parentheses unless it needs none."""
     node = cst.parse_expression(text)
-    simple = isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript | cst.Integer)
+    simple = isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer))
     return text if simple or node.lpar else f"({text})"
 
 

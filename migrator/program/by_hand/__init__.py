@@ -95,7 +95,7 @@ def _makes_train_op(file: ParsedFile, call: cst.Call) -> bool:
         return False
     functions = [node for node in around if isinstance(node, cst.FunctionDef)]
     scopes: Sequence[cst.CSTNode] = functions[:1] or [
-        one for one in file.module.body if not isinstance(one, cst.FunctionDef | cst.ClassDef)
+        one for one in file.module.body if not isinstance(one, (cst.FunctionDef, cst.ClassDef))
     ]
     methods = [method.func.attr.value for scope in scopes for method in methods_in(scope)]
     return "minimize" in methods or "apply_gradients" in methods

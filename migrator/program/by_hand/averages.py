@@ -6,6 +6,7 @@ import ast
 
 import libcst as cst
 
+from migrator.pairing import equal_zip
 from migrator.program.parsed import ParsedFile
 
 # What a name stands for while `for pairs in zip(*towers)` runs: one variable's (gradient, variable) of every tower.
@@ -72,7 +73,7 @@ class _Reader:
         if over == "zip" and isinstance(target, ast.Name):
             names[target.id] = PAIRS
         elif over == PAIRS and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-            for one, value in zip(target.elts, (GRADIENT, VARIABLE), strict=True):
+            for one, value in equal_zip(target.elts, (GRADIENT, VARIABLE)):
                 if not isinstance(one, ast.Name):
                     raise _UnknownError
                 names[one.id] = value
@@ -132,7 +133,7 @@ class _Reader:
             if self.value(node.args[0], names) in (GRADIENTS, PAIRS, TOWERS, COUNT):
                 return COUNT
         symbol = self.file.imports.tensorflow(cst.parse_expression(name))
-        given = dict(zip(("first", "second"), node.args, strict=False))
+        given = dict(zip(("first", "second"), node.args))
         given.update({one.arg or "": one.value for one in node.keywords})
         values, axis = self.operands(symbol, given)
         if values is None:

@@ -44,7 +44,7 @@ def find_caller(training: Training) -> None:
     if len(servers) != 1 or not isinstance(scope, cst.FunctionDef) or path_to(scope, servers[0]):
         return
     server, name = servers[0], scope.name.value
-    functions = [node for node in path_to(file.module, server) if isinstance(node, cst.FunctionDef | cst.ClassDef)]
+    functions = [node for node in path_to(file.module, server) if isinstance(node, (cst.FunctionDef, cst.ClassDef))]
     outer = functions[0] if len(functions) == 1 else None
     if not isinstance(outer, cst.FunctionDef):
         message = f"the server is not made in the function that trains, nor in one that calls it: make it in `{name}`"
@@ -57,7 +57,7 @@ def find_caller(training: Training) -> None:
     call = calls[0]
     statement = next(n for n in reversed(path_to(outer, call)) if isinstance(n, cst.BaseStatement))
     small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
-    whole = small.value if isinstance(small, cst.Expr | cst.Return) else None
+    whole = small.value if isinstance(small, (cst.Expr, cst.Return)) else None
     if whole is not call or not isinstance(statement, cst.SimpleStatementLine):
         raise Blocked("TFM762", call, f"the call of `{name}` shares its line with something else: give it one alone")
     here = Training(file, call, training.others)

@@ -61,7 +61,7 @@ def _check_scaffold(training: Training) -> None:
         or arg.keyword.value not in ("init_op", "local_init_op")
         or not is_initializer(training, arg.value)
     ]
-    assert isinstance(training.scope, cst.FunctionDef | cst.Module)
+    assert isinstance(training.scope, (cst.FunctionDef, cst.Module))
     kept = made.with_changes(args=plain)
     _, remarks = read_scaffolds(training.file, training.scope, [{"scaffold": kept}])
     for remark in remarks:

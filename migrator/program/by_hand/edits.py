@@ -8,6 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from migrator.names.annotated import parse_module
+from migrator.pairing import equal_zip
 from migrator.program.by_hand.caller import without_server
 from migrator.program.by_hand.cluster import is_sync_hook
 from migrator.program.by_hand.session import body_of
@@ -161,7 +162,7 @@ def _stayed(training: Training, line: Line, own: str) -> Written:
     if line.kind != "hooks":
         return moved(training, line.node, own)
     new = line.node.visit(_Without(lambda node: is_sync_hook(training, node)))
-    assert isinstance(new, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+    assert isinstance(new, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     return Written(moved(training, new, own).text, training.file.range(line.node)[0])
 
 
@@ -198,7 +199,7 @@ class _Without(cst.CSTTransformer):
         self.drop = drop
 
     def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.List:
-        both = zip(original_node.elements, updated_node.elements, strict=True)
+        both = equal_zip(original_node.elements, updated_node.elements)
         kept = [new for old, new in both if not self.drop(old.value)]
         if len(kept) == len(updated_node.elements):
             return updated_node

@@ -44,7 +44,7 @@ def feeds(training: Training) -> bool:
     """Whether the loop of the session feeds its batches."""
     for statement in training.inside:
         for call in calls_in(statement):
-            if method_of_session(training, call) == "run" and isinstance(statement, cst.For | cst.While):
+            if method_of_session(training, call) == "run" and isinstance(statement, (cst.For, cst.While)):
                 given = bind(call, _RUN, "run", "TFM760")
                 if not is_none(given.get("feed_dict")) and _trains(training, given):
                     return True
@@ -64,7 +64,7 @@ def read_fed_loop(training: Training) -> None:
         for call in calls_in(statement)
         if method_of_session(training, call) == "run" and _trains(training, bind(call, _RUN, "run", "TFM760"))
     ]
-    if len(runs) != 1 or not isinstance(runs[0][0], cst.For | cst.While):
+    if len(runs) != 1 or not isinstance(runs[0][0], (cst.For, cst.While)):
         place = runs[1][1] if len(runs) > 1 else training.call
         raise Blocked("TFM732", place, "the session does not train in one place of one loop")
     if training.server is not None or training.setter or training.towers:
@@ -125,7 +125,7 @@ def _placeholders(training: Training, loop: _Loop, fed: list[tuple[str, cst.Base
             continue
         given = bind(call, _PLACEHOLDER, "tf.placeholder", "TFM732")
         shape = given.get("shape")
-        if training.tf(call) != "tf.placeholder" or not isinstance(shape, cst.List | cst.Tuple) or not shape.elements:
+        if training.tf(call) != "tf.placeholder" or not isinstance(shape, (cst.List, cst.Tuple)) or not shape.elements:
             message = f"the shape of `{name}` is not written out: a Keras input has to know it"
             raise Blocked("TFM732", call, message)
         sizes = [training.file.code(element.value) for element in shape.elements]
@@ -152,10 +152,10 @@ def _is_number(training: Training, loop: _Loop, call: cst.Call, value: cst.BaseE
     """Whether a placeholder is fed the same number, or truth, in every step."""
     if training.tf(call) == "tf.placeholder":
         shape = bind(call, _PLACEHOLDER, "tf.placeholder", "TFM732").get("shape")
-        if shape is not None and not (isinstance(shape, cst.List | cst.Tuple) and not shape.elements):
+        if shape is not None and not (isinstance(shape, (cst.List, cst.Tuple)) and not shape.elements):
             return False
     changing = {name for name, _ in bindings(loop.node)}
-    simple = isinstance(value, cst.Name | cst.Float | cst.Integer | cst.Attribute)
+    simple = isinstance(value, (cst.Name, cst.Float, cst.Integer, cst.Attribute))
     return simple and not names_in(value) & changing
 
 
@@ -219,7 +219,7 @@ def _kept(training: Training, loop: _Loop, node: cst.BaseStatement, yielded: str
             new = cst.parse_statement(yielded, config=training.file.module.config_for_parsing)
             assert isinstance(new, cst.SimpleStatementLine)
             return new.with_changes(leading_lines=node.leading_lines)
-        if not isinstance(node, cst.For | cst.While) or not isinstance(node.body, cst.IndentedBlock):
+        if not isinstance(node, (cst.For, cst.While)) or not isinstance(node.body, cst.IndentedBlock):
             raise Blocked("TFM732", node, "the training step is not run in every turn of the loop")
         head = node.iter if isinstance(node, cst.For) else node.test
         if names_in(head) & {*loop.results, training.session_name} or node.orelse is not None:
@@ -249,7 +249,7 @@ def _kept(training: Training, loop: _Loop, node: cst.BaseStatement, yielded: str
             raise Blocked("TFM732", deeds.places[0], "what the session gave is kept in an object or a list")
         loop.told = True
         return None
-    if any(isinstance(end, cst.Return | cst.Raise) for end in deeds.ends):
+    if any(isinstance(end, (cst.Return, cst.Raise)) for end in deeds.ends):
         raise Blocked("TFM732", deeds.ends[0], "this leaves the loop")
     return node
 

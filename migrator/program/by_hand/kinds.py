@@ -64,7 +64,7 @@ def classify(training: Training) -> None:
         for call in calls_in(line.node):
             if training.tf(call) == SYNCHRONOUS and call.args:
                 around = path_to(line.node, call)
-                if any(isinstance(one, cst.If | cst.IfExp | cst.For | cst.While | cst.Try) for one in around):
+                if any(isinstance(one, (cst.If, cst.IfExp, cst.For, cst.While, cst.Try)) for one in around):
                     message = (
                         "whether workers train in step is chosen when the program runs, but another strategy does it: "
                         "remove the `if` here, and that around `make_session_run_hook`, to keep one of both"

@@ -25,7 +25,7 @@ _ACTING = (
 def read_loop(training: Training) -> None:
     """Reads the loop that runs the train_op, and how many steps it takes by itself. Raises Blocked."""
     body = training.inside
-    loops = [s for s in body if isinstance(s, cst.While | cst.For)]
+    loops = [s for s in body if isinstance(s, (cst.While, cst.For))]
     if len(loops) != 1:
         raise Blocked("TFM760", training.session, "the session holds no single loop that runs the training")
     loop = loops[0]
@@ -52,7 +52,7 @@ def read_loop(training: Training) -> None:
         message = "batches are fed to placeholders: make a `tf.data.Dataset` of them, and train on its iterator's next"
         raise Blocked("TFM761", run["feed_dict"], message)
     between = path_to(loop.body, runs[0])[1:]
-    if any(isinstance(n, cst.If | cst.For | cst.While | cst.Try | cst.IfExp | cst.BooleanOperation) for n in between):
+    if any(isinstance(n, (cst.If, cst.For, cst.While, cst.Try, cst.IfExp, cst.BooleanOperation)) for n in between):
         raise Blocked("TFM760", runs[0], "the training step is not run in every turn of the loop")
     if loop.orelse is not None:
         raise Blocked("TFM760", loop.orelse, "the `else` of the loop is not carried over: do it after the session")
@@ -157,7 +157,7 @@ def fetched_names(node: cst.BaseExpression) -> list[str]:
     """The names that a session is asked for. Raises Blocked (TFM760) where it is asked for something else."""
     if isinstance(node, cst.Name):
         return [node.value]
-    if isinstance(node, cst.List | cst.Tuple) and all(isinstance(e.value, cst.Name) for e in node.elements):
+    if isinstance(node, (cst.List, cst.Tuple)) and all(isinstance(e.value, cst.Name) for e in node.elements):
         return [e.value.value for e in node.elements if isinstance(e.value, cst.Name)]
     raise Blocked("TFM760", node, "what the loop runs is no name, and no list of names")
 
@@ -201,7 +201,7 @@ class Deeds(cst.CSTVisitor):
         targets: list[cst.BaseExpression] = [node.target]
         while targets:
             target = targets.pop()
-            if isinstance(target, cst.Tuple | cst.List):
+            if isinstance(target, (cst.Tuple, cst.List)):
                 targets += [element.value for element in target.elements]
             elif not isinstance(target, cst.Name):
                 self.places.append(target)

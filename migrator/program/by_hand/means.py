@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.pairing import equal_zip
 from migrator.program.by_hand.training import Line, Training, methods_in, value_of
 from migrator.program.calls import calls_in, is_none
 from migrator.program.parsed import Blocked, names_in
@@ -87,7 +88,7 @@ def simple_lines(node: cst.CSTNode) -> Iterator[cst.SimpleStatementLine]:
     """The lines of a statement, those in blocks and branches too."""
     if isinstance(node, cst.SimpleStatementLine):
         yield node
-    elif isinstance(node, cst.With | cst.If | cst.Else) and isinstance(node.body, cst.IndentedBlock):
+    elif isinstance(node, (cst.With, cst.If, cst.Else)) and isinstance(node.body, cst.IndentedBlock):
         for inner in node.body.body:
             yield from simple_lines(inner)
         if isinstance(node, cst.If) and node.orelse is not None:
@@ -113,7 +114,7 @@ class _Reader:
             both = node.left, node.right
             means = [self.is_mean(one, statements, depth + 1) for one in both]
             others = [self.is_of_weights(one, statements, depth + 1) for one in both]
-            return any(means) and all(a or b for a, b in zip(means, others, strict=True))
+            return any(means) and all(a or b for a, b in equal_zip(means, others))
         if not isinstance(node, cst.Call):
             return False
         name = self.training.tf(node) or ""

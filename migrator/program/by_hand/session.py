@@ -50,7 +50,7 @@ def _initializes(training: Training, statement: cst.BaseStatement) -> bool:
     if is_initializer(training, call.func.value):
         return not call.args
     given = call.args[0].value if len(call.args) == 1 else None
-    parts = [e.value for e in given.elements] if isinstance(given, cst.List | cst.Tuple) else [given]
+    parts = [e.value for e in given.elements] if isinstance(given, (cst.List, cst.Tuple)) else [given]
     of_session = isinstance(call.func.value, cst.Name) and call.func.value.value == training.session_name
     return of_session and all(part is not None and is_initializer(training, part) for part in parts)
 
@@ -95,10 +95,10 @@ def flatten(training: Training, body: Sequence[cst.BaseStatement]) -> bool:
         else:
             defines = isinstance(statement, cst.FunctionDef)
             mentions = free_names(statement) if defines else names_in(statement)  # type: ignore[arg-type]
-            own = [] if isinstance(statement, cst.FunctionDef | cst.ClassDef) else bindings(statement)
+            own = [] if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) else bindings(statement)
             # `tf.gfile.MakeDirs(...)` as a statement changes nothing of `tf`.
             binds = {name for name, _ in own if not _is_tensorflow(training, name)}
-            if isinstance(statement, cst.FunctionDef | cst.ClassDef):
+            if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
                 binds = {statement.name.value}
             training.lines.append(Line(statement, binds, mentions))
     return False

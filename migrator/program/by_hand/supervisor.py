@@ -121,7 +121,7 @@ def read_stops(training: Training) -> None:
     elif training.tf(training.call) != sessions.SESSION:
         return
     for statement in training.inside:
-        if isinstance(statement, cst.While | cst.For) and (
+        if isinstance(statement, (cst.While, cst.For)) and (
             supervisor is not None or _ends_by_more(training, statement)
         ):
             new = _without_stops(training, statement)

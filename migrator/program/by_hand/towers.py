@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.names.imports import dotted
+from migrator.pairing import equal_zip
 from migrator.program.by_hand.averages import averages_towers
 from migrator.program.by_hand.caller import has_plain_parameters
 from migrator.program.by_hand.kinds import returns_next
@@ -234,7 +235,7 @@ def _apart(training: Training, line: Line) -> list[Line]:
     if not empty or len(names) != len(values) or not all(isinstance(name, cst.Name) for name in names):
         return [line]
     found = []
-    for name, value in zip(names, values, strict=True):
+    for name, value in equal_zip(names, values):
         assert isinstance(name, cst.Name)
         node = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(name)], value)])
         training.origins[node] = line.node
@@ -307,7 +308,7 @@ def _without_scopes(training: Training, tower: _Tower, statements: list[cst.Base
             given = [
                 arg.keyword.value if arg.keyword else "".join(params[i : i + 1]) for i, arg in enumerate(call.args)
             ]
-            pairs = list(zip(given, call.args, strict=True))
+            pairs = list(equal_zip(given, call.args))
             idle = {k for k, a in pairs if isinstance(a.value, cst.Name) and a.value.value in tower.names}
             idle = {key for key in idle if key in params and key not in names_in(function.body)}
             mentioned = [name for name in name_nodes(training.file.module) if name.value == function.name.value]
