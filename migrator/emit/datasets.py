@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrator.names.bindings import value_given
 from migrator.names.imports import dotted
 from migrator.program.calls import is_none, parameters_of
 from migrator.program.parsed import Blocked, Project, name_nodes, names_in
@@ -152,10 +153,9 @@ class Datasets:
             if functions:
                 raise Blocked("TFM602", node, f"`{node.value}` is more than one function")
             if len(bound) == 1:
-                value = Assigned(bound[0])
-                walk(self.program.scope, value)
-                if isinstance(value.found, (cst.Lambda, cst.Call)):
-                    return self.callee(value.found, depth + 1)
+                value = value_given(self.program.scope, bound[0])
+                if isinstance(value, (cst.Lambda, cst.Call)):
+                    return self.callee(value, depth + 1)
         found = self.project.function(self.program.file, node)
         if found is None and isinstance(node, cst.Name):
             return self._method(self._object(node), "__call__")
@@ -166,9 +166,7 @@ class Datasets:
         bound = [node for known, node in bindings(self.program.scope) if known == name.value]
         if len(bound) != 1:
             return None if bound else self.program.file.constants.get(name.value)
-        value = Assigned(bound[0])
-        walk(self.program.scope, value)
-        return value.found
+        return value_given(self.program.scope, bound[0])
 
     def _method(self, made: cst.BaseExpression | None, name: str) -> tuple[cst.FunctionDef, int, set[str]] | None:
         """A method of the object that a call of a class of the project makes; its `self` is given."""
@@ -277,19 +275,6 @@ class Datasets:
             raise Blocked("TFM103", changed[1], message)
         text = self._text(params)
         return text if size is None else f"dict({text}, batch_size={size})"
-
-
-class Assigned(cst.CSTVisitor):
-    """The value that an assignment gives to a target."""
-
-    def __init__(self, target: cst.CSTNode) -> None:
-        super().__init__()
-        self.target = target
-        self.found: cst.BaseExpression | None = None
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if any(t.target is self.target for t in node.targets):
-            self.found = node.value
 
 
 class _Inner(cst.CSTVisitor):

@@ -9,13 +9,14 @@ from functools import partial
 
 import libcst as cst
 
-from migrator.emit.datasets import Assigned, Datasets
+from migrator.emit.datasets import Datasets
 from migrator.emit.file import Within
 from migrator.emit.layout import call, statements
 from migrator.emit.mesh import MESH
 from migrator.emit.names import free
 from migrator.emit.steps import STEPS
 from migrator.names.bare import bare
+from migrator.names.bindings import values_given
 from migrator.program.calls import is_false, is_none, number
 from migrator.program.comments import comment_lines
 from migrator.program.exports import EXPORTS
@@ -58,7 +59,6 @@ from migrator.targets.chosen import in_place
 from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
 from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TPU
 from migrator.targets.target import Loop, LoopShape, Target
-from migrator.walking import walk
 
 _AVERAGES = re.compile(r"batch_?norm|moving_?(mean|average|variance)|on_read", re.IGNORECASE)
 _MODELS = re.compile(r"\bapplications\b|\bload_model|\bmodel_from_|\bfrom_config|\bclone_model")  # with what not
@@ -626,10 +626,7 @@ class _Emitter:
         node = self._of_config(node)
         if not isinstance(node, cst.Name):
             return False
-        values = [Assigned(bound) for name, bound in bindings(self.program.scope) if name == node.value]
-        for value in values:
-            walk(self.program.scope, value)
-        return any(is_none(value.found) for value in values if value.found is not None)
+        return any(is_none(value) for value in values_given(self.program.scope, node.value))
 
     # -- the plan --------------------------------------------------------------------------------------------------
 

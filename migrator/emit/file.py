@@ -8,13 +8,12 @@ from typing import Any
 
 import libcst as cst
 
-from migrator.names.bindings import read_bindings
+from migrator.names.bindings import read_bindings, values_given
 from migrator.names.imports import SWITCHES, ImportMap, canonical, dotted, imports_tensorflow
 from migrator.names.standard import STANDARD_MODULES
 from migrator.program.calls import is_docstring
 from migrator.program.comments import comment_lines
 from migrator.program.parsed import Blocked, names_in
-from migrator.program.scopes import values_of
 from migrator.program.summaries import summary_symbol
 from migrator.rules import mnist
 from migrator.rules.generation import Keras
@@ -179,7 +178,7 @@ class FileRewriter(Rewriter):
 
     def values_of(self, name: str) -> list[cst.BaseExpression | None]:
         """What assignments give a name in the file; None for what binds it otherwise."""
-        values: list[cst.BaseExpression | None] = [*values_of(self.module, name)]
+        values: list[cst.BaseExpression | None] = [*values_given(self.module, name)]
         others = sum(one.name == name for one in read_bindings(self.module)) - len(values)
         return [*values, *[None] * others]
 

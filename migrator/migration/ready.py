@@ -7,11 +7,12 @@ import builtins
 import libcst as cst
 
 from migrator.names.bare import says
+from migrator.names.bindings import values_given
 from migrator.program.calls import calls_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.ready_scopes import OTHERS, Scoped, scoped_model
 from migrator.program.region import attributes_of, reach, references
-from migrator.program.scopes import bindings, path_to, rebound, values_of
+from migrator.program.scopes import bindings, path_to, rebound
 from migrator.program.training import TrainingProgram
 from migrator.targets.choosing import OwnStrategy, own_strategy
 from migrator.targets.target import Target
@@ -211,7 +212,7 @@ def _is_steady_value(
         return True
     if not isinstance(bound, cst.Name):
         return False
-    values = [value for scope in scopes for value in values_of(scope, bound.value)]
+    values = [value for scope in scopes for value in values_given(scope, bound.value)]
     return bool(values) and all(
         _is_object(project, file, scopes, value, deep)
         and all(_is_steady(project, file, scopes, call.func, deep) for call in calls_in(value))

@@ -10,10 +10,10 @@ import libcst as cst
 from migrator.migration.state import GroupState
 from migrator.migration.workers import feeding
 from migrator.names.bare import bare
+from migrator.names.bindings import values_given
 from migrator.program.calls import is_none, nodes_in, string
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import reach
-from migrator.program.scopes import values_of
 from migrator.program.tasks import WORDS, Says, TaskReads
 from migrator.program.training import TrainingProgram
 from migrator.targets.registry import AUTO
@@ -86,7 +86,7 @@ def _of_params(
     file, params = program.file, program.params
     values = [] if params is None else [params]
     if isinstance(params, cst.Name):
-        values = [*values_of(program.scope, params.value), *filter(None, [file.constants.get(params.value)])]
+        values = [*values_given(program.scope, params.value), *filter(None, [file.constants.get(params.value)])]
     entries: list[tuple[str | None, cst.BaseExpression]] = []
     for value in values:
         if isinstance(value, cst.Dict):

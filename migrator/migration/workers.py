@@ -5,10 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from migrator.migration.state import GroupState
+from migrator.names.bindings import values_given
 from migrator.program.calls import is_none
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.region import reach
-from migrator.program.scopes import values_of
 from migrator.program.training import TrainingProgram
 from migrator.rules.own_loops import differs, seeded_modules, sets_seed
 
@@ -56,6 +56,6 @@ def feeding(state: GroupState, program: TrainingProgram, node: cst.BaseExpressio
             for name in names_in(one):
                 values = [file.constants[name]] if name in file.constants else []
                 if file is program.file and isinstance(program.scope, cst.FunctionDef):
-                    values += values_of(program.scope, name)
+                    values += values_given(program.scope, name)
                 queue += [(file, value) for value in values]
     return found

@@ -38,6 +38,7 @@ class Form(Enum):
     TYPE = "a type statement"
     TYPE_PARAMETER = "a type parameter"
     PART = "an assignment to a part of it"
+    CALLED = "a method that is called for what it does"
 
 
 _COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
@@ -49,8 +50,10 @@ class Binding:
 
     `place` is the name itself, where it stands (None for the first part of a dotted import), and `form` the way.
     `scope` is the function, lambda, class, comprehension or list of type parameters that the name belongs to; None
-    where it is the scope that the code which was looked at stands in: the module's, for a module. `value` is what the
-    name as a whole is given, where that is one expression.
+    where it is the scope that the code which was looked at stands in: the module's, for a module. `within` is the one
+    whose code binds it, which is another where it is declared `global` or `nonlocal`. `target` is what stands on the
+    left: the name, or the part of it (`x.y`, `x[0]`) that is changed. `value` is what the target as a whole is given,
+    where that is one expression.
 
     `origin` is the dotted name that an import gives it; `is_global` says that the name is one of the module, and
     `is_plain` that it is bound by `name = value` directly in the module's body.
@@ -66,6 +69,8 @@ class Binding:
     place: cst.Name | None = None
     scope: cst.CSTNode | None = None
     value: cst.BaseExpression | None = None
+    target: cst.BaseExpression | None = None
+    within: cst.CSTNode | None = None
 
 
 def dotted(node: cst.BaseExpression | None) -> str | None:
@@ -82,7 +87,7 @@ def dotted(node: cst.BaseExpression | None) -> str | None:
 
 def read_bindings(module: cst.CSTNode) -> list[Binding]:
     """All bindings of a module (or another node) in the order of its text, those inside functions included."""
-    return [binding for binding in _read(module) if binding.form is not Form.PART]
+    return [binding for binding in _read(module) if binding.form not in (Form.PART, Form.CALLED)]
 
 
 def bound_by(*nodes: cst.CSTNode) -> list[Binding]:
@@ -111,8 +116,35 @@ def names_changed(nodes: Iterable[cst.CSTNode]) -> set[str]:
     return {binding.name for binding in found if _binds(binding) or binding.form is Form.PART}
 
 
+def changes_in(scope: cst.CSTNode) -> list[Binding]:
+    """What the code of a scope, or of a statement, does to names: it binds them, or changes what they stand for.
+
+    `x[...] = ...`, `x.y = ...` and the statement `x.method(...)` change `x`. Functions and classes inside are left out
+    but for their names.
+    """
+    own = scope if isinstance(scope, cst.FunctionDef | cst.Lambda) else None
+    known = _read(scope)
+    return [b for b in known if b.within is own and b.form not in (Form.SCOPED, Form.DECLARED, Form.COMPREHENSION)]
+
+
+def values_given(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
+    """The expressions that a name is given as a whole anywhere in some code, functions inside included."""
+    found = [b.value for b in _read(node) if b.name == name and b.form is not Form.PART]
+    return [value for value in found if value is not None]
+
+
+def all_given(node: cst.CSTNode) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """The names and parts of names that are given one expression as a whole anywhere in some code, and the values."""
+    return [(b.target, b.value) for b in _read(node) if b.target is not None and b.value is not None]
+
+
+def value_given(node: cst.CSTNode, target: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a target in some code is given as a whole, where that is one expression."""
+    return next((binding.value for binding in _read(node) if binding.target is target), None)
+
+
 def _binds(binding: Binding) -> bool:
-    return binding.form not in (Form.SCOPED, Form.DECLARED, Form.PART)
+    return binding.form not in (Form.SCOPED, Form.DECLARED, Form.PART, Form.CALLED)
 
 
 @lru_cache(maxsize=4096)
@@ -164,22 +196,26 @@ class _Binder(cst.CSTVisitor):
         value: cst.BaseExpression | None = None,
         origin: str | None = None,
         level: int = 0,
+        target: cst.BaseExpression | None = None,
     ) -> None:
         around = self.scopes
+        within = around[-1] if around else None
         if form is Form.WALRUS:
             while around and isinstance(around[-1], _COMPREHENSIONS):
                 around = around[:-1]
+            within = around[-1] if around else None
         scope = around[-1] if around else None
         outside = None
         declared = self.declared.get((scope, name))
         if declared is not None and form is not Form.SCOPED:
             outside = _Outside(declared, tuple(around[:-1]))
         plain = form in (Form.ASSIGNED, Form.ANNOTATED) and node in self.top and value is not None
-        binding = Binding(name, node, origin, level, scope is None, plain, form, place, scope, value)
+        target = place if target is None else target
+        binding = Binding(name, node, origin, level, scope is None, plain, form, place, scope, value, target, within)
         self.found.append((binding, outside))
 
     def _target(
-        self, target: cst.CSTNode, node: cst.CSTNode, form: Form, value: cst.BaseExpression | None = None
+        self, target: cst.BaseExpression, node: cst.CSTNode, form: Form, value: cst.BaseExpression | None = None
     ) -> None:
         if isinstance(target, cst.Name):
             self._add(target.value, node, form, target, value)
@@ -193,7 +229,11 @@ class _Binder(cst.CSTVisitor):
             while isinstance(root, (cst.Attribute, cst.Subscript)):
                 root = root.value
             if isinstance(root, cst.Name):
-                self._add(root.value, node, Form.PART, root)
+                self._add(root.value, node, form if form is Form.CALLED else Form.PART, root, value, target=target)
+
+    def visit_Expr(self, node: cst.Expr) -> None:
+        if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+            self._target(node.value.func, node, Form.CALLED)
 
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:
@@ -217,7 +257,7 @@ class _Binder(cst.CSTVisitor):
 
     def visit_WithItem(self, node: cst.WithItem) -> None:
         if node.asname is not None:
-            self._target(node.asname.name, node.asname, Form.CONTEXT)
+            self._target(node.asname.name, node, Form.CONTEXT)
 
     def _caught(self, node: cst.ExceptHandler | cst.ExceptStarHandler) -> None:
         if node.name is not None:
@@ -244,7 +284,7 @@ class _Binder(cst.CSTVisitor):
                 self._add(alias.asname.name.value, node, Form.IMPORTED, alias.asname.name, origin=origin)
             else:
                 head = origin.partition(".")[0]
-                self._add(head, node, Form.IMPORTED, None, origin=head)
+                self._add(head, node, Form.IMPORTED, None, origin=head, target=alias.name)
         return False
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Union
 
 import libcst as cst
 
-from migrator.names.bindings import read_bindings
+from migrator.names.bindings import read_bindings, values_given
 from migrator.names.imports import dotted
 from migrator.names.standard import STANDARD_MODULES
 from migrator.pairing import equal_zip
@@ -32,7 +32,7 @@ from migrator.program.calls import (
     string,
 )
 from migrator.program.parsed import Blocked, ParsedFile, Project, Tracked, name_nodes, names_in
-from migrator.program.scopes import assigned_lambdas, bindings, path_to, returns_in, values_of, with_values
+from migrator.program.scopes import assigned_lambdas, bindings, path_to, returns_in, with_values
 from migrator.rules.contrib_layers import ScopedCall, scoped_call
 from migrator.walking import walk
 
@@ -564,7 +564,7 @@ class _Reader(cst.CSTVisitor):
         """Whether what a method is called of is made by TensorFlow."""
         made = [owner]
         if isinstance(owner, cst.Name):
-            made = values_of(self.frame, owner.value) if isinstance(self.frame, cst.FunctionDef) else []
+            made = values_given(self.frame, owner.value) if isinstance(self.frame, cst.FunctionDef) else []
             bound = [n for b, n in bindings(self.frame) if b == owner.value and isinstance(n, (cst.Name, cst.Param))]
             made = made if len(made) == len(bound) else []
         calls = [value for value in made if isinstance(value, cst.Call) and self.file.imports.tensorflow(value.func)]
@@ -620,7 +620,9 @@ def _read_scope(project: Project, file: ParsedFile, frame: Frame, call: cst.Call
     """What `arg_scope(...)` gives. Raises Blocked (TFM224)."""
     first = call.args[0].value if call.args and call.args[0].keyword is None and not call.args[0].star else None
     if isinstance(first, cst.Name):
-        values = values_of(frame, first.value) if first.value not in file.constants else [file.constants[first.value]]
+        values = (
+            values_given(frame, first.value) if first.value not in file.constants else [file.constants[first.value]]
+        )
         if len(values) != 1 or isinstance(values[0], cst.Call):
             raise Blocked("TFM224", call, f"`{first.value}` is not written out once as a list of functions")
         first = values[0]
@@ -651,7 +653,7 @@ def _read_scope(project: Project, file: ParsedFile, frame: Frame, call: cst.Call
 
 def _entries(file: ParsedFile, frame: Frame, name: cst.Name, call: cst.Call) -> dict[str, cst.BaseExpression]:
     """The entries of a dict that is written out once, behind a name. Raises Blocked (TFM224)."""
-    values = values_of(frame, name.value) or [v for k, v in file.constants.items() if k == name.value]
+    values = values_given(frame, name.value) or [v for k, v in file.constants.items() if k == name.value]
     changes = [node for bound, node in bindings(frame) if bound == name.value]
     entries = dict_entries(values[0]) if len(values) == 1 and len(changes) <= 1 else None
     if entries is None:

@@ -17,6 +17,7 @@ import libcst as cst
 from migrator.findings import Finding, Severity
 from migrator.names.annotated import parse_module
 from migrator.names.bare import bare
+from migrator.names.bindings import value_given
 from migrator.names.imports import dotted
 from migrator.names.symbols import is_new
 from migrator.program.added_metrics import adds_metrics, with_added_metrics
@@ -277,7 +278,7 @@ class _Writer:
             for function in reversed(functions):
                 found = [node for bound, node in bindings(function) if bound == name and node is not function]
                 if found:
-                    return _assigned(function, found[0]) if len(found) == 1 else None
+                    return value_given(function, found[0]) if len(found) == 1 else None
             return self.file.constants.get(name)
 
         return define
@@ -555,7 +556,7 @@ class _Writer:
                 return None
             bound = [node for known, node in bindings(statement) if known == name.value]
             if bound and isinstance(statement, cst.BaseStatement):
-                lines.append((statement, _assigned(statement, bound[0]) if len(bound) == 1 else None))
+                lines.append((statement, value_given(statement, bound[0]) if len(bound) == 1 else None))
         before = [line for line in lines if self.file.range(line[0])[0] < begin]
         line, value = before[-1] if before else (None, None)
         folded = fold(self.file, value) if isinstance(value, cst.Call) else None
@@ -855,13 +856,6 @@ def _inner(function: cst.FunctionDef, node: cst.BaseExpression) -> tuple[cst.Fun
                 small = body[0].body[0]
                 if isinstance(small, cst.Return) and small.value is not None:
                     return statement, small.value
-    return None
-
-
-def _assigned(scope: cst.CSTNode, target: cst.CSTNode) -> cst.BaseExpression | None:
-    for node in path_to(scope, target):
-        if isinstance(node, cst.Assign) and len(node.targets) == 1 and node.targets[0].target is target:
-            return node.value
     return None
 
 

@@ -13,11 +13,12 @@ from typing import Optional
 
 import libcst as cst
 
+from migrator.names.bindings import values_given
 from migrator.program import keras_calls
 from migrator.program.calls import calls_in, is_false, is_none, is_true, number, parameters_of
 from migrator.program.modes import ALL, TRAIN, ModeNames, Modes
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
-from migrator.program.scopes import bindings, method_of, path_to, values_of
+from migrator.program.scopes import bindings, method_of, path_to
 from migrator.walking import walk
 
 _STEPPING = (
@@ -313,7 +314,7 @@ class Unit:
     def _kind_of_name(self, name: str, held: Kinds | None) -> bool | None:
         if held is not None and name in held:
             return held[name]
-        values = [value for node in self.nodes for value in values_of(node, name)]
+        values = [value for node in self.nodes for value in values_given(node, name)]
         bound = [n for node in self.nodes for one, n in bindings(node) if one == name and isinstance(n, cst.Name)]
         params = [p.name.value for f in self.scope.around if isinstance(f, cst.FunctionDef) for p in parameters_of(f)]
         if len(bound) != len(values):

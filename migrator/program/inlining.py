@@ -14,6 +14,7 @@ from typing import TypeVar, cast
 
 import libcst as cst
 
+from migrator.names.bindings import Form, read_bindings
 from migrator.names.free import free
 from migrator.names.imports import canonical, dotted
 from migrator.pairing import equal_zip
@@ -520,32 +521,9 @@ def _is_simple(node: cst.BaseExpression, changes: bool = False) -> bool:
     return isinstance(node, cst.Attribute) and dotted(node) is not None
 
 
-class _Inside(cst.CSTVisitor):
-    """The names that the functions, lambdas, comprehensions and loops inside a helper bind."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def visit_Param(self, node: cst.Param) -> None:
-        self.found.add(node.name.value)
-
-    def visit_CompFor(self, node: cst.CompFor) -> None:
-        self.found |= names_in(node.target)
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        if isinstance(node.target, (cst.Name, cst.Tuple, cst.List)):
-            self.found |= names_in(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self.found |= names_in(node.target)
-
-
 def _bound_inside(helper: cst.FunctionDef) -> set[str]:
     """Names that the inner functions and comprehensions of a helper bind: they are renamed with its own."""
-    finder = _Inside()
-    walk(helper.body, finder)
-    return finder.found
+    return {binding.name for binding in read_bindings(helper.body) if binding.form is not Form.SCOPED}
 
 
 def _target_names(small: cst.Assign | cst.Return | cst.Expr) -> list[str]:

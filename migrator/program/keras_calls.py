@@ -10,9 +10,10 @@ from collections.abc import Collection, Sequence
 
 import libcst as cst
 
+from migrator.names.bindings import values_given
 from migrator.program.calls import calls_in, functions_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile
-from migrator.program.scopes import returns_in, values_of
+from migrator.program.scopes import returns_in
 from migrator.walking import walk
 
 _LAYERS = "tf.keras.layers."
@@ -45,7 +46,7 @@ def one_value(nodes: Sequence[cst.CSTNode], node: cst.BaseExpression | None) -> 
     """What a name stands for that the code of `nodes` gives one value only (None: another); other nodes as they are."""
     if not isinstance(node, cst.Name):
         return node
-    values = [value for inside in nodes for value in values_of(inside, node.value)]
+    values = [value for inside in nodes for value in values_given(inside, node.value)]
     return values[0] if len(values) == 1 else None
 
 

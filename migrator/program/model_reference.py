@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from migrator.names.bindings import all_given, value_given
 from migrator.names.imports import dotted, missing_file
 from migrator.program.body import Parameters
 from migrator.program.calls import parameters_of
 from migrator.program.flow import Calls, Mentioning, Parents, class_of
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.scopes import Binding, always_returns, bindings, method_of, path_to, returns_in
-from migrator.walking import walk
 
 _ROLES = ("mode", "params", "config")
 _DEPTH = 8  # names, partials and builders followed one after the other; more is a circle
@@ -302,14 +302,13 @@ class _Finder:
         if isinstance(by, cst.FunctionDef):
             at_top = file.functions.get(node.value) is by
             return _Found(file, by, aliases=() if at_top else ((file, scope, node.value),))
-        value = _Assigned(by)
-        walk(scope, value)
-        if value.found is None:
+        value = _value_given(scope, by)
+        if value is None:
             raise Blocked("TFM104", node, f"`{node.value}` is no function that can be followed to the given files")
-        found = self.expression(file, around, value.found, depth + 1)
-        if isinstance(value.found, cst.Lambda):
-            found = self._lambda_stays(file, found, value.found)
-        explained = found.explained | {value.found}
+        found = self.expression(file, around, value, depth + 1)
+        if isinstance(value, cst.Lambda):
+            found = self._lambda_stays(file, found, value)
+        explained = found.explained | {value}
         return replace(found.kept(node), explained=explained, aliases=(*found.aliases, (file, scope, node.value)))
 
     def _parameter(
@@ -352,9 +351,9 @@ class _Finder:
 
     def _kept_in_object(self, file: ParsedFile, owner: cst.ClassDef, node: cst.Attribute, depth: int) -> _Found | None:
         """`self.model_fn`, where the methods of the class give it a value."""
-        finder = _Kept(node.attr.value)
-        walk(owner, finder)
-        values = [(where, value) for where, value in finder.found if self.parents.own_class(file, where) is owner]
+        given = [(where, v) for where, v in all_given(owner) if isinstance(where, cst.Attribute)]
+        kept = [(where.value, value) for where, value in given if where.attr.value == node.attr.value]
+        values = [(where, value) for where, value in kept if self.parents.own_class(file, where) is owner]
         if not values:
             return None
         where, value = values[self._choose(owner, len(values))]
@@ -425,9 +424,8 @@ class _Finder:
                 return None
             if isinstance(bound[0][1], cst.ClassDef):
                 return file, bound[0][1], False
-            value = _Assigned(bound[0][1])
-            walk(scope, value)
-            return self._class(file, around, value.found) if isinstance(value.found, cst.Call) else None
+            value = _value_given(scope, bound[0][1])
+            return self._class(file, around, value) if isinstance(value, cst.Call) else None
         return self._imported_class(file, node)
 
     def _imported_class(self, file: ParsedFile, node: cst.Name) -> tuple[ParsedFile, cst.ClassDef, bool] | None:
@@ -570,9 +568,8 @@ def _imported(bound: cst.CSTNode, file: ParsedFile, name: str) -> bool:
 
 
 def _value_given(scope: cst.CSTNode, target: cst.CSTNode) -> cst.BaseExpression | None:
-    finder = _Assigned(target)
-    walk(scope, finder)
-    return finder.found
+    """What a name in a scope is given; None for a part of it."""
+    return value_given(scope, target) if isinstance(target, cst.Name) else None
 
 
 def _dicts(scope: cst.CSTNode, name: str) -> list[cst.Dict]:
@@ -583,33 +580,6 @@ def _dicts(scope: cst.CSTNode, name: str) -> list[cst.Dict]:
         if isinstance(value, cst.Dict):
             found.append(value)
     return found
-
-
-class _Kept(cst.CSTVisitor):
-    """`self.name = value` in the methods of a class: the target and the value."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[tuple[cst.BaseExpression, cst.BaseExpression]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Attribute) and target.target.attr.value == self.name:
-                self.found.append((target.target.value, node.value))
-
-
-class _Assigned(cst.CSTVisitor):
-    """The value of a plain assignment to one target."""
-
-    def __init__(self, target: cst.CSTNode) -> None:
-        super().__init__()
-        self.target = target
-        self.found: cst.BaseExpression | None = None
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if len(node.targets) == 1 and node.targets[0].target is self.target and isinstance(self.target, cst.Name):
-            self.found = node.value
 
 
 def _not_found(file: ParsedFile, node: cst.Name | cst.Attribute) -> Blocked:

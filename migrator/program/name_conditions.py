@@ -13,8 +13,8 @@ from typing import Any
 
 import libcst as cst
 
+from migrator.names.bindings import values_given
 from migrator.pairing import equal_zip
-from migrator.program.scopes import values_of
 from migrator.program.variable_reads import Listed
 
 _DEPTH = 5
@@ -115,7 +115,7 @@ class _Interpreter:
             return self.variables[node.id]
         if self.constants > _DEPTH:
             raise Unknown(node.id)
-        local = values_of(self.code.scope, node.id) if self.depth == 0 else []
+        local = values_given(self.code.scope, node.id) if self.depth == 0 else []
         constant = local[0] if len(local) == 1 else None if local else self.file.constants.get(node.id)
         if constant is None:
             raise Unknown(node.id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from migrator.names.bindings import dotted
+from migrator.names.bindings import Binding, changes_in, dotted
 from migrator.program.calls import calls_in, string
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.scopes import path_to
@@ -61,10 +61,14 @@ def _has_no_prefix(call: cst.Call) -> bool:
 
 def _graphs(file: ParsedFile, function: cst.FunctionDef) -> set[str]:
     """The names that a function gives nothing but new graphs."""
-    finder = _Assigned()
-    walk(function.body, finder)
-    made = {name for name, value in finder.found if _is_graph(file, value)}
-    return made - {name for name, value in finder.found if not _is_graph(file, value)}
+    known = [(dotted(b.target) if b.target is not None else None, b) for b in changes_in(function)]
+    made = {name for name, binding in known if name is not None and _is_graph(file, _given(binding))}
+    return made - {name for name, binding in known if name is not None and not _is_graph(file, _given(binding))}
+
+
+def _given(binding: Binding) -> cst.BaseExpression | None:
+    """What a name is given: by an assignment, or by a `with` statement."""
+    return binding.node.item if isinstance(binding.node, cst.WithItem) else binding.value
 
 
 def _is_graph(file: ParsedFile, node: cst.BaseExpression | None) -> bool:
@@ -81,26 +85,6 @@ def _only_tells(file: ParsedFile, function: cst.FunctionDef) -> bool:
     reader = _Reader(file, ())
     walk(function, reader)
     return not reader.other and all(name.startswith(_TELLING) for name in reader.named)
-
-
-class _Assigned(cst.CSTVisitor):
-    """The names that statements give values to; None: a value that is not followed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, cst.BaseExpression | None]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            plain = isinstance(target.target, cst.Name)
-            self.found.append((dotted(target.target) or "", node.value if plain else None))
-
-    def visit_For(self, node: cst.For) -> None:
-        self.found.append((dotted(node.target) or "", None))
-
-    def visit_WithItem(self, node: cst.WithItem) -> None:
-        if node.asname is not None:
-            self.found.append((dotted(node.asname.name) or "", node.item))
 
 
 @dataclass

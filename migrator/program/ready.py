@@ -6,13 +6,14 @@ from collections.abc import Container, Sequence
 
 import libcst as cst
 
+from migrator.names.bindings import values_given
 from migrator.pairing import pairwise
 from migrator.program.body import Parameters
 from migrator.program.calls import calls_in, is_none
 from migrator.program.model_reference import ModelReference
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
-from migrator.program.scopes import bindings, path_to, returns_in, values_of
+from migrator.program.scopes import bindings, path_to, returns_in
 from migrator.walking import walk
 
 ESTIMATORS = ("tf.keras.estimator.model_to_estimator",)
@@ -42,7 +43,7 @@ def ready_model(
     model = bound.get("keras_model")
     if not isinstance(model, cst.Name):
         raise Blocked("TFM194", model or call, "give model_to_estimator its Keras model by a name")
-    compiled = any(_is_compiled(project, file, value) for value in values_of(scope, model.value))
+    compiled = any(_is_compiled(project, file, value) for value in values_given(scope, model.value))
     at = file.position(call)
     # The name may stand for other models before and after.
     given = [

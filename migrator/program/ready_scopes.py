@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.names.bare import bare
+from migrator.names.bindings import values_given
 from migrator.names.standard import STANDARD_MODULES
 from migrator.pairing import pairwise
 from migrator.program.calls import calls_in, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
 from migrator.program.ready import VARIABLES, WORDS
 from migrator.program.region import Region, reach
-from migrator.program.scopes import bindings, path_to, returns_in, values_of
+from migrator.program.scopes import bindings, path_to, returns_in
 from migrator.program.training import TrainingProgram
 
 #: What of TensorFlow makes no part of a model: the others may make variables, which belong into the scope.
@@ -194,7 +195,7 @@ def values_of_module(file: ParsedFile, name: str) -> list[cst.BaseExpression]:
     """What statements of the module, functions left out, give to a name."""
     if not any(bound == name and isinstance(node, cst.Name) for bound, node in bindings(file.module)):
         return []
-    return [value for s in file.module.body if not isinstance(s, _STAY) for value in values_of(s, name)]
+    return [value for s in file.module.body if not isinstance(s, _STAY) for value in values_given(s, name)]
 
 
 def compile_calls(scoped: Scoped) -> list[tuple[ParsedFile, cst.CSTNode, cst.Call]]:
@@ -262,7 +263,7 @@ def _all_are(
     if isinstance(node, cst.Name) and file.imports.resolve(node) is None and deep:
         for scope in scopes:
             bound = [n for name, n in bindings(scope) if name == node.value]
-            values = values_of(scope, node.value)
+            values = values_given(scope, node.value)
             if bound:
                 plain = len(bound) == len(values) and all(isinstance(n, cst.Name) for n in bound)
                 return plain and all(_all_are(file, scopes, value, test, deep - 1) for value in values)

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import libcst as cst
 
+from migrator.names.bindings import all_given
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.scopes import bindings, path_to
 from migrator.walking import walk
@@ -84,22 +85,7 @@ def _handed(project: Project, file: ParsedFile, value: cst.BaseExpression) -> li
 
 def attributes_of(node: cst.CSTNode) -> list[tuple[cst.Attribute, cst.BaseExpression]]:
     """What attributes are given below a node: `self.name = value`."""
-    attributes = _Attributes()
-    walk(node, attributes)
-    return attributes.found
-
-
-class _Attributes(cst.CSTVisitor):
-    """`self.name = value`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[cst.Attribute, cst.BaseExpression]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Attribute):
-                self.found.append((target.target, node.value))
+    return [(target, value) for target, value in all_given(node) if isinstance(target, cst.Attribute)]
 
 
 def class_of(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tuple[ParsedFile, cst.ClassDef] | None:

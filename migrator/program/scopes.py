@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import libcst as cst
 
+from migrator.names.bindings import Form, changes_in, read_bindings
 from migrator.names.imports import dotted
 from migrator.program.calls import classes_in
 from migrator.program.parsed import NameCollector, ParsedFile, Project, names_in
@@ -51,6 +52,7 @@ def path_to(scope: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 Binding = tuple[str, cst.CSTNode]
+_DEFINED = (Form.FUNCTION, Form.CLASS, Form.PARAMETER)
 
 
 def bindings(scope: cst.CSTNode) -> list[Binding]:
@@ -63,76 +65,8 @@ def bindings(scope: cst.CSTNode) -> list[Binding]:
 
 @lru_cache(maxsize=4096)
 def _bindings(scope: cst.CSTNode) -> tuple[Binding, ...]:
-    collector = _Bindings(scope)
-    walk(scope, collector)
-    return tuple(collector.found)
-
-
-class _Bindings(cst.CSTVisitor):
-    def __init__(self, scope: cst.CSTNode) -> None:
-        super().__init__()
-        self.scope = scope
-        self.found: list[Binding] = []
-
-    def _targets(self, node: cst.CSTNode) -> None:
-        if isinstance(node, (cst.Tuple, cst.List)):
-            for element in node.elements:
-                self._targets(element.value)
-        elif isinstance(node, cst.StarredElement):
-            self._targets(node.value)
-        else:
-            root = node
-            while isinstance(root, (cst.Attribute, cst.Subscript)):
-                root = root.value
-            if isinstance(root, cst.Name):
-                self.found.append((root.value, node))
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        if node is self.scope:
-            return True
-        self.found.append((node.name.value, node))
-        return False
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        self.found.append((node.name.value, node))
-        return False
-
-    def visit_Lambda(self, node: cst.Lambda) -> bool:
-        return False
-
-    def visit_Param(self, node: cst.Param) -> bool:
-        self.found.append((node.name.value, node))
-        return False
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self._targets(node.target)
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        if node.value is not None:
-            self._targets(node.target)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self._targets(node.target)
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self._targets(node.target)
-
-    def visit_For(self, node: cst.For) -> None:
-        self._targets(node.target)
-
-    def visit_AsName(self, node: cst.AsName) -> None:
-        self._targets(node.name)
-
-    def visit_Del(self, node: cst.Del) -> None:
-        self._targets(node.target)
-
-    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
-        self._targets(node.asname.name if node.asname is not None else node.name)
-        return False
-
-    def visit_Expr(self, node: cst.Expr) -> None:
-        if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
-            self._targets(node.value.func)
+    found = changes_in(scope)
+    return tuple((b.name, b.target if b.target is not None and b.form not in _DEFINED else b.node) for b in found)
 
 
 def free_names(function: cst.FunctionDef | cst.Lambda) -> set[str]:
@@ -163,22 +97,9 @@ def names_behind(file: ParsedFile, scope: cst.CSTNode, node: cst.BaseExpression)
     return found
 
 
-class _Lambdas(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[str, cst.Lambda] = {}
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        target = node.targets[0].target
-        if isinstance(node.value, cst.Lambda) and isinstance(target, cst.Name):
-            self.found[target.value] = node.value
-
-
 def assigned_lambdas(scope: cst.CSTNode) -> dict[str, cst.Lambda]:
     """Lambdas that are given to a name in a scope."""
-    collector = _Lambdas()
-    walk(scope, collector)
-    return collector.found
+    return {b.name: b.value for b in read_bindings(scope) if isinstance(b.value, cst.Lambda)}
 
 
 class _Early(NameCollector):
@@ -245,24 +166,6 @@ class _NameMentions(cst.CSTVisitor):
     def visit_Name(self, node: cst.Name) -> None:
         if node.value == self.name and node not in self.bound:
             self.found.append(node)
-
-
-class _Values(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-        self.found: list[cst.BaseExpression] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        if any(isinstance(t.target, cst.Name) and t.target.value == self.name for t in node.targets):
-            self.found.append(node.value)
-
-
-def values_of(scope: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
-    """The values that assignments anywhere in a function (or a module) give to a name."""
-    finder = _Values(name)
-    walk(scope, finder)
-    return finder.found
 
 
 def with_values(node: cst.BaseExpression, values: dict[str, cst.BaseExpression]) -> cst.BaseExpression:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from migrator.names.bindings import values_given
 from migrator.pairing import equal_zip
 from migrator.program.body import Definition
 from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, string
@@ -16,7 +17,7 @@ from migrator.program.flow import InFile
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.region import References
-from migrator.program.scopes import bindings, values_of, with_values
+from migrator.program.scopes import bindings, with_values
 from migrator.walking import walk
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def _name_of_resolver(file: ParsedFile, scope: cst.CSTNode, settings: dict[str, 
     cluster = settings.get("cluster")
     if not isinstance(cluster, cst.Name):
         return None
-    values = [v for node in (scope, *file.left_out) for v in values_of(node, cluster.value) if not is_none(v)]
+    values = [v for node in (scope, *file.left_out) for v in values_given(node, cluster.value) if not is_none(v)]
     made = [v for v in values if isinstance(v, cst.Call) and file.imports.resolve(v.func) in RESOLVERS]
     return cluster.value if len(made) == len(values) else None
 

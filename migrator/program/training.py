@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from migrator.names.bare import bare, says
+from migrator.names.bindings import values_given
 from migrator.program import ready, tpu
 from migrator.program.calls import bind, is_false, is_none, is_true, string
 from migrator.program.config_reads import ConfigReads
@@ -28,7 +29,6 @@ from migrator.program.scopes import (
     names_behind,
     path_to,
     rebound,
-    values_of,
 )
 from migrator.program.session_config import Session, read_session
 from migrator.program.starts import VARIABLES
@@ -354,7 +354,7 @@ class ProgramReader:
         def value_of(node: cst.BaseExpression) -> cst.BaseExpression | None:
             if not isinstance(node, cst.Name):
                 return node
-            values = values_of(self.scope, node.value)
+            values = values_given(self.scope, node.value)
             return (
                 values[0]
                 if len(values) == 1 and len([n for n, _ in bindings(self.scope) if n == node.value]) == 1

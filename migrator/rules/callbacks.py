@@ -10,6 +10,7 @@ import libcst as cst
 from migrator.emit.names import free
 from migrator.findings import Severity
 from migrator.names.bare import bare
+from migrator.names.bindings import all_given
 from migrator.program.calls import is_docstring, is_none, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import returns_in
@@ -106,12 +107,11 @@ def counts_steps(file: ParsedFile, node: cst.ClassDef) -> bool:
         return False
     if any(_statements(method) for name, method in methods.items() if name not in ("begin", "before_run")):
         return False
-    assigned = _Assigned()
-    walk(begin, assigned)
-    given = {name: value for name, value in assigned.found if isinstance(value, cst.Call)}
+    assigned = _own_values(begin)
+    given = {name: value for name, value in assigned if isinstance(value, cst.Call)}
     steps = {n for n, v in given.items() if is_global_step(file.imports.resolve(v.func))}
     added = {n for n, v in given.items() if _adds_one(file, v, steps)}
-    if len(added) != 1 or len(assigned.found) != len(steps) + 1:
+    if len(added) != 1 or len(assigned) != len(steps) + 1:
         return False
     returned = _statements(before)
     code = bare(file.code(before.body))
@@ -235,9 +235,7 @@ class _Translator:
         """The attributes that stand for the global step's tensor."""
         given: dict[str, list[cst.BaseExpression]] = {}
         for method in methods.values():
-            finder = _Assigned()
-            walk(method, finder)
-            for name, value in finder.found:
+            for name, value in _own_values(method):
                 given.setdefault(name, []).append(value)
         return {
             name
@@ -534,18 +532,9 @@ class _OwnAttributes(cst.CSTVisitor):
             self.found.append(node)
 
 
-class _Assigned(cst.CSTVisitor):
-    """`self.name = value`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, cst.BaseExpression]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            name = _own(target.target)
-            if name is not None:
-                self.found.append((name, node.value))
+def _own_values(node: cst.CSTNode) -> list[tuple[str, cst.BaseExpression]]:
+    """The attributes of `self` that some code gives values to, and the values."""
+    return [(name, value) for target, value in all_given(node) if (name := _own(target)) is not None]
 
 
 class _Supers(cst.CSTVisitor):

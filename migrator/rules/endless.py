@@ -12,15 +12,14 @@ from typing import Union
 
 import libcst as cst
 
-from migrator.names.bindings import read_bindings
+from migrator.names.bindings import Form, changes_in, read_bindings
 from migrator.pairing import equal_zip
 from migrator.program.calls import number, parameters_of, string
 from migrator.program.parsed import ParsedFile, Project
 from migrator.program.region import class_of
-from migrator.program.scopes import bindings, path_to
+from migrator.program.scopes import path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.arrays import is_array_input
-from migrator.walking import walk
 
 
 @dataclass(frozen=True)
@@ -131,33 +130,15 @@ class _Lazy(dict[str, "_Value"]):
 
 def _of_scope(scope: cst.CSTNode) -> dict[str, cst.CSTNode]:
     """The names of a scope, with the value or function of those that are bound once (others: neither)."""
-    values = _Assigned()
-    walk(scope, values)
     found: dict[str, list[cst.CSTNode]] = {}
-    for name, node in bindings(scope):
-        found.setdefault(name, []).append(values.found.get(node, node))
+    for binding in changes_in(scope):
+        known = binding.value if binding.form is not Form.PART else None
+        found.setdefault(binding.name, []).append(known or binding.node)
     several = cst.Pass()
     return {
-        name: nodes[0]
-        if len(nodes) == 1 and (isinstance(nodes[0], cst.FunctionDef) or nodes[0] in values.values)
-        else several
+        name: nodes[0] if len(nodes) == 1 and isinstance(nodes[0], (cst.FunctionDef, cst.BaseExpression)) else several
         for name, nodes in found.items()
     }
-
-
-class _Assigned(cst.CSTVisitor):
-    """What plain assignments give to names."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[cst.CSTNode, cst.CSTNode] = {}
-        self.values: set[cst.CSTNode] = set()
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Name):
-                self.found[target.target] = node.value
-                self.values.add(node.value)
 
 
 @dataclass

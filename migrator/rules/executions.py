@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.bindings import Binding, Form, changes_in
 from migrator.program.calls import is_none, number
 from migrator.program.parsed import ParsedFile, Project
-from migrator.program.scopes import bindings, returns_in
+from migrator.program.scopes import returns_in
 from migrator.program.training import Arguments, TrainingProgram
 from migrator.rules.arrays import is_array_input
 from migrator.rules.endless import never_end
 from migrator.rules.rule import Rule
-from migrator.walking import walk
 
 RULES = (
     Rule(
@@ -275,25 +275,11 @@ def _is_endless(call: cst.Call) -> bool:
 
 def given_in(scope: cst.CSTNode, name: str) -> list[cst.CSTNode | None]:
     """All that a name is given in a scope: values, functions, or None where it is something else."""
-    values = _Values()
-    walk(scope, values)
-    return [
-        bound if isinstance(bound, cst.FunctionDef) else values.found.get(bound)
-        for known, bound in bindings(scope)
-        if known == name
-    ]
+    return [_given(binding) for binding in changes_in(scope) if binding.name == name]
 
 
-class _Values(cst.CSTVisitor):
-    """What assignments give to names."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[cst.CSTNode, cst.BaseExpression] = {}
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Name):
-                self.found[target.target] = node.value
-            elif isinstance(target.target, cst.Tuple) and isinstance(node.value, cst.Call):
-                self.found.update({one.value: node.value for one in target.target.elements})
+def _given(binding: Binding) -> cst.CSTNode | None:
+    if binding.form is Form.FUNCTION:
+        return binding.node
+    whole = binding.node.value if isinstance(binding.node, cst.Assign) and binding.form is not Form.PART else None
+    return whole if isinstance(whole, cst.Call) else None if binding.form is Form.PART else binding.value

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.bindings import values_given
 from migrator.program.parsed import Blocked, ParsedFile
-from migrator.program.scopes import values_of
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site
 from migrator.walking import walk
@@ -218,7 +218,7 @@ class _Uses(cst.CSTVisitor):
     def is_other(self, node: cst.BaseExpression) -> bool:
         """Whether something cannot be HParams; those that methods are missing of would fail."""
         if isinstance(node, cst.Name):
-            given = values_of(self.file.module, node.value)
+            given = values_given(self.file.module, node.value)
             return node.value in _OTHERS or (bool(given) and all(self.is_other(value) for value in given))
         if isinstance(node, cst.Call):
             return isinstance(node.func, cst.Name) and node.func.value in ("dict", "list", "set", "sorted", "tuple")

@@ -7,9 +7,9 @@ from collections.abc import Collection
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.bindings import values_given
 from migrator.names.imports import ImportMap
 from migrator.program.calls import calls_in, is_false, is_none, is_true
-from migrator.program.scopes import values_of
 from migrator.rules.rule import Rule
 from migrator.walking import walk
 
@@ -200,7 +200,7 @@ def _differs(node: cst.CSTNode, call: cst.Call, imports: ImportMap, seeded: Coll
 
 def _is_generator(node: cst.CSTNode, owner: cst.BaseExpression, imports: ImportMap) -> bool:
     """Whether a method is one of a generator of NumPy's or Python's, which is looked at where it is made."""
-    values = values_of(node, owner.value) if isinstance(owner, cst.Name) else [owner]
+    values = values_given(node, owner.value) if isinstance(owner, cst.Name) else [owner]
     names = [imports.resolve(value.func) or "" for value in values if isinstance(value, cst.Call)]
     return any(name.startswith(("random.", "numpy.random.")) for name in names)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import libcst as cst
 
 from migrator.findings import Severity
+from migrator.names.bindings import values_given
 from migrator.program.calls import bind, calls_in, functions_in, is_none
 from migrator.program.parsed import Blocked, ParsedFile
-from migrator.program.scopes import values_of
 from migrator.rules.rule import Rule
 
 SCAFFOLDS = ("tf.train.Scaffold", "tf.compat.v1.train.Scaffold")
@@ -210,5 +210,5 @@ def _values(
         return [*_values(file, function, node.body), *_values(file, function, node.orelse)]
     if not isinstance(node, cst.Name) or is_none(node):
         return [node]
-    given = values_of(function if isinstance(function, cst.Module) else function.body, node.value)
+    given = values_given(function if isinstance(function, cst.Module) else function.body, node.value)
     return [one for value in given for one in _values(file, function, value)] if given else [node]

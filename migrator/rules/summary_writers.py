@@ -10,9 +10,10 @@ import libcst as cst
 from migrator.emit.layout import call as layout
 from migrator.emit.layout import reindent, statements
 from migrator.findings import Severity
+from migrator.names.bindings import values_given
 from migrator.program.calls import bind, is_none, number
 from migrator.program.parsed import Blocked, ParsedFile
-from migrator.program.scopes import path_to, values_of
+from migrator.program.scopes import path_to
 from migrator.rules.rule import Example, Rule
 from migrator.rules.site import CallRule, Site, call_text, expression
 from migrator.walking import walk
@@ -129,7 +130,7 @@ def _write(
     if summary is None or step is None or is_none(step):
         raise Blocked("TFM252", call, "a summary without a step")
     function = next((n for n in reversed(around) if isinstance(n, cst.FunctionDef)), file.module)
-    values = values_of(function, summary.value) if isinstance(summary, cst.Name) else [summary]
+    values = values_given(function, summary.value) if isinstance(summary, cst.Name) else [summary]
     if not values or not all(_is_message(file, value) for value in values):
         raise Blocked("TFM252", summary, "it is not seen here that this is a `tf.Summary`")
     indent = file.module.default_indent

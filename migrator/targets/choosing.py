@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from migrator.names.bindings import values_given
 from migrator.program.by_hand import Cluster
 from migrator.program.calls import bind, is_false, is_none, number, string
 from migrator.program.parsed import Blocked, name_nodes, names_in
-from migrator.program.scopes import bindings, path_to, values_of
+from migrator.program.scopes import bindings, path_to
 from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
 from migrator.targets import between_graph
@@ -256,7 +257,7 @@ def _is_for_tpus(program: TrainingProgram, node: cst.BaseExpression) -> bool:
     """Whether an expression is a TPUStrategy, in place or behind a name."""
     values = [node]
     if isinstance(node, cst.Name):
-        values = [*values_of(program.scope, node.value), *values_of(program.file.module, node.value)]
+        values = [*values_given(program.scope, node.value), *values_given(program.file.module, node.value)]
     made = [program.file.imports.resolve(value.func) or "" for value in values if isinstance(value, cst.Call)]
     return any(name.endswith(("TPUStrategy", "TPUStrategyV2")) for name in made)
 

@@ -12,9 +12,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from migrator.names.bindings import Form, bound_by, bound_in, read_bindings
+from migrator.names.bindings import (
+    Form,
+    all_given,
+    bound_by,
+    bound_in,
+    changes_in,
+    read_bindings,
+    value_given,
+    values_given,
+)
 
 Scopes = Counter[tuple[str, frozenset[str]]]
+_FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 _STDLIB = Path(sysconfig.get_paths()["stdlib"])
 #: Long, old, and full of what Python can do.
 _MODULES = (
@@ -88,6 +98,13 @@ def _agree(text: str) -> None:
 @pytest.mark.parametrize("name", _MODULES)
 def test_real_source(name: str) -> None:
     _agree((_STDLIB / f"{name}.py").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("folder", sorted(one.name for one in _FIXTURES.iterdir() if one.is_dir()))
+def test_fixtures(folder: str) -> None:
+    for path in (_FIXTURES / folder).rglob("*.py"):
+        if path.name != "keras_estimator.py":  # the same in every folder, and long
+            _agree(path.read_text(encoding="utf-8"))
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -261,3 +278,47 @@ def outer(x):
     assert [b.name for b in bound_in(middle)] == ["inner", "y", "y"]
     assert [b.name for b in bound_in(module)] == ["outer", "z"]
     assert [b.name for b in bound_by(middle)] == ["middle", "x", "z"]
+
+
+_CHANGES = """\
+a, b.c = d[0] = 1, 2
+e.append(3)
+(f := 4)
+g: int = 5
+h += 6
+with i as (j, k.l): pass
+def m(n, o=(p := 7)):
+    q = 8
+    global r
+    r = 9
+class s:
+    t = 10
+[u for u in v if (w := u)]
+e.append(3).x()
+print(x.y())
+"""
+
+
+def test_what_code_does_to_names() -> None:
+    module = cst.parse_module(_CHANGES)
+    found = [(b.name, b.form.name) for b in changes_in(module)]
+    assert sorted(found) == sorted(
+        [
+            *(("a", "ASSIGNED"), ("b", "PART"), ("d", "PART"), ("e", "CALLED"), ("f", "WALRUS"), ("g", "ANNOTATED")),
+            *(("h", "AUGMENTED"), ("j", "CONTEXT"), ("k", "PART"), ("m", "FUNCTION"), ("p", "WALRUS")),
+            *(("s", "CLASS"), ("w", "WALRUS")),
+        ]
+    )
+    function = next(one for one in module.body if isinstance(one, cst.FunctionDef))
+    inside = [(b.name, b.form.name) for b in changes_in(function)]
+    assert inside == [("n", "PARAMETER"), ("o", "PARAMETER"), ("q", "ASSIGNED"), ("r", "ASSIGNED")]
+
+
+def test_what_names_are_given() -> None:
+    module = cst.parse_module("x = y.z = 1\nprint(x := 2)\nx, w = 3, 4\ndef f():\n    x: int = 5\n    w += 6\n")
+    assert [module.code_for_node(value) for value in values_given(module, "x")] == ["1", "2", "5"]
+    assert values_given(module, "w") == values_given(module, "y") == []
+    whole = [(module.code_for_node(target), module.code_for_node(value)) for target, value in all_given(module)]
+    assert whole == [("x", "1"), ("y.z", "1"), ("x", "2"), ("x", "5")]
+    targets = [b.target for b in read_bindings(module) if b.name == "w" and b.target is not None]
+    assert [value_given(module, target) for target in targets] == [None, None]
