@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,9 +20,22 @@ class MissingExtra(click.ClickException):
         super().__init__(f"{module} is not installed, which this command needs: pip install 'tf-migrate[verify]'")
 
 
+class CannotRunHere(click.ClickException):
+    """Programs cannot be run by this Python, or on this system."""
+
+    exit_code = int(ExitCode.FAILED)
+
+
 @contextmanager
 def verify_extra() -> Iterator[None]:
-    """Turns a failed import of a package into `MissingExtra`; one of our own modules raises as usual."""
+    """Turns a failed import of a package into `MissingExtra`; one of our own modules raises as usual.
+
+    `CannotRunHere` on Windows and on Python 3.9, which only the codemod knows.
+    """
+    if sys.platform == "win32":
+        raise CannotRunHere("programs are run on Linux only; on Windows use its Linux subsystem (WSL)")
+    if sys.version_info < (3, 10):
+        raise CannotRunHere("this command needs Python 3.10 or newer; on Python 3.9 only migrating works")
     try:
         yield
     except ModuleNotFoundError as error:

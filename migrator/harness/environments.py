@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import platform
@@ -17,6 +16,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from migrator import folders
 
 #: Both programs and the tool may share an interpreter of these versions; other tools get the last one from
 #: uv.
@@ -129,10 +130,8 @@ def python_of(specification: Specification, say: Say | None = None) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where all environments are: $XDG_CACHE_HOME (or ~/.cache)/tf-migrate/environments."""
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    cache = configured if configured.is_absolute() else Path.home() / ".cache"
-    return cache / "tf-migrate" / "environments"
+    """Where all environments are, in the tool's cache."""
+    return folders.cache_folder() / "environments"
 
 
 def python_version() -> tuple[int, int]:
@@ -167,15 +166,20 @@ def _checked_override(python: Path, variable: str) -> Path:
 
 @contextlib.contextmanager
 def _locked(path: Path, say: Say | None) -> Iterator[None]:
-    # The kernel drops the lock with its holder, so a killed maker blocks nobody.
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if say is not None:
-                say(f"waiting for another tf-migrate that makes the same environment ({path})")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    from filelock import FileLock, Timeout
+
+    # The system drops the lock with its holder, so a killed maker blocks nobody.
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        if say is not None:
+            say(f"waiting for another tf-migrate that makes the same environment ({path})")
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _make(specification: Specification, folder: Path, say: Say) -> None:

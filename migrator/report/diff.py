@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterator
 from difflib import diff_bytes, unified_diff
-from pathlib import Path
+from pathlib import Path, PurePath
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 
@@ -35,8 +35,17 @@ def _terminated(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _name(path: Path) -> bytes:
-    relative = os.path.relpath(path) if path.is_absolute() else os.path.normpath(path)
+    try:
+        relative = os.path.relpath(path) if path.is_absolute() else os.path.normpath(path)
+    except ValueError:  # another drive of Windows
+        relative = str(path)
     if relative.startswith(".."):
-        relative = str(path.resolve()).lstrip(os.sep)
+        relative = str(path.resolve())
+    name = in_patch(Path(relative))
     # As git does: a tab ends a name that holds a space, which `patch` would otherwise cut there.
-    return os.fsencode(relative) + (b"\t" if " " in relative else b"")
+    return os.fsencode(name) + (b"\t" if " " in name else b"")
+
+
+def in_patch(path: PurePath) -> str:
+    """A path as patches name it, on every system: with slashes, and without a root or drive."""
+    return path.relative_to(path.anchor).as_posix()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -101,13 +102,13 @@ def _private(repository: _Repository, object_format: str) -> Iterator[dict[str, 
         made = Path(name)
         for folder in ("objects", "refs", "info"):
             (made / folder).mkdir()
-        (made / "HEAD").write_text("ref: refs/heads/main\n")
-        (made / "config").write_text(_CONFIG.format(object_format))
+        (made / "HEAD").write_bytes(b"ref: refs/heads/main\n")
+        (made / "config").write_bytes(_CONFIG.format(object_format).encode())
         exclude = repository.common / "info" / "exclude"
         if exclude.is_file():
-            (made / "info" / "exclude").symlink_to(exclude.absolute())
+            _lend(exclude, made / "info" / "exclude")
         for shared in repository.own.glob("sharedindex.*"):
-            (made / shared.name).symlink_to(shared.absolute())
+            _lend(shared, made / shared.name)
         # Inside a git hook, GIT_DIR and its like would point every call at the repository of the hook.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         environment |= {
@@ -120,6 +121,14 @@ def _private(repository: _Repository, object_format: str) -> Iterator[dict[str, 
             "GIT_TERMINAL_PROMPT": "0",
         }
         yield environment
+
+
+def _lend(file: Path, place: Path) -> None:
+    """Makes a file of theirs readable at a place of ours: by a link, or a copy where links are for administrators."""
+    try:
+        place.symlink_to(file.absolute())
+    except OSError:
+        shutil.copyfile(file, place)
 
 
 def _git(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int, bytes]:
