@@ -21,11 +21,13 @@ help: ## say what each target does
 
 venv: $(STAMP) ## make the tool environment in .venv
 
-$(STAMP): setup.cfg pyproject.toml
+$(STAMP): setup.cfg setup.py pyproject.toml
 	$(call step,tool environment)
 	@test -n '$(PYTHON)' || { echo 'No Python 3.10 or 3.11 with venv was found; name one: make PYTHON=/path/to/python'; exit 1; }
 	'$(PYTHON)' -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[verify,dev]'
+	@# Tests start `python -m migrator` in other folders, where the name is not known.
+	@echo '$(CURDIR)' > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/checkout.pth"
 	@touch $@
 
 environments: venv ## make the TensorFlow environments of the two programs, once, in the user's cache
