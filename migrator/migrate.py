@@ -47,6 +47,8 @@ class Result:
     source: Source
     text: str
     findings: tuple[Finding, ...]
+    alone: bool = False
+    """Whether the file is TensorFlow 2 code, whose changes make sense without those of other files."""
 
 
 def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
@@ -85,6 +87,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     # A program that is one of TensorFlow 2 now is looked at as such, so that a second run finds nothing new.
     everything = {**everything, **texts}
     # New code for Keras 3, or for a mesh of devices, is not to be judged by what other programs do wrong there.
+    together = set(texts)
     asks = options.keras == "3" or options.strategy == "dtensor"
     left = estimators | texts.keys() if asks else estimators - texts.keys()
     # Nor is a bridged program, of this run or an earlier one: its code is of TensorFlow 1, and runs as such.
@@ -105,7 +108,12 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     if relevant:
         _tell_what_stands(relevant, texts, findings, blocked)
     given = [
-        Result(source, texts.get(source.path, source.text), tuple(sorted(findings.get(source.path, ()))))
+        Result(
+            source,
+            texts.get(source.path, source.text),
+            tuple(sorted(findings.get(source.path, ()))),
+            source.path not in together,
+        )
         for source in sources
     ]
     return given + [

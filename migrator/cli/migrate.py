@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +17,9 @@ from migrator.report.outcome import ExitCode, FileOutcome, Outcome
 from migrator.targets import LOOPS, STRATEGIES
 
 if TYPE_CHECKING:
+    from migrator.project.gather import Gathered
+    from migrator.project.run import Migrated
+    from migrator.project.together import Refused
     from migrator.source.discovery import Found
     from migrator.source.reading import Source
 
@@ -41,20 +42,13 @@ class Settings:
     tries: bool = False
     mesh: str = ""
     layouts: tuple[str, ...] = ()
+    staged: bool = False
+    force: bool = False
 
     @property
     def dry(self) -> bool:
         """Whether files are left alone."""
         return self.diff or self.check
-
-
-@dataclass(frozen=True)
-class _Rewritten:
-    """A file and its new text, which is the old one when there was nothing to do."""
-
-    source: Source
-    text: str
-    findings: tuple[Finding, ...] = ()
 
 
 @click.command(
@@ -64,9 +58,16 @@ class _Rewritten:
     "blocked, or a name stands that TensorFlow 2.21 lacks; 2 wrong usage, or a file could not be read or written. A "
     "path that is named like a command is given as ./verify.",
 )
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--diff", is_flag=True, help="Show what would change, as a patch on stdout; leave the files alone.")
 @click.option("--check", is_flag=True, help="Leave the files alone; exit with 1 if one would change.")
+@click.option(
+    "--staged",
+    is_flag=True,
+    help="Write only the files that the next git commit changes (below PATH, if one is given); the rest of the project "
+    "is read.",
+)
+@click.option("--force", is_flag=True, help="Write also files with changes that git does not have.")
 @click.option(
     "--try",
     "tries",
@@ -133,6 +134,8 @@ def command(
     paths: tuple[Path, ...],
     diff: bool,
     check: bool,
+    staged: bool,
+    force: bool,
     tries: bool,
     strategy: str,
     style: str,
@@ -151,11 +154,15 @@ def command(
     for PATH the program is read from stdin and written to stdout, and the report goes to stderr, as it does
     with --diff.
     """
-    settings = Settings(strategy, style, keras, loop, diff, check, tries, mesh, layouts)
+    settings = Settings(strategy, style, keras, loop, diff, check, tries, mesh, layouts, staged, force)
     _check_layouts(settings)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
+    if not paths and not staged:
+        raise click.UsageError("Missing argument 'PATH...'.")
     if Path("-") in paths:
+        if staged:
+            raise click.UsageError("--staged is about files, and - is stdin")
         if len(paths) > 1:
             raise click.UsageError("- (stdin) cannot be combined with other paths")
         outcome = _stdin(settings)
@@ -181,137 +188,176 @@ def _check_layouts(settings: Settings) -> None:
 
 
 def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
-    from migrator.source.discovery import discover
-    from migrator.source.reading import read
-    from migrator.source.writing import write_all
+    from migrator.project.gather import gather
+    from migrator.project.run import parts_of
+    from migrator.project.together import kept_whole
+    from migrator.settings import find
 
-    discovered = list(discover(paths))
-    discovered += _support_files(discovered)
-    items = _migrated([read(found.path, strict=found.named) for found in discovered], settings)
+    project = find(paths)
+    gathered = gather(_found(paths, settings), project)
+    results = _migrated(parts_of(gathered), settings)
     if settings.tries:
-        items = _tried(items)
-    rewritten = [item.source for item in items if not isinstance(item, Finding) and item.text != item.source.text]
-    missing: dict[Path, list[Finding]] = {}
-    if rewritten:
-        from migrator.not_given import not_given
+        results = _tried(results)
+    results = kept_whole(results, gathered.edges, _refused(results, gathered, settings), gathered)
+    return _written(_with_not_given(results, gathered), gathered, settings)
 
-        missing = not_given(rewritten, [found.path for found in discovered])
+
+def _found(paths: Sequence[Path], settings: Settings) -> list[Found]:
+    """The files that may be written."""
+    from migrator.bridge.support import NAME
+    from migrator.source.discovery import Found, discover
+
+    if not settings.staged:
+        found = discover(paths)
+    else:
+        from migrator.source.git import staged_files
+
+        found = []
+        for path in paths or [Path()]:
+            staged = staged_files(path)
+            if staged is None:
+                raise click.UsageError(f"--staged: {path.absolute()} is in no git repository, or git cannot be asked")
+            found += [
+                Found(_as_given(file, path), named=False) for file in staged if file.suffix == ".py" and file.is_file()
+            ]
+    # What earlier runs wrote for bridged programs belongs to the tool, and to the files beside it.
+    known = {one.path for one in found}
+    beside = dict.fromkeys(one.path.with_name(f"{NAME}.py") for one in found if one.path.name)
+    return found + [Found(path, named=False) for path in beside if path not in known and path.is_file()]
+
+
+def _as_given(file: Path, folder: Path) -> Path:
+    """The path of a file, from that of a folder as the user gave it."""
+    return folder / file.relative_to(folder.resolve())
+
+
+def _refused(results: Mapping[Path, Migrated], gathered: Gathered, settings: Settings) -> dict[Path, Refused]:
+    """The files that must not be written: those that were not given, and those whose content nobody else has."""
+    from migrator.project.together import NOT_NAMED, Refused
+    from migrator.project.uncommitted import uncommitted
+
+    given = set(gathered.given)
+    changed = [one.source for one in results.values() if one.changed]
+    refused = {
+        source.path: Refused(source.path, NOT_NAMED, "", "")
+        for source in changed
+        if source.path not in given and source.raw
+    }
+    if not settings.dry and not settings.force:
+        own = [source for source in changed if source.path in given]
+        refused |= uncommitted(own, staged=settings.staged)
+    return refused
+
+
+def _with_not_given(results: Mapping[Path, Migrated], gathered: Gathered) -> dict[Path, Migrated]:
+    rewritten = [one.source for one in results.values() if one.changed]
+    if not rewritten:
+        return dict(results)
+    from migrator.not_given import not_given
+
+    missing = not_given(rewritten, [*gathered.given, *gathered.sources])
+    return {
+        path: replace(one, findings=(*one.findings, *missing.get(path, ()))) if path in missing else one
+        for path, one in results.items()
+    }
+
+
+def _written(results: Mapping[Path, Migrated], gathered: Gathered, settings: Settings) -> Outcome:
+    """Writes what changes, unless that was not asked for, and returns what became of every file."""
+    from migrator.project.report import around_outcomes, outcome_of
+
     files: list[FileOutcome] = []
-    for item in items:
-        if isinstance(item, Finding):
-            files.append(FileOutcome(item.path, changed=False, written=False, findings=(item,)))
+    changed: list[tuple[int, Migrated]] = []
+    new = [path for path, one in results.items() if not one.source.raw and path not in gathered.given]
+    for path in (*new, *gathered.given):
+        one = results.get(path)
+        if path in gathered.problems or one is None:
+            files.append(outcome_of(path, gathered))
             continue
-        files.append(_judged(replace(item, findings=(*item.findings, *missing.get(item.source.path, ()))), settings))
-    if not settings.dry:
-        changed = [
-            (place, item)
-            for place, (file, item) in enumerate(equal_zip(files, items))
-            if file.changed and not isinstance(item, Finding)
-        ]
-        problems = write_all([(item.source, item.text) for _, item in changed])
+        file = _judged(one, gathered, settings)
+        if file.changed:
+            changed.append((len(files), one))
+        files.append(file)
+    files += around_outcomes(results, gathered)
+    if not settings.dry and changed:
+        from migrator.source.writing import write_all
+
+        problems = write_all([(one.source, one.text) for _, one in changed])
         for (place, _), problem in equal_zip(changed, problems):
-            findings = (*files[place].findings, *([problem] if problem else []))
-            files[place] = FileOutcome(files[place].path, problem is None, problem is None, tuple(sorted(findings)))
+            file = files[place]
+            told = [replace(problem, path=file.path)] if problem else []
+            files[place] = FileOutcome(
+                file.path, problem is None, problem is None, tuple(sorted((*file.findings, *told)))
+            )
     return Outcome(tuple(files), settings.dry, settings.check)
 
 
-def _tried(items: Sequence[_Rewritten | Finding]) -> list[_Rewritten | Finding]:
+def _tried(results: Mapping[Path, Migrated]) -> dict[Path, Migrated]:
     """The files of bridged programs whose models are built, as they would be; those of others as they were."""
     from migrator.harness.building import build_models
 
-    programs = {
-        item.source.path
-        for item in items
-        if not isinstance(item, Finding) and any(finding.code == "TFM155" for finding in item.findings)
-    }
-    texts = {item.source.path: item.text for item in items if not isinstance(item, Finding)}
-    built = build_models(texts, programs)
-    done: list[_Rewritten | Finding] = []
-    for item in items:
-        if not isinstance(item, Finding):
-            found = built.findings.get(item.source.path, [])
-            if item.source.path in built.failed:
-                kept = [finding for finding in item.findings if finding.code != "TFM155"]
-                item = replace(item, text=item.source.text, findings=(*kept, *found))
-            else:
-                item = replace(item, findings=(*item.findings, *found))
-        done.append(item)
-    return [item for item in done if isinstance(item, Finding) or item.source.raw or item.text]
-
-
-def _support_files(discovered: Sequence[Found]) -> list[Found]:
-    """The files that earlier runs wrote for bridged programs, beside the files that were given."""
-    from migrator.bridge.support import NAME
-    from migrator.source.discovery import Found
-
-    known = {found.path for found in discovered}
-    beside = dict.fromkeys(found.path.with_name(f"{NAME}.py") for found in discovered if found.path.name)
-    return [Found(path, named=False) for path in beside if path not in known and path.is_file()]
+    programs = {path for path, one in results.items() if any(finding.code == "TFM155" for finding in one.findings)}
+    built = build_models({path: one.text for path, one in results.items()}, programs)
+    done: dict[Path, Migrated] = {}
+    for path, one in results.items():
+        found = built.findings.get(path, [])
+        if path in built.failed:
+            kept = [finding for finding in one.findings if finding.code != "TFM155"]
+            one = replace(one, text=one.source.text, findings=(*kept, *found))
+        else:
+            one = replace(one, findings=(*one.findings, *found))
+        done[path] = one
+    return {path: one for path, one in done.items() if one.source.raw or one.text}
 
 
 def _stdin(settings: Settings) -> Outcome:
-    from migrator.source.reading import decode, encode
+    from migrator.project.gather import Gathered
+    from migrator.project.run import Migrated
+    from migrator.source.reading import decode, encode, mentions_tensorflow
 
-    raw = sys.stdin.buffer.read()
-    item = _migrated([decode(STDIN, raw)], settings, inside=True)[0]
-    if isinstance(item, Finding):
-        file = FileOutcome(item.path, changed=False, written=False, findings=(item,))
-    else:
-        file = _judged(item, settings)
-        if not settings.dry:
-            text = item.text if file.changed else item.source.text
-            sys.stdout.buffer.write(encode(item.source, text))
-            file = FileOutcome(file.path, file.changed, file.changed, file.findings)
+    source = decode(STDIN, sys.stdin.buffer.read())
+    if isinstance(source, Finding):
+        return Outcome((FileOutcome(source.path, False, False, (source,)),), settings.dry, settings.check)
+    results = _migrated([[source]] if mentions_tensorflow(source) else [], settings, inside=True)
+    one = results.get(STDIN, Migrated(source, source.text))
+    file = _judged(one, Gathered(given=(STDIN,)), settings)
+    if not settings.dry:
+        text = one.text if file.changed else source.text
+        sys.stdout.buffer.write(encode(source, text))
+        file = FileOutcome(file.path, file.changed, file.changed, file.findings)
     return Outcome((file,), settings.dry, settings.check)
 
 
-def _judged(result: _Rewritten, settings: Settings) -> FileOutcome:
+def _judged(one: Migrated, gathered: Gathered, settings: Settings) -> FileOutcome:
     """Shows the patch if that was asked for, and returns the outcome of a text that is not written yet."""
     from migrator.report.diff import to_diff
     from migrator.source.writing import check
 
-    path = result.source.path
-    findings = result.findings
-    changed = result.text != result.source.text
+    path = gathered.show(one.source.path)
+    findings = one.findings
+    changed = one.changed
     if changed:
-        new = check(result.source, result.text)
+        new = check(one.source, one.text)
         if isinstance(new, Finding):
             changed, findings = False, (*findings, new)
         elif settings.diff:
-            sys.stdout.buffer.write(to_diff(path, result.source.raw, new))
-    return FileOutcome(str(path), changed, written=False, findings=tuple(sorted(findings)))
+            sys.stdout.buffer.write(to_diff(path, one.source.raw, new))
+    shown = sorted(replace(finding, path=str(path)) for finding in findings)
+    return FileOutcome(str(path), changed, written=False, findings=tuple(shown))
 
 
-def _migrated(
-    inputs: Sequence[Source | Finding], settings: Settings, inside: bool = False
-) -> list[_Rewritten | Finding]:
-    """Returns the new text for each source, and each finding as it is, in the same order."""
-    from migrator.source.reading import mentions_tensorflow
+def _migrated(parts: Sequence[Sequence[Source]], settings: Settings, inside: bool = False) -> dict[Path, Migrated]:
+    """What the engine makes of the files of programs."""
+    if not parts:
+        return {}  # most runs of a pre-commit hook: the engine is slow to load
+    from migrator.migrate import Options
+    from migrator.project.run import EngineError, migrate_parts
 
-    sources = [item for item in inputs if not isinstance(item, Finding)]
-    if not any(mentions_tensorflow(source) for source in sources):
-        # Most runs of a pre-commit hook: files that cannot concern the engine, which is slow to load.
-        return [item if isinstance(item, Finding) else _Rewritten(item, item.text) for item in inputs]
-    from migrator.migrate import Options, migrate
-    from migrator.source.newlines import unified, with_newlines_of
-
-    # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
-    unix = [replace(source, text=unified(source.text)) for source in sources]
+    asked = {name: getattr(settings, name) for name in _ASKED}
     try:
-        asked = {name: getattr(settings, name) for name in _ASKED}
-        results = migrate(unix, Options(**asked, bridge=settings.style == "auto", inside=inside))
-    except Exception as error:
-        if os.environ.get("TF_MIGRATE_TRACEBACK"):
-            traceback.print_exc()
+        return migrate_parts(parts, Options(**asked, bridge=settings.style == "auto", inside=inside))
+    except EngineError as error:
         raise _InternalError(error) from error
-    new = {
-        source.path: _Rewritten(source, with_newlines_of(source.text, result.text), result.findings)
-        for source, result in zip(sources, results)
-    }
-    beside: list[_Rewritten | Finding] = [
-        _Rewritten(result.source, result.text, result.findings) for result in results[len(sources) :]
-    ]
-    return [*beside, *(item if isinstance(item, Finding) else new[item.path] for item in inputs)]
 
 
 class _InternalError(click.ClickException):
@@ -319,7 +365,7 @@ class _InternalError(click.ClickException):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
-            f"internal error: {type(error).__name__}: {error}. No file was changed. Please report it, with "
+            f"internal error: {error}. No file was changed. Please report it, with "
             "the output of the same command under TF_MIGRATE_TRACEBACK=1."
         )
 

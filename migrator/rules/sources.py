@@ -48,4 +48,25 @@ RULES = (
         " not known, or a value of another type than it has to be. Nothing was done: a setting that is passed over"
         " would be obeyed by nobody. The message names the file, the key and the keys that are known there.",
     ),
+    Rule(
+        "TFM911",
+        "a file of the program was not named",
+        Severity.MANUAL,
+        "A program changes as a whole or not at all. Of its files some were named and others were not, or are excluded"
+        " by the settings: these were read, and would have to change with it. Name them too, or name the folder.",
+    ),
+    Rule(
+        "TFM912",
+        "the file has changes that git does not have",
+        Severity.ERROR,
+        "What would be overwritten is neither committed nor staged, so nothing could bring it back. The file and the"
+        " other files of its program stay as they are. Stage or commit it (`git add FILE`), or give `--force`; `--diff`"
+        " and `--check` work as ever. Outside of git trees files are overwritten.",
+    ),
+    Rule(
+        "TFM915",
+        "a file that this one imports would be migrated",
+        Severity.REVIEW,
+        "The named file needs no change of its own, but one that it imports does, and that was not named.",
+    ),
 )

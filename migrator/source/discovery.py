@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ def discover(paths: Sequence[Path]) -> list[Found]:
     found: list[Found] = []
     for path in paths:
         if path.is_dir():
-            found.extend(Found(file, named=False) for file in _files_in(path))
+            found.extend(Found(file, named=False) for file in files_in(path) or ())
         else:
             found.append(Found(path, named=True))
     return _each_once(found)
@@ -47,40 +48,65 @@ def module_files(folder: Path, parts: Sequence[str]) -> tuple[Path, Path]:
     return folder.joinpath(*parts).with_suffix(".py"), folder.joinpath(*parts, "__init__.py")
 
 
+def files_in(folder: Path, most: int | None = None) -> list[Path] | None:
+    """The Python files that a folder stands for, sorted; None where more than `most` have to be looked at."""
+    listed = _git_files(folder)
+    relative: list[Path] = []
+    for file in listed if listed is not None else _walk(folder):
+        if file.suffix == ".py":
+            relative.append(file)
+            if most is not None and len(relative) > most:
+                return None
+    root = real_path(folder)
+    folders: dict[Path, Path] = {}
+    environments: dict[Path, bool] = {}
+    kept: dict[Path, Path] = {}
+    links: dict[Path, Path] = {}
+    for file in relative:
+        path = folder / file
+        if _is_skipped(folder, file, environments):
+            continue
+        real, is_link = _real(path, folders)
+        if real is not None and real.is_relative_to(root):
+            # Real files before links to them, so that a finding names the real one.
+            (links if is_link else kept).setdefault(real, path)
+    return sorted({**links, **kept}.values())
+
+
+def real_path(path: Path) -> Path:
+    """Where a path leads."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a loop of symbolic links
+        return path.absolute()
+
+
+def _real(path: Path, folders: dict[Path, Path]) -> tuple[Path | None, bool]:
+    """Where the path of a file leads, None if not to a file, and whether it is a link; `folders` are known already."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        return None, False
+    if stat.S_ISREG(mode):
+        parent = path.parent
+        if parent not in folders:
+            folders[parent] = real_path(parent)
+        return folders[parent] / path.name, False
+    if stat.S_ISLNK(mode) and path.is_file():
+        return real_path(path), True
+    return None, False
+
+
 def _each_once(found: Iterable[Found]) -> list[Found]:
     kept: dict[Path, Found] = {}
+    folders: dict[Path, Path] = {}
     for file in found:
-        real = _resolve(file.path)
+        real = _real(file.path, folders)[0] or real_path(file.path)
         known = kept.get(real)
         # A file that was also named keeps the strict treatment of named files.
         if known is None or (file.named and not known.named):
             kept[real] = file
     return list(kept.values())
-
-
-def _files_in(folder: Path) -> list[Path]:
-    listed = _git_files(folder)
-    relative = listed if listed is not None else _walk(folder)
-    root = _resolve(folder)
-    environments: dict[Path, bool] = {}
-    files = [
-        folder / file
-        for file in relative
-        if file.suffix == ".py"
-        and not _is_skipped(folder, file, environments)
-        and (folder / file).is_file()
-        and _resolve(folder / file).is_relative_to(root)
-    ]
-    # Real files before links to them, so that a finding names the real one.
-    files.sort(key=lambda file: (file.is_symlink(), file))
-    return sorted(file.path for file in _each_once(Found(file, named=False) for file in files))
-
-
-def _resolve(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):  # a loop of symbolic links
-        return path.absolute()
 
 
 def _is_skipped(folder: Path, file: Path, environments: dict[Path, bool]) -> bool:

@@ -2,24 +2,28 @@
 
 A repository's settings may name programs (`core.fsmonitor`, filters, hooks, a remote's `uploadpack` for objects that
 are fetched when they are missed), and any folder that looks like a bare repository is one to git. So git is given an
-empty repository of our own, and of the tree's only what is data: its index, its objects and its ignore files. The
-user's own settings (`core.excludesFile`) are obeyed.
+empty repository of our own, and of the tree's only what is data: its index, its objects, the names of its commits and
+its ignore files. The user's own settings (`core.excludesFile`) are obeyed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from migrator.full_disk import full_disk
 
 _FORMATS = ("sha1", "sha256")
+_NO_COMMIT = b"ref: refs/heads/main\n"
+_COMMIT = re.compile("[0-9a-f]{40,64}")
 _CONFIG = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {}\n"
 # Of a user's own settings: a helper that would be started for the repository that we made.
 _SWITCHED_OFF = ("core.fsmonitor=false", "core.untrackedCache=false", f"core.hooksPath={os.devnull}")
@@ -63,6 +67,77 @@ def listed_files(folder: Path) -> list[Path] | None:
     return None
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What git has of the files of a repository: by absolute path the name of the object in the index."""
+
+    root: Path
+    objects: Mapping[Path, str]
+
+    def has(self, path: Path, raw: bytes) -> bool:
+        """Whether git could give this content back; with other newlines, where it is told to change them."""
+        name = self.objects.get(path)
+        if name is None:
+            return False
+        unix = raw.replace(b"\r\n", b"\n")
+        return _object_name(raw, name) == name or (unix != raw and _object_name(unix, name) == name)
+
+
+def kept_files(folder: Path) -> Kept | None:
+    """What git keeps of the repository that `folder` is in; None without a repository or without git."""
+    repository = _repository_of(folder)
+    if repository is None:
+        return None
+    output = _asked(repository, "ls-files", "-z", "--stage")
+    if output is None:
+        return None
+    objects: dict[Path, str] = {}
+    for entry in output.split(b"\0"):
+        about, _, name = entry.partition(b"\t")
+        mode, _, rest = about.partition(b" ")
+        if mode in (b"100644", b"100755"):
+            objects[repository.root / os.fsdecode(name)] = rest.split(b" ")[0].decode()
+    return Kept(repository.root, objects)
+
+
+def staged_files(folder: Path) -> list[Path] | None:
+    """The files below `folder` that the next commit adds or changes, absolute; None where git has no say."""
+    repository = _repository_of(folder)
+    if repository is None:
+        return None
+    words = ("diff-index", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=ACMT", "HEAD", "--")
+    output = _asked(repository, *words)
+    if output is None and _head(repository) == _NO_COMMIT and not (repository.common / "reftable").exists():
+        output = _asked(repository, "ls-files", "-z", "--cached")  # before the first commit all is new
+    if output is None:
+        return None
+    inside = folder.resolve()
+    paths = [repository.root / os.fsdecode(name) for name in output.split(b"\0") if name]
+    return [path for path in paths if path.is_relative_to(inside)]
+
+
+def _asked(repository: _Repository, *words: str) -> bytes | None:
+    """What git answers about the whole of a repository; None where it cannot."""
+    for object_format in _FORMATS:
+        try:
+            with _private(repository, object_format) as environment:
+                status, output = _git(repository.root, environment, *words)
+                if status == 0:
+                    return output
+        except OSError as error:
+            if full_disk(error):
+                raise
+            return None
+    return None
+
+
+def _object_name(raw: bytes, like: str) -> str:
+    """The name that git gives to a content, by the hash that `like` was made with."""
+    made = hashlib.sha1(usedforsecurity=False) if len(like) == 40 else hashlib.sha256(usedforsecurity=False)
+    made.update(b"blob %d\0" % len(raw) + raw)
+    return made.hexdigest()
+
+
 def _repository_of(folder: Path) -> _Repository | None:
     """The repository that `folder` is in: the nearest `.git` above, as git finds it."""
     try:
@@ -102,7 +177,7 @@ def _private(repository: _Repository, object_format: str) -> Iterator[dict[str, 
         made = Path(name)
         for folder in ("objects", "refs", "info"):
             (made / folder).mkdir()
-        (made / "HEAD").write_bytes(b"ref: refs/heads/main\n")
+        (made / "HEAD").write_bytes(_head(repository))
         (made / "config").write_bytes(_CONFIG.format(object_format).encode())
         exclude = repository.common / "info" / "exclude"
         if exclude.is_file():
@@ -118,6 +193,7 @@ def _private(repository: _Repository, object_format: str) -> Iterator[dict[str, 
             "GIT_OBJECT_DIRECTORY": str(repository.common.absolute() / "objects"),
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_TERMINAL_PROMPT": "0",
         }
         yield environment
@@ -129,6 +205,24 @@ def _lend(file: Path, place: Path) -> None:
         place.symlink_to(file.absolute())
     except OSError:
         shutil.copyfile(file, place)
+
+
+def _head(repository: _Repository) -> bytes:
+    """The commit that HEAD names, as our repository's HEAD; a branch without a commit where there is none."""
+    said = _first_line(repository.own / "HEAD") or ""
+    if said.startswith("ref: refs/") and ".." not in said:
+        name = said[len("ref: ") :]
+        said = _first_line(repository.common / name) or _packed(repository.common / "packed-refs", name)
+    return said.encode("ascii", "replace") + b"\n" if _COMMIT.fullmatch(said) else _NO_COMMIT
+
+
+def _packed(packed: Path, name: str) -> str:
+    try:
+        lines = packed.read_bytes().splitlines()
+    except OSError:
+        return ""
+    wanted = b" " + os.fsencode(name)
+    return next((line[: -len(wanted)].decode("ascii", "replace") for line in lines if line.endswith(wanted)), "")
 
 
 def _git(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int, bytes]:

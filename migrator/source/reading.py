@@ -54,16 +54,22 @@ class Source:
 
 
 def read(path: Path, *, strict: bool = True) -> Source | Finding:
-    """Reads and decodes a file; see `decode`. A file that cannot be opened gives a TFM901 finding."""
+    """Reads and decodes a file; see `read_bytes` and `decode`."""
+    raw = read_bytes(path)
+    return raw if isinstance(raw, Finding) else decode(path, raw, strict=strict)
+
+
+def read_bytes(path: Path) -> bytes | Finding:
+    """Returns what is in a file. A file that cannot be opened, or is none of Python, gives a TFM901 finding."""
     if path.suffix == ".ipynb":
         return _error(path, CANNOT_DECODE, "notebooks are not migrated; export it first: jupyter nbconvert --to script")
     try:
-        raw = path.read_bytes()
+        with open(path, "rb") as file:  # noqa: PTH123 # which is a third faster, for thousands of files
+            return file.read()
     except OSError as error:
         return _error(path, CANNOT_DECODE, f"cannot read the file: {error.strerror or error}")
     except ValueError as error:  # a path with a null character
         return _error(path, CANNOT_DECODE, f"cannot read the file: {error}")
-    return decode(path, raw, strict=strict)
 
 
 def decode(path: Path, raw: bytes, *, strict: bool = True) -> Source | Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,19 +12,20 @@ from click.testing import CliRunner, Result
 from migrator.cli.program import program
 from migrator.findings import Finding, Severity
 from migrator.migrate import Options
+from migrator.migrate import Result as Migrated
 from migrator.source.reading import Source
 
 Run = Callable[..., Result]
 
 
-def migrate(sources: Sequence[Source], options: Options) -> list[SimpleNamespace]:
+def migrate(sources: Sequence[Source], options: Options) -> list[Migrated]:
     """Turns `tf1` into the strategy's name; `blocked` leaves its file as it is; `bug` breaks the new text."""
     if any("crash" in source.text for source in sources):
         raise RuntimeError("engine failure")
     return [_migrated(source, options) for source in sources]
 
 
-def _migrated(source: Source, options: Options) -> SimpleNamespace:
+def _migrated(source: Source, options: Options) -> Migrated:
     path, text = str(source.path), source.text
     if "blocked" in text:
         line = text[: text.index("blocked")].count("\n") + 1
@@ -42,14 +43,14 @@ def _migrated(source: Source, options: Options) -> SimpleNamespace:
     )
 
 
-def _result(source: Source, text: str, *findings: Finding) -> SimpleNamespace:
-    return SimpleNamespace(source=source, text=text, findings=findings)
+def _result(source: Source, text: str, *findings: Finding) -> Migrated:
+    return Migrated(source, text, findings)
 
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("migrator.migrate")
-    module.__dict__.update(Options=Options, migrate=migrate)
+    module.__dict__.update(Options=Options, Result=Migrated, migrate=migrate)
     monkeypatch.setitem(sys.modules, "migrator.migrate", module)
 
 

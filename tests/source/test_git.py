@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from migrator.source.discovery import discover
-from migrator.source.git import listed_files
+from migrator.source.git import kept_files, listed_files, staged_files
 
 _IDENTITY = ("-c", "user.email=a@b", "-c", "user.name=a", "-c", "init.defaultBranch=main")
 
@@ -182,3 +182,48 @@ def test_python_m_imports_nothing_of_the_tree(tmp_path: Path, trap: Trap) -> Non
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert not trap.sprung.exists()
+
+
+@pytest.mark.parametrize("kind", sorted(SETTINGS))
+def test_what_is_staged_and_kept_is_asked_without_running_anything(tree: Path, trap: Trap, kind: str) -> None:
+    with (tree / ".git" / "config").open("a") as config:
+        config.write(SETTINGS[kind].format(trap=trap.script, hooks=tree))
+    (tree / ".git" / "more").write_text(SETTINGS["fsmonitor"].format(trap=trap.script))
+    (tree / ".gitattributes").write_text("*.py filter=x diff=x\n")
+    (tree / "train.py").write_text("x = 2\n")
+    assert staged_files(tree) == []
+    kept = kept_files(tree)
+    assert kept is not None and kept.root == tree
+    assert kept.has(tree / "train.py", b"x = 1\n") and kept.has(tree / "train.py", b"x = 1\r\n")
+    assert not kept.has(tree / "train.py", b"x = 2\n") and not kept.has(tree / "pkg/ignored.py", b"x = 1\n")
+    assert not trap.sprung.exists(), trap.sprung.read_text()
+
+
+@pytest.mark.parametrize("way", ["loose", "packed", "detached", "worktree", "sha256"])
+def test_staged_files_by_every_way_to_name_the_last_commit(tree: Path, tmp_path: Path, way: str) -> None:
+    if way == "packed":
+        git(tree, "pack-refs", "--all")
+    elif way == "detached":
+        git(tree, "checkout", "-q", "--detach")
+    elif way == "worktree":
+        git(tree, "worktree", "add", "-q", str(tmp_path / "second"))
+        tree = tmp_path / "second"
+    elif way == "sha256":
+        tree = tmp_path / "other"
+        (tree / "pkg").mkdir(parents=True)
+        git(tree, "init", "-q", "--object-format=sha256")
+        (tree / "train.py").touch()
+        git(tree, "add", ".")
+        git(tree, "commit", "-qm", "x")
+        kept = kept_files(tree)
+        assert kept is not None and kept.has(tree / "train.py", b"")
+    (tree / "pkg").mkdir(exist_ok=True)
+    (tree / "pkg" / "new.py").write_text("x = 1\n")
+    (tree / "other.py").write_text("x = 1\n")
+    (tree / "train.py").write_text("x = 2\n")
+    git(tree, "add", "pkg/new.py", "other.py")
+    assert staged_files(tree) == [tree / "other.py", tree / "pkg/new.py"]
+    assert staged_files(tree / "pkg") == [tree / "pkg/new.py"]
+    git(tree, "add", "train.py")
+    git(tree, "rm", "-q", "--cached", "other.py")
+    assert staged_files(tree) == [tree / "pkg/new.py", tree / "train.py"]

@@ -1,0 +1,158 @@
+"""The files that are given, which may be written, and those of the project around them, which are read only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from migrator.bridge.support import NAME
+from migrator.findings import Finding
+from migrator.project.imports import Edges, above, below, edges, is_concerned
+from migrator.settings import Project
+from migrator.source.discovery import Found, files_in, real_path
+from migrator.source.reading import Source, decode, read_bytes
+
+_MOST_AROUND = 20_000  # files that are looked at beside those that are given
+_LARGEST_AROUND = 2_000_000  # bytes of one of them
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What is looked at.
+
+    All paths are as the engine is told them: relative to the current folder, or absolute where one of them is outside
+    of it. `shown` says how the user sees them.
+    """
+
+    given: tuple[Path, ...]
+    """The files that may be written, in the order of the paths that were named."""
+    sources: Mapping[Path, Source] = field(default_factory=dict)
+    """The files that may have to do with a program of the given ones, these and others."""
+    problems: Mapping[Path, Finding] = field(default_factory=dict)
+    """Given files that cannot be read."""
+    edges: Edges = field(default_factory=dict)
+    """What the sources import of each other."""
+    shown: Mapping[Path, Path] = field(default_factory=dict)
+    """How a path is shown, where it is not as it is."""
+
+    def show(self, path: Path) -> Path:
+        """A path as the user sees it."""
+        return self.shown.get(path, path)
+
+
+def gather(found: Sequence[Found], project: Project, excluded: Collection[Path] = ()) -> Gathered:
+    """Reads the given files, and what the programs that they are part of consist of beside them.
+
+    Around are the files of the project that a given file imports, those that import one, and all that these import.
+    `excluded` are files that would have been given; they are around, too.
+    """
+    raws: dict[Path, bytes] = {}
+    problems: dict[Path, Finding] = {}
+    for one in found:
+        content = read_bytes(one.path)
+        if isinstance(content, Finding):
+            problems[one.path] = content
+        else:
+            raws[one.path] = content
+    own = [one.path for one in found]
+    concerned = [path for path, raw in raws.items() if is_concerned(raw)]
+    further = _around(own, project, excluded) if concerned else {}
+    spelled = _spelled(own, further)
+    read = {spelled[path]: raw for path, raw in raws.items()}
+    given = [spelled[path] for path in own]
+    shown = {spelled[path]: path for path in own if spelled[path] != path}
+    if own and not all(path.is_absolute() for path in own):
+        shown |= {spelled[path]: Path(os.path.relpath(path)) for path in further if spelled[path].is_absolute()}
+    around = {spelled[path]: raw for path, raw in further.items()}
+    programs, imports = _programs(read, around)
+    sources: dict[Path, Source] = {}
+    for path in (*given, *around):
+        raw = read[path] if path in read else around.get(path)
+        if raw is None or (path not in programs and (path in around or _is_plain(raw))):
+            continue
+        source = decode(path, raw, strict=False)
+        if isinstance(source, Finding):
+            if path in read:
+                problems[shown.get(path, path)] = source
+        elif path in programs:
+            sources[path] = source
+    return Gathered(
+        tuple(given),
+        sources,
+        {spelled[path]: finding for path, finding in problems.items()},
+        {path: found & sources.keys() for path, found in imports.items() if path in sources},
+        shown,
+    )
+
+
+def _programs(given: Mapping[Path, bytes], around: Mapping[Path, bytes]) -> tuple[set[Path], Edges]:
+    """The files that may belong to a program of the given ones, and what imports what."""
+    everything = {**given, **around}
+    concerned = {path for path, raw in everything.items() if is_concerned(raw)}
+    if not concerned:
+        return set(), {}
+    imports = edges(everything, concerned)
+    found = below(imports, above(imports, concerned & given.keys()))
+    found |= {path for path in concerned if path.stem == NAME}
+    # What does not speak of TensorFlow may still hold a reference to what is to be changed.
+    found |= {path for path, some in imports.items() if path not in concerned and some & found}
+    return found, imports
+
+
+def _around(own: Sequence[Path], project: Project, excluded: Collection[Path]) -> dict[Path, bytes]:
+    """The files of the project beside the given ones, by their absolute paths, and what is in them."""
+    known = {real_path(path) for path in own}
+    raws: dict[Path, bytes] = {}
+    for path in (*_listed(own, project), *(_absolute(path) for path in excluded)):
+        real = real_path(path)
+        if real in known:
+            continue
+        known.add(real)
+        try:
+            if path.stat().st_size <= _LARGEST_AROUND:
+                raws[path] = path.read_bytes()
+        except OSError:
+            continue
+    return raws
+
+
+def _listed(own: Sequence[Path], project: Project) -> Iterable[Path]:
+    if project.marked:
+        listed = files_in(project.root, _MOST_AROUND)
+        if listed is not None:
+            return listed
+    # No project, or a very large one: what is right beside the given files.
+    folders = dict.fromkeys(_absolute(path).parent for path in own)
+    return [path for folder in folders for path in _beside(folder)]
+
+
+def _beside(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.name.endswith(".py") and entry.is_file())
+    except OSError:
+        return
+    yield from (folder / name for name in names[:_MOST_AROUND] if not name.startswith("."))
+
+
+def _spelled(own: Sequence[Path], further: Iterable[Path]) -> dict[Path, Path]:
+    """How the engine is told each path: files that import each other have to be told of in one way."""
+    here = _absolute(Path())
+    absolute = {path: path if path.is_absolute() else _absolute(path) for path in (*own, *further)}
+    if all(path.is_absolute() for path in own):
+        return {path: path for path in absolute}
+    plain = all(not path.is_absolute() and ".." not in path.parts for path in own)
+    if plain and all(path.is_relative_to(here) for path in absolute.values()):
+        return {path: path if not path.is_absolute() else path.relative_to(here) for path in absolute}
+    return {path: _absolute(path) for path in absolute}
+
+
+def _is_plain(raw: bytes) -> bool:
+    """Whether a file is text for certain, which most are."""
+    return raw.isascii() and b"coding" not in raw[:200]
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 # links stay as they are named

@@ -1,0 +1,153 @@
+"""Which file of a project imports which, read from bytes: enough to know what may belong together."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+#: A file without any of these has nothing to do with a program, see `program.relevant.is_concerned`.
+_CONCERNED = (b"tensorflow", b"stimator", b"import *")
+_IMPORT = re.compile(
+    rb"(?:^|[;:])[ \t]*(?:from[ \t]+([.\w \t]+?)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))",
+    re.MULTILINE,
+)
+_NAME = re.compile(rb"\w+")
+_COMMENT = re.compile(rb"#[^\n]*")
+# More files of one name than these, none of them where Python would look, tell nothing of what is imported.
+_FEW = 3
+
+Edges = Mapping[Path, frozenset[Path]]
+
+
+def is_concerned(raw: bytes) -> bool:
+    """Whether a file may have to do with a program."""
+    return any(word in raw for word in _CONCERNED)
+
+
+def imported(raw: bytes) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """What a file may import: how many dots are in front, and the names. A string may look like an import."""
+    for module, names, plain in _IMPORT.findall(_with_whole_lines(raw)):
+        if plain:
+            for one in plain.split(b","):
+                yield 0, _dotted(one.split(b" as ")[0])
+            continue
+        base, level = _dotted(module), module.count(b".", 0, len(module) - len(module.lstrip(b". \t")))
+        for one in _COMMENT.sub(b" ", names).strip(b"() \t\n").split(b","):
+            name = _NAME.search(one)
+            if name or b"*" in one:
+                yield level, (*base, *((name.group().decode("utf-8", "replace"),) if name else ()))
+
+
+def _with_whole_lines(raw: bytes) -> bytes:
+    if b"\\\n" in raw:
+        raw = raw.replace(b"\\\n", b" ")
+    return raw.replace(b"\\\r\n", b" ").replace(b"\r", b"\n") if b"\r" in raw else raw
+
+
+def _dotted(name: bytes) -> tuple[str, ...]:
+    return tuple(one.decode("utf-8", "replace") for one in _NAME.findall(name))
+
+
+class Resolver:
+    """Finds the files that an import may mean: where Python would look, else few files whose path ends like it."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self.files: dict[str, Path] = {}
+        self.by_name: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+        self.folders: set[str] = set()
+        for path in files:
+            stem = _stem(path)
+            self.files["/".join(stem)] = path
+            self.by_name[stem[-1]].append(stem)
+            self.folders.update(stem)
+        # A package of files that all lie below it is named by its folder only.
+        self.known = self.folders | self.by_name.keys()
+
+    def find(self, importing: Path, level: int, module: tuple[str, ...]) -> Iterator[Path]:
+        """The files that an import may mean in a file: modules and packages on the way to it, too."""
+        if not level and (not module or module[0] not in self.known):
+            return
+        parts = _parts(importing)[:-1]
+        if level:
+            folder = parts[: max(len(parts) - level + 1, 0)]
+            yield from self._below(folder, module)
+            if "/".join(folder) in self.files:  # the package itself
+                yield self.files["/".join(folder)]
+            return
+        for end in range(len(parts), -1, -1):
+            found = self._below(parts[:end], module)
+            if found:
+                yield from found
+                return
+        for length in range(len(module), 0, -1):
+            head = module[:length]
+            ends = [stem for stem in self.by_name.get(head[-1], ()) if stem[-length:] == head]
+            if ends and (length > 1 or len(ends) <= _FEW):
+                for stem in ends:
+                    yield from self._below(stem[:-length], module)
+                return
+
+    def _below(self, folder: tuple[str, ...], module: tuple[str, ...]) -> list[Path]:
+        names = ("/".join((*folder, *module[:length])) for length in range(len(module), 0, -1))
+        return [self.files[name] for name in names if name in self.files]
+
+
+def edges(raws: Mapping[Path, bytes], known: Collection[Path]) -> dict[Path, frozenset[Path]]:
+    """For each file those of `known` that it may import. All paths are absolute, or relative to the same folder."""
+    resolver = Resolver(known)
+    return {
+        path: frozenset(
+            found
+            for level, module in set(imported(raw))
+            for found in resolver.find(path, level, module)
+            if found != path
+        )
+        for path, raw in raws.items()
+    }
+
+
+def below(of: Edges, some: Iterable[Path]) -> set[Path]:
+    """Some files, and all that they import, directly or not."""
+    found: set[Path] = set()
+    queue = list(some)
+    while queue:
+        path = queue.pop()
+        if path not in found:
+            found.add(path)
+            queue += of.get(path, ())
+    return found
+
+
+def above(of: Edges, some: Iterable[Path]) -> set[Path]:
+    """Some files, and all that import one of them, directly or not."""
+    importers: dict[Path, list[Path]] = defaultdict(list)
+    for path, found in of.items():
+        for one in found:
+            importers[one].append(path)
+    return below({path: frozenset(found) for path, found in importers.items()}, some)
+
+
+def joined(sets: Iterable[Collection[Path]]) -> list[set[Path]]:
+    """Sets of files, those that share one made one; in the order in which they first come."""
+    home: dict[Path, set[Path]] = {}
+    for one in sets:
+        whole = set(one)
+        for path in one:
+            other = home.get(path)
+            if other is not None and other is not whole:
+                small, whole = sorted((whole, other), key=len)
+                whole |= small
+        for path in whole:
+            home[path] = whole
+    return list({id(whole): whole for whole in home.values()}.values())
+
+
+def _parts(path: Path) -> tuple[str, ...]:
+    return tuple(part.strip("/") for part in path.parts)
+
+
+def _stem(path: Path) -> tuple[str, ...]:
+    parts = _parts(path.with_suffix(""))
+    return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
