@@ -52,7 +52,13 @@ class Specification:
         """The folder's name in the cache; changes with everything that changes the environment."""
         python = ".".join(map(str, python_version()))
         facts = (_LAYOUT, *self.requirements, *self.without, python, platform.system(), platform.machine())
+        facts = (*facts, self.lock.read_text(encoding="utf-8"))
         return f"{self.name}-python{python}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:10]}"
+
+    @property
+    def lock(self) -> Path:
+        """All packages of the environment with their versions and hashes, for every system that has them."""
+        return Path(__file__).with_name("locks") / f"{self.name}.txt"
 
 
 def tensorflow_package(system: str = platform.system(), machine: str = platform.machine()) -> str:
@@ -196,8 +202,14 @@ def _make(specification: Specification, folder: Path, say: Say) -> None:
         _run(specification, [uv, "venv", "--relocatable", "--python", base, str(partial / "environment")])
         excluded = partial / "excluded.txt"
         excluded.write_text("".join(f"{name} ; python_version < '0'\n" for name in specification.without))
-        install = [uv, "pip", "install", "--python", str(python), "--overrides", str(excluded)]
-        _run(specification, [*install, *specification.requirements])
+        install = [uv, "pip", "install", "--python", str(python)]
+        try:
+            _run(specification, [*install, "--no-deps", "--require-hashes", "--requirements", str(specification.lock)])
+        except EnvironmentNotReady as error:
+            if "ash mismatch" in str(error):
+                raise  # these are other files than those that the lock was made of: nothing of them is installed
+            say("  the locked versions cannot be installed here; taking those that can, which may compute otherwise")
+            _run(specification, [*install, "--overrides", str(excluded), *specification.requirements])
         _compile(python)
         environment = {
             "CUDA_VISIBLE_DEVICES": "-1",

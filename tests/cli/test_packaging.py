@@ -46,7 +46,7 @@ def test_every_data_file_is_packaged() -> None:
     data = config["options.package_data"]
     anywhere = data["*"].split()
     for path in files():
-        if is_program(path):
+        if is_program(path) or path.suffix == ".txt":
             name, patterns = (
                 str(path.relative_to(ROOT / "migrator/harness")),
                 data["tf_migrate.migrator.harness"].split(),

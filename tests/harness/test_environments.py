@@ -1,6 +1,7 @@
 """Making the TensorFlow environments, with a stand-in for uv: neither network nor TensorFlow."""
 
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -13,13 +14,13 @@ from migrator.harness.environments import EnvironmentNotReady, migrated_python, 
 # Makes "environments" whose python is a shell script and notes its calls; those that contain $FAIL fail.
 FAKE_UV = """#!/bin/sh
 echo "$@" >> "$FAKE/calls"
-case "$*" in *"${FAIL:-nothing at all}"*) echo "no route to the index"; exit 2;; esac
+case "$*" in *"${FAIL:-nothing at all}"*) echo "${REASON:-no route to the index}"; exit 2;; esac
 for last; do :; done
 case "$1" in
 venv) sleep 0.2; mkdir -p "$last/bin"
       printf '#!/bin/sh\\necho "$@" >> "$FAKE/trials"\\n' > "$last/bin/python"
       chmod +x "$last/bin/python";;
-pip) cat "$6" > "$FAKE/excluded";;
+pip) case "$*" in *--overrides*) cat "$6" > "$FAKE/excluded";; esac;;
 esac
 """
 
@@ -48,7 +49,7 @@ def test_an_environment_is_made_once(fake: Path) -> None:
     assert python.is_relative_to(fake / "cache" / "tf-migrate" / "environments")
     venv, install = calls(fake)
     assert f"--python {sys.executable}" in venv or "--python 3.11" in venv
-    assert install.endswith(f"{environments.tensorflow_package()}==2.15.1")
+    assert install.endswith(f"--no-deps --require-hashes --requirements {environments.original_specification().lock}")
     assert "estimator" in (fake / "trials").read_text()
     assert any("making the original environment" in line for line in said)
     assert original_python(said.append) == python
@@ -58,12 +59,16 @@ def test_an_environment_is_made_once(fake: Path) -> None:
 
 def test_original_and_migrated_are_different_environments(fake: Path) -> None:
     assert original_python() != migrated_python()
-    assert calls(fake)[-1].endswith("==2.21.* tf-keras==2.21.*")
+    assert calls(fake)[-1].endswith("locks/migrated.txt")
 
 
 @pytest.mark.skipif(environments.tensorflow_package() == "tensorflow", reason="no tensorflow-cpu here")
-def test_plain_tensorflow_is_kept_out_beside_tensorflow_cpu(fake: Path) -> None:
-    migrated_python()
+def test_plain_tensorflow_is_kept_out_beside_tensorflow_cpu(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIL", "require-hashes")
+    said: list[str] = []
+    migrated_python(said.append)
+    assert any("the locked versions cannot be installed here" in line for line in said)
+    assert calls(fake)[-1].endswith("==2.21.* tf-keras==2.21.*")
     assert (fake / "excluded").read_text() == "tensorflow ; python_version < '0'\n"
     original_python()
     assert (fake / "excluded").read_text() == ""
@@ -91,6 +96,25 @@ def test_a_failure_says_what_to_do_and_leaves_nothing(fake: Path, monkeypatch: p
     assert left == []
     monkeypatch.delenv("FAIL")
     assert migrated_python().is_file()
+
+
+def test_files_of_another_hash_are_not_installed(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIL", "require-hashes")
+    monkeypatch.setenv("REASON", "error: Hash mismatch for `numpy`")
+    with pytest.raises(EnvironmentNotReady, match="Hash mismatch"):
+        original_python()
+    assert not any("--overrides" in call for call in calls(fake))
+
+
+@pytest.mark.parametrize("name", ["original", "migrated"])
+def test_locks_are_whole(name: str) -> None:
+    text = (Path(environments.__file__).parent / "locks" / f"{name}.txt").read_text()
+    entries = text.replace("\\\n", "").splitlines()
+    assert len(entries) > 30
+    assert all("==" in entry and "--hash=sha256:" in entry for entry in entries)
+    assert not re.search("https?://|index-url|find-links", text)
+    names = {entry.partition("==")[0] for entry in entries}
+    assert {"tensorflow", "tensorflow-cpu", "numpy"} <= names
 
 
 def test_what_a_killed_maker_left_is_removed(fake: Path) -> None:
