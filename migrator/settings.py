@@ -8,7 +8,6 @@ names no code that the codemod would run, and no place that it would write to.
 
 from __future__ import annotations
 
-import configparser
 import dataclasses
 import sys
 import typing
@@ -17,22 +16,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 CODE = "TFM910"
 #: Sections below the top one, by the command that owns them: no other command looks into them.
 SECTIONS = frozenset({"verify", "status"})
 _MARKERS = ("pyproject.toml", "setup.cfg", "setup.py")
 _NAME = "tf-migrate"
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _LARGEST = 1_000_000  # bytes: no file of settings is larger
 
 T = TypeVar("T")
 
 
-class SettingsError(ValueError):
+class UsageProblem(ValueError):
+    """What the user has to correct before anything is done."""
+
+
+class SettingsError(UsageProblem):
     """Settings that cannot be understood; the message names the code, the file and the key."""
 
     def __init__(self, path: Path, key: str, message: str) -> None:
@@ -144,6 +143,11 @@ def _text(path: Path) -> str | None:
 
 
 def _toml(path: Path, text: str) -> Mapping[str, Any] | None:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         tool = tomllib.loads(text).get("tool", {})
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -155,6 +159,8 @@ def _toml(path: Path, text: str) -> Mapping[str, Any] | None:
 
 
 def _cfg(path: Path, text: str) -> Mapping[str, Any] | None:
+    import configparser
+
     parser = configparser.RawConfigParser(default_section="\0", inline_comment_prefixes=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign] # keys as they are written
     try:
@@ -247,7 +253,7 @@ class _Reader:
 
 def _typed(kind: Any, value: str) -> Any:
     if kind is bool:
-        return configparser.RawConfigParser.BOOLEAN_STATES.get(value.lower(), value)
+        return _BOOLEANS.get(value.lower(), value)
     try:
         return kind(value)
     except ValueError:

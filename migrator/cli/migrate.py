@@ -3,47 +3,47 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from migrator.cli.program import DefaultCommand
 from migrator.findings import Finding
 from migrator.pairing import equal_zip
+from migrator.project.choices import KERAS, STYLES, Wish, Wishes, baseline_of, check_codes, choices_of
 from migrator.report.outcome import ExitCode, FileOutcome, Outcome
+from migrator.settings import UsageProblem, find
 from migrator.targets import LOOPS, STRATEGIES
 
 if TYPE_CHECKING:
+    from migrator.project.baseline import Baseline
     from migrator.project.gather import Gathered
     from migrator.project.run import Migrated
     from migrator.project.together import Refused
     from migrator.source.discovery import Found
     from migrator.source.reading import Source
 
-STYLES = ("auto", "native", "bridge")
-KERAS = ("2", "3")
-_ASKED = ("strategy", "style", "keras", "loop", "mesh", "layouts")  # what the engine is told
+_FILE = click.Path(dir_okay=False, path_type=Path)
 STDIN = Path("<stdin>")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked for."""
+    """What the user asked for, here or in the settings of the project."""
 
-    strategy: str = "auto"
-    style: str = "auto"
-    keras: str = "2"
-    loop: str = "fit"
     diff: bool = False
     check: bool = False
     tries: bool = False
-    mesh: str = ""
-    layouts: tuple[str, ...] = ()
     staged: bool = False
     force: bool = False
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    baseline: Baseline | None = None
+    write_baseline: Path | None = None
 
     @property
     def dry(self) -> bool:
@@ -121,6 +121,20 @@ class Settings:
     "may be given several times.",
 )
 @click.option(
+    "--select", "select", metavar="CODES", help="Report only these codes, or beginnings of codes: TFM2,TFM415."
+)
+@click.option(
+    "--ignore", "ignore", metavar="CODES", help="Accept these codes: they are not reported, and fail nothing."
+)
+@click.option(
+    "--baseline",
+    type=_FILE,
+    help="A file of findings that are accepted: only what is not in it is reported, and fails.",
+)
+@click.option(
+    "--write-baseline", type=_FILE, help="Write what stands in the way now to a file, for --baseline; exit with 0."
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -130,22 +144,24 @@ class Settings:
 )
 @click.option("-q", "--quiet", is_flag=True, help="Report only what stands in the way.")
 @click.option("-v", "--verbose", is_flag=True, help="Report also what was carried over, line by line.")
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     paths: tuple[Path, ...],
     diff: bool,
     check: bool,
     staged: bool,
     force: bool,
     tries: bool,
-    strategy: str,
-    style: str,
-    keras: str,
-    loop: str,
-    mesh: str,
-    layouts: tuple[str, ...],
+    select: str | None,
+    ignore: str | None,
+    baseline: Path | None,
+    write_baseline: Path | None,
     form: str,
     quiet: bool,
     verbose: bool,
+    **asked: Any,
 ) -> None:
     """Rewrite the TensorFlow 1 Estimator programs in PATH... as Keras and tf.distribute programs.
 
@@ -154,8 +170,6 @@ def command(
     for PATH the program is read from stdin and written to stdout, and the report goes to stderr, as it does
     with --diff.
     """
-    settings = Settings(strategy, style, keras, loop, diff, check, tries, mesh, layouts, staged, force)
-    _check_layouts(settings)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
     if not paths and not staged:
@@ -165,41 +179,119 @@ def command(
             raise click.UsageError("--staged is about files, and - is stdin")
         if len(paths) > 1:
             raise click.UsageError("- (stdin) cannot be combined with other paths")
-        outcome = _stdin(settings)
-    else:
-        outcome = _files(paths, settings)
+    elif baseline is not None and write_baseline is not None:
+        raise click.UsageError("--baseline and --write-baseline exclude each other")
+    try:
+        project = find([Path()] if paths in ((), (Path("-"),)) else paths)
+        choices = choices_of(project)
+        named = {name for name in asked if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+        wishes = Wishes(project, choices, {name: value for name, value in asked.items() if name in named})
+        settings = Settings(
+            *(diff, check, tries, staged, force),
+            choices.select if select is None else _codes(select),
+            choices.ignore if ignore is None else _codes(ignore),
+            None if write_baseline is not None else _baseline(baseline or baseline_of(project, choices)),
+            write_baseline,
+        )
+        _check_layouts(wishes.everywhere)
+        outcome = _stdin(settings, wishes) if Path("-") in paths else _files(paths, settings, wishes)
+    except UsageProblem as error:
+        raise click.UsageError(str(error)) from None
     stdout_taken = diff or (Path("-") in paths and not check)
     _report(outcome, form, "stderr" if stdout_taken else "stdout", quiet, verbose)
     raise SystemExit(int(outcome.exit_code))
 
 
-def _check_layouts(settings: Settings) -> None:
+def _baseline(path: Path | None) -> Baseline | None:
+    if path is None:
+        return None
+    from migrator.project.baseline import load
+
+    return load(path)
+
+
+def _codes(words: str) -> tuple[str, ...]:
+    codes = tuple(one.strip().upper() for one in words.split(",") if one.strip())
+    try:
+        check_codes(codes)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return codes
+
+
+def _check_layouts(asked: Mapping[str, Any]) -> None:
     """Wrong usage where the mesh or the layouts make no sense."""
-    if settings.strategy != "dtensor":
-        if settings.mesh or settings.layouts:
+    if asked["strategy"] != "dtensor":
+        if asked["mesh"] or asked["layouts"]:
             raise click.UsageError("--mesh and --layout are for --strategy dtensor")
         return
     from migrator.targets.dtensor import LayoutError, parse
 
     try:
-        parse(settings.mesh, settings.layouts)
+        parse(asked["mesh"], asked["layouts"])
     except LayoutError as error:
         raise click.UsageError(str(error)) from None
 
 
-def _files(paths: Sequence[Path], settings: Settings) -> Outcome:
+def _files(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> Outcome:
     from migrator.project.gather import gather
-    from migrator.project.run import parts_of
-    from migrator.project.together import kept_whole
-    from migrator.settings import find
 
-    project = find(paths)
-    gathered = gather(_found(paths, settings), project)
-    results = _migrated(parts_of(gathered), settings)
-    if settings.tries:
-        results = _tried(results)
-    results = kept_whole(results, gathered.edges, _refused(results, gathered, settings), gathered)
-    return _written(_with_not_given(results, gathered), gathered, settings)
+    found = _found(paths, settings)
+    excluded = [one.path for one in found if not one.named and wishes.patterns.excludes(one.path)]
+    left_out = set(excluded)
+    gathered = gather([one for one in found if one.path not in left_out], wishes.project, excluded)
+    results = _with_not_given(_results(gathered, settings, wishes), gathered)
+    return _accepted(_written(results, gathered, settings), gathered, settings, wishes)
+
+
+def _results(gathered: Gathered, settings: Settings, wishes: Wishes) -> dict[Path, Migrated]:
+    """What becomes of all files, each migrated as it is wished for it; no program is half written."""
+    from migrator.project.run import joint, parts_of
+    from migrator.project.together import kept_whole
+
+    wished = {path: wishes.of(gathered.show(path)) for path in gathered.given if path in gathered.sources}
+    parts: dict[Wish, list[list[Source]]] = {}
+    for part in parts_of(gathered):
+        for wish in dict.fromkeys(wished[source.path] for source in part if source.path in wished):
+            parts.setdefault(wish, []).append(part)
+    found: list[list[Migrated]] = []
+    for wish, some in parts.items():
+        results = _migrated(some, wish)
+        if settings.tries:
+            results = _tried(results)
+        own = {path for path, one in wished.items() if one == wish}
+        results = kept_whole(results, gathered.edges, _refused(results, own, settings), gathered)
+        found.append([one for path, one in results.items() if path in own or path not in wished])
+    return joint(found)
+
+
+def _accepted(outcome: Outcome, gathered: Gathered, settings: Settings, wishes: Wishes) -> Outcome:
+    """The outcome without what is accepted, by comments, codes and the baseline; writes that if it was asked for."""
+    from migrator.project import baseline
+    from migrator.project.accepted import MARK, accepted, is_silenced, remarks_in
+    from migrator.source.reading import lines_of
+
+    remarks = {
+        str(gathered.show(path)): remarks_in(source.text)
+        for path, source in {**gathered.sources, **gathered.remarked}.items()
+        if MARK in source.raw
+    }
+
+    def silenced(path: str, code: str) -> bool:
+        return is_silenced(code, settings.select, (*settings.ignore, *wishes.patterns.of(Path(path)).ignore))
+
+    files = accepted(outcome.files, remarks, silenced)
+    if settings.baseline is None and settings.write_baseline is None:
+        return replace(outcome, files=tuple(files))
+    lines = {str(gathered.show(path)): lines_of(source.text) for path, source in gathered.sources.items()}
+    if settings.write_baseline is not None:
+        known = baseline.of(files, lines, settings.write_baseline, dry=settings.dry)
+        baseline.save(known)
+    else:
+        assert settings.baseline is not None
+        known = settings.baseline
+    files, tolerated = baseline.without_known(files, lines, known)
+    return replace(outcome, files=tuple(files), tolerated=frozenset(tolerated))
 
 
 def _found(paths: Sequence[Path], settings: Settings) -> list[Found]:
@@ -231,21 +323,19 @@ def _as_given(file: Path, folder: Path) -> Path:
     return folder / file.relative_to(folder.resolve())
 
 
-def _refused(results: Mapping[Path, Migrated], gathered: Gathered, settings: Settings) -> dict[Path, Refused]:
+def _refused(results: Mapping[Path, Migrated], own: Collection[Path], settings: Settings) -> dict[Path, Refused]:
     """The files that must not be written: those that were not given, and those whose content nobody else has."""
     from migrator.project.together import NOT_NAMED, Refused
     from migrator.project.uncommitted import uncommitted
 
-    given = set(gathered.given)
     changed = [one.source for one in results.values() if one.changed]
     refused = {
         source.path: Refused(source.path, NOT_NAMED, "", "")
         for source in changed
-        if source.path not in given and source.raw
+        if source.path not in own and source.raw
     }
     if not settings.dry and not settings.force:
-        own = [source for source in changed if source.path in given]
-        refused |= uncommitted(own, staged=settings.staged)
+        refused |= uncommitted([source for source in changed if source.path in own], staged=settings.staged)
     return refused
 
 
@@ -310,7 +400,7 @@ def _tried(results: Mapping[Path, Migrated]) -> dict[Path, Migrated]:
     return {path: one for path, one in done.items() if one.source.raw or one.text}
 
 
-def _stdin(settings: Settings) -> Outcome:
+def _stdin(settings: Settings, wishes: Wishes) -> Outcome:
     from migrator.project.gather import Gathered
     from migrator.project.run import Migrated
     from migrator.source.reading import decode, encode, mentions_tensorflow
@@ -318,14 +408,15 @@ def _stdin(settings: Settings) -> Outcome:
     source = decode(STDIN, sys.stdin.buffer.read())
     if isinstance(source, Finding):
         return Outcome((FileOutcome(source.path, False, False, (source,)),), settings.dry, settings.check)
-    results = _migrated([[source]] if mentions_tensorflow(source) else [], settings, inside=True)
+    results = _migrated([[source]] if mentions_tensorflow(source) else [], wishes.of(STDIN), inside=True)
     one = results.get(STDIN, Migrated(source, source.text))
-    file = _judged(one, Gathered(given=(STDIN,)), settings)
+    gathered = Gathered((STDIN,), {STDIN: source})
+    file = _judged(one, gathered, settings)
     if not settings.dry:
         text = one.text if file.changed else source.text
         sys.stdout.buffer.write(encode(source, text))
         file = FileOutcome(file.path, file.changed, file.changed, file.findings)
-    return Outcome((file,), settings.dry, settings.check)
+    return _accepted(Outcome((file,), settings.dry, settings.check), gathered, settings, wishes)
 
 
 def _judged(one: Migrated, gathered: Gathered, settings: Settings) -> FileOutcome:
@@ -346,16 +437,16 @@ def _judged(one: Migrated, gathered: Gathered, settings: Settings) -> FileOutcom
     return FileOutcome(str(path), changed, written=False, findings=tuple(shown))
 
 
-def _migrated(parts: Sequence[Sequence[Source]], settings: Settings, inside: bool = False) -> dict[Path, Migrated]:
+def _migrated(parts: Sequence[Sequence[Source]], wish: Wish, inside: bool = False) -> dict[Path, Migrated]:
     """What the engine makes of the files of programs."""
     if not parts:
         return {}  # most runs of a pre-commit hook: the engine is slow to load
     from migrator.migrate import Options
     from migrator.project.run import EngineError, migrate_parts
 
-    asked = {name: getattr(settings, name) for name in _ASKED}
+    asked = dict(wish)
     try:
-        return migrate_parts(parts, Options(**asked, bridge=settings.style == "auto", inside=inside))
+        return migrate_parts(parts, Options(**asked, bridge=asked["style"] == "auto", inside=inside))
     except EngineError as error:
         raise _InternalError(error) from error
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from migrator.bridge.support import NAME
 from migrator.findings import Finding
+from migrator.project.accepted import MARK
 from migrator.project.imports import Edges, above, below, edges, is_concerned
 from migrator.settings import Project
 from migrator.source.discovery import Found, files_in, real_path
@@ -32,6 +33,8 @@ class Gathered:
     """The files that may have to do with a program of the given ones, these and others."""
     problems: Mapping[Path, Finding] = field(default_factory=dict)
     """Given files that cannot be read."""
+    remarked: Mapping[Path, Source] = field(default_factory=dict)
+    """Other given files with comments for this tool."""
     edges: Edges = field(default_factory=dict)
     """What the sources import of each other."""
     shown: Mapping[Path, Path] = field(default_factory=dict)
@@ -68,9 +71,10 @@ def gather(found: Sequence[Found], project: Project, excluded: Collection[Path] 
     around = {spelled[path]: raw for path, raw in further.items()}
     programs, imports = _programs(read, around)
     sources: dict[Path, Source] = {}
+    remarked: dict[Path, Source] = {}
     for path in (*given, *around):
         raw = read[path] if path in read else around.get(path)
-        if raw is None or (path not in programs and (path in around or _is_plain(raw))):
+        if raw is None or (path not in programs and (path in around or (_is_plain(raw) and MARK not in raw))):
             continue
         source = decode(path, raw, strict=False)
         if isinstance(source, Finding):
@@ -78,10 +82,13 @@ def gather(found: Sequence[Found], project: Project, excluded: Collection[Path] 
                 problems[shown.get(path, path)] = source
         elif path in programs:
             sources[path] = source
+        elif MARK in raw:
+            remarked[path] = source
     return Gathered(
         tuple(given),
         sources,
         {spelled[path]: finding for path, finding in problems.items()},
+        remarked,
         {path: found & sources.keys() for path, found in imports.items() if path in sources},
         shown,
     )

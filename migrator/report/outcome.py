@@ -31,6 +31,8 @@ class FileOutcome:
     """Whether the new text is in the place of the old one."""
     findings: tuple[Finding, ...]
     """Sorted."""
+    accepted: tuple[Finding, ...] = ()
+    """Those that the user has seen and accepts: they are told to nobody, and fail nothing."""
 
     def has(self, severity: Severity) -> bool:
         """Tells whether there is a finding of this severity."""
@@ -46,6 +48,8 @@ class Outcome:
     """Whether files were only judged (``--check``, ``--diff``)."""
     check: bool
     """Whether a file that would change is a failure."""
+    tolerated: frozenset[str] = frozenset()
+    """Files that may change without a failure: a baseline names them."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -57,9 +61,12 @@ class Outcome:
         """The exit status that this outcome stands for."""
         if any(file.has(Severity.ERROR) for file in self.files):
             return ExitCode.FAILED
-        if any(file.has(Severity.MANUAL) or (self.check and file.changed) for file in self.files):
+        if any(file.has(Severity.MANUAL) or self._fails(file) for file in self.files):
             return ExitCode.LEFT
         return ExitCode.DONE
+
+    def _fails(self, file: FileOutcome) -> bool:
+        return self.check and file.changed and file.path not in self.tolerated
 
 
 def count(files: Sequence[FileOutcome]) -> dict[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from migrator.findings import Finding, Severity
-from migrator.report.outcome import Outcome, count
+from migrator.report.outcome import FileOutcome, Outcome, count
 
 _STYLES = {
     Severity.MIGRATED: "green",
@@ -45,14 +45,20 @@ def _changes(outcome: Outcome) -> Iterator[str]:
 
 def _summary(outcome: Outcome) -> str:
     counts = count(outcome.files)
+    accepted = sum(bool(file.accepted) and not _stands_out(file) for file in outcome.files)
     parts = [
         (counts["changed"], "would be migrated" if outcome.dry else "migrated"),
         (counts["blocked"], "blocked"),
         (counts["failed"], "failed"),
-        (counts["unchanged"], "with nothing to do"),
+        (accepted, "accepted"),
+        (counts["unchanged"] - accepted, "with nothing to do"),
     ]
     said = [f"{number} {what}" for number, what in parts if number]
     return f"{_files(len(outcome.files))}: {', '.join(said)}." if said else "No Python files."
+
+
+def _stands_out(file: FileOutcome) -> bool:
+    return file.changed or file.has(Severity.MANUAL) or file.has(Severity.ERROR)
 
 
 def _files(number: int) -> str:

@@ -64,6 +64,21 @@ RULES = (
         " and `--check` work as ever. Outside of git trees files are overwritten.",
     ),
     Rule(
+        "TFM913",
+        "a comment accepts what is not there",
+        Severity.REVIEW,
+        "`# tf-migrate: ignore[TFM203]` accepts findings of these codes on its statement, or on the one below where it"
+        " stands on a line of its own. This one names no code, or one that is not found there any more: take it out, or"
+        " it would hide what comes later.",
+    ),
+    Rule(
+        "TFM914",
+        "the baseline has findings that are gone",
+        Severity.REVIEW,
+        "What the baseline accepts is not found any more in the files that were looked at. Write it anew with"
+        " `--write-baseline`, so that it cannot come back unseen.",
+    ),
+    Rule(
         "TFM915",
         "a file that this one imports would be migrated",
         Severity.REVIEW,

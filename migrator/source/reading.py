@@ -109,6 +109,11 @@ def encode(source: Source, text: str) -> bytes:
     return (_BOM if source.bom else b"") + text.encode(source.encoding)
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, without their ends, as findings count them."""
+    return _NEWLINE.split(text)
+
+
 def mentions_tensorflow(source: Source) -> bool:
     """Tells whether a file can hold anything to migrate at all; costs next to nothing."""
     return b"tensorflow" in source.raw
