@@ -7,31 +7,92 @@ import signal
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from migrator.cli.extras import verify_extra
 from migrator.cli.outputs import Outputs, output_options
 from migrator.cli.progress import line_per_stage
+from migrator.cli.verify_project import ProjectRequest, Shard, verify_project
 from migrator.report.outcome import ExitCode
+from migrator.source.discovery import module_files
 
-if TYPE_CHECKING:
-    pass
+_ARGUMENTS = "tf-migrate.script-arguments"
+# Fields of a Case that the command line may set for all programs of a project, by the name of the option's parameter.
+_FIELDS = {
+    "cluster": "cluster",
+    "steps": "steps",
+    "timeout": "total_timeout",
+    "stall_timeout": "stall_timeout",
+    "allow_writes": "allow_writes",
+    "tpu_cores": "tpu_cores",
+    "devices": "devices",
+    "original_devices": "original_devices",
+    "tensorflow2": "both_migrated",
+    "promised": "promised",
+    "full": "all_mutants",
+    "seeds": "seeds",
+    "stdin": "stdin",
+}
 
-_SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+class _Verify(click.Command):
+    """Keeps what follows `--` for the programs apart."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[_ARGUMENTS] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
 
 
 @click.command(
-    short_help="Run two programs and judge whether they train the same.",
-    epilog="Exit code: 0 EQUIVALENT, 1 DIFFERENT or worse than the baseline, 2 wrong usage, 3 INCONCLUSIVE, "
-    "4 a program failed.",
+    cls=_Verify,
+    short_help="Run two programs, or all of a project, and judge whether they train the same.",
+    options_metavar="[OPTIONS] [-- SCRIPT ARGUMENTS]",
+    epilog="Exit code: 0 EQUIVALENT, or nothing to verify; 1 DIFFERENT or worse than the baseline, 2 wrong usage, 3 "
+    "INCONCLUSIVE, 4 a program failed. Of several programs: that of the worst verdict.",
 )
-@click.argument("original", type=_SCRIPT)
-@click.argument("migrated", type=_SCRIPT)
-@click.argument("script_arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- SCRIPT ARGUMENTS]")
+@click.argument("paths", nargs=-1, metavar="ORIGINAL MIGRATED | PROJECT", type=click.Path(path_type=Path))
+@click.option(
+    "--base",
+    metavar="REVISION",
+    help="PROJECT: the revision that has the original programs; HEAD, or what the settings say, when left out.",
+)
+@click.option("--shard", type=Shard(), metavar="I/N", help="PROJECT: verify the programs of part I of N only.")
+@click.option(
+    "-m",
+    "module",
+    default="",
+    metavar="MODULE",
+    help="Run both programs as python -m MODULE; ORIGINAL and MIGRATED are the folders to run it in.",
+)
+@click.option(
+    "--stdin",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="What each process reads as stdin; - for what is given here.",
+)
+@click.option(
+    "--requirements",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Packages to install beside TensorFlow, as pip reads them (those of TensorFlow are left out); several times.",
+)
+@click.option(
+    "--with",
+    "packages",
+    multiple=True,
+    metavar="PACKAGE",
+    help="A package to install beside TensorFlow; several times.",
+)
 @click.option(
     "--cluster",
     default="",
@@ -124,9 +185,13 @@ _SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @output_options
 def command(
-    original: Path,
-    migrated: Path,
-    script_arguments: tuple[str, ...],
+    paths: tuple[Path, ...],
+    base: str | None,
+    shard: tuple[int, int] | None,
+    module: str,
+    stdin: Path | None,
+    requirements: tuple[Path, ...],
+    packages: tuple[str, ...],
     cluster: str,
     steps: int | None,
     report_dir: Path | None,
@@ -148,63 +213,100 @@ def command(
 
     Both scripts run as they are, one process per task of the cluster. What they write, delete and
     export elsewhere than in the run's own folder stays in there. What follows -- is passed on to both.
+
+    With one PATH, a folder or a script, the programs that it has are compared with what they were in git
+    (--base), and one page shows all of them.
     """
     from rich.console import Console
 
     with verify_extra():
         from migrator.harness import session
-        from migrator.harness.environments import EnvironmentNotReady
+        from migrator.harness.environments import EnvironmentNotReady, Extra, migrated_python, original_python
         from migrator.harness.protocol.l6_asynchronous import RECOMMENDED_SEEDS
         from migrator.harness.report import terminal
-    outputs.check()
-    names = _read_names(name_map) if name_map is not None else {}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that folders are cleared away
-    try:
-        case = session.make_case(
-            original,
-            migrated,
-            cluster=cluster,
-            args=script_arguments,
-            steps=steps,
-            names=names,
-            report_dir=report_dir,
-            seeds=seeds if seeds is not None else RECOMMENDED_SEEDS if full else 0,
-            promised=promised,
-            all_mutants=full,
-            total_timeout=timeout,
-            stall_timeout=stall_timeout,
-            allow_writes=allow_writes,
-            keras=int(keras),
-            tpu_cores=tpu_cores,
-            devices=devices,
-            original_devices=original_devices,
-            both_migrated=tensorflow2,
-            options=_said(
-                "full",
-                "keras",
-                "tpu_cores",
-                "devices",
-                "original_devices",
-                "tensorflow2",
-                "seeds",
-                "promised",
-                "timeout",
-                "stall_timeout",
-                "allow_writes",
-                "name_map",
-            ),
-        )
-        # Made only when there is something to put in: nothing is left behind by a verification that is killed.
-        folder = report_dir or Path(tempfile.gettempdir(), f"tf-migrate-report-{uuid.uuid4().hex[:8]}")
-        case = replace(case, log_dir=folder / "logs")
-        with terminal.LiveProgress(Console(stderr=True)) as live:
-            report = session.verify(case, live if sys.stderr.isatty() else line_per_stage("verify"))
-    except session.CaseError as error:
-        raise click.UsageError(str(error)) from error
-    except (EnvironmentNotReady, session.ForkServerError) as error:
-        click.echo(f"Error: {error}", err=True)
-        raise SystemExit(int(ExitCode.FAILED)) from error
-    raise SystemExit(outputs.finish(report, folder))
+    extra = Extra(requirements, packages)
+    given: tuple[str, ...] | None = click.get_current_context().meta.get(_ARGUMENTS)
+    with _given(stdin) as stdin_file:
+        if len(paths) < 2:
+            _only_for_pairs("name_map", "keras", "save_baseline", "against")
+            request = ProjectRequest(
+                paths[0] if paths else Path(),
+                base,
+                shard,
+                module,
+                report_dir,
+                given,
+                _case_fields(stdin_file),
+                _said(*_FIELDS),
+                extra,
+                outputs.inconclusive,
+            )
+            raise SystemExit(verify_project(request))
+        if base is not None or shard is not None:
+            raise click.UsageError("--base and --shard are for a project: give one PATH")
+        original, migrated, folders = _scripts(paths[0], paths[1], module)
+        outputs.check()
+        names = _read_names(name_map) if name_map is not None else {}
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that folders are cleared away
+        try:
+            case = session.make_case(
+                original,
+                migrated,
+                cluster=cluster,
+                args=(*map(str, paths[2:]), *(given or ())),
+                module=module,
+                folders=folders,
+                stdin=stdin_file,
+                steps=steps,
+                names=names,
+                report_dir=report_dir,
+                seeds=seeds if seeds is not None else RECOMMENDED_SEEDS if full else 0,
+                promised=promised,
+                all_mutants=full,
+                total_timeout=timeout,
+                stall_timeout=stall_timeout,
+                allow_writes=allow_writes,
+                keras=int(keras),
+                tpu_cores=tpu_cores,
+                devices=devices,
+                original_devices=original_devices,
+                both_migrated=tensorflow2,
+                options=_said(
+                    "full",
+                    "keras",
+                    "tpu_cores",
+                    "devices",
+                    "original_devices",
+                    "tensorflow2",
+                    "seeds",
+                    "promised",
+                    "timeout",
+                    "stall_timeout",
+                    "allow_writes",
+                    "name_map",
+                    "module",
+                    "stdin",
+                    "requirements",
+                    "packages",
+                ),
+            )
+            # Made only when there is something to put in: nothing is left behind by a verification that is killed.
+            folder = report_dir or Path(tempfile.gettempdir(), f"tf-migrate-report-{uuid.uuid4().hex[:8]}")
+            case = replace(case, log_dir=folder / "logs")
+            with terminal.LiveProgress(Console(stderr=True)) as live:
+                progress = live if sys.stderr.isatty() else line_per_stage("verify")
+                if extra:
+                    pythons = original_python(_say, extra), migrated_python(_say, extra)
+                    with session.open_session(*pythons, keras=case.keras) as opened:
+                        report = session.verify(case, progress, session=opened)
+                else:
+                    report = session.verify(case, progress)
+        except session.CaseError as error:
+            raise click.UsageError(str(error)) from error
+        except (EnvironmentNotReady, session.ForkServerError) as error:
+            click.echo(f"Error: {error}", err=True)
+            raise SystemExit(int(ExitCode.FAILED)) from error
+        raise SystemExit(outputs.finish(report, folder))
 
 
 def _said(*names: str) -> tuple[str, ...]:
@@ -212,11 +314,73 @@ def _said(*names: str) -> tuple[str, ...]:
     context = click.get_current_context()
     options = {option.name: option for option in context.command.params if isinstance(option, click.Option)}
     words: list[str] = []
-    for name in names:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            words.append(options[name].opts[0])
-            words += [] if options[name].is_flag else [str(context.params[name])]
+    for name in filter(_is_given, names):
+        option, value = options[name], context.params[name]
+        for one in list(value) if option.multiple else [value]:
+            words.append(option.opts[0])
+            words += [] if option.is_flag else [str(one)]
     return tuple(words)
+
+
+def _is_given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _only_for_pairs(*names: str) -> None:
+    """Refuses options that a project has settings for, or whose file is of one report."""
+    said = _said(*names)
+    if said:
+        raise click.UsageError(f"{said[0]} is for ORIGINAL and MIGRATED; the settings of a project have it by program")
+
+
+def _case_fields(stdin: Path | None) -> dict[str, Any]:
+    """What the command line says instead of a project's settings, as fields of a Case."""
+    params = click.get_current_context().params
+    found = {field: params[name] for name, field in _FIELDS.items() if _is_given(name)}
+    if "stdin" in found:
+        found["stdin"] = stdin
+    if found.get("all_mutants") and "seeds" not in found:
+        from migrator.harness.protocol.l6_asynchronous import RECOMMENDED_SEEDS
+
+        found["seeds"] = RECOMMENDED_SEEDS
+    return found
+
+
+@contextmanager
+def _given(stdin: Path | None) -> Iterator[Path | None]:
+    """A file with what the programs read; that of `-` is there for the block."""
+    if stdin != Path("-"):
+        yield stdin
+        return
+    with tempfile.TemporaryDirectory(prefix="tf-migrate-stdin-") as folder:
+        file = Path(folder) / "stdin"
+        file.write_bytes(sys.stdin.buffer.read())
+        yield file
+
+
+def _scripts(original: Path, migrated: Path, module: str) -> tuple[Path, Path, tuple[Path | None, Path | None]]:
+    """The files of two programs, and the folders that they run in (None: this one)."""
+    for path in (original, migrated):
+        if not path.exists():
+            raise click.UsageError(f"{path} does not exist")
+        if path.is_dir() != bool(module):
+            raise click.UsageError(f"{path} is a {'file' if module else 'folder'}; see --help for -m and for a project")
+    if not module:
+        return original, migrated, (None, None)
+    found = []
+    for folder in (original, migrated):
+        own, package = module_files(folder.absolute(), module.split("."))
+        candidates = [own, package.with_name("__main__.py")]
+        file = next((one for one in candidates if one.is_file()), None)
+        if file is None:
+            raise click.UsageError(f"there is no module {module} in {folder}")
+        found.append(file)
+    return found[0], found[1], (original.absolute(), migrated.absolute())
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _read_names(path: Path) -> dict[str, str]:

@@ -88,7 +88,7 @@ def build_models(
         job, answers = Path(folder) / "job.json", Path(folder) / "answers.json"
         scripts = [
             {
-                **_way_to_run(script, imports, root),
+                **way_to_run(script, imports, root),
                 "arguments": list((arguments or {}).get(script, ())),
                 "own": sorted(
                     {part for path in texts for part in _absolute(path).relative_to(root).with_suffix("").parts}
@@ -174,7 +174,7 @@ def _placed(place: Sequence[Any] | None, program: Path, by_name: Mapping[str, Pa
     return (path, place[1]) if path is not None and place else (program, 1)
 
 
-def _way_to_run(script: Path, imports: Imports, root: Path) -> dict[str, object]:
+def way_to_run(script: Path, imports: Imports, root: Path) -> dict[str, object]:
     """How a script is run: as a file in its folder, or as a module where it imports in its package.
 
     `paths` are the folders that its files look modules up in.

@@ -34,6 +34,10 @@ class Case:
     for each of its GPUs. `original_devices` is that of the original alone, where `both_migrated` says that it is a
     TensorFlow 2 program too, and run by the migrated program's interpreter. `tpu_cores` virtual CPUs stand in for a
     TPU, where the migrated program asks for one. `allow_writes`: the programs may change files outside of their runs.
+    `module` is the name of both scripts where they are run as `python -m` does; `folders` are the working directories
+    of the original and of the migrated program (None: that of the tool), where such modules are looked up. Each
+    process reads `stdin` from its beginning. `command` is the command line that asked for the comparison, up to its
+    options, where it is not `tf-migrate verify ORIGINAL MIGRATED`.
     """
 
     original: Path
@@ -58,6 +62,10 @@ class Case:
     stall_timeout: float = 60.0
     total_timeout: float = 600.0
     allow_writes: bool = False
+    module: str = ""
+    folders: tuple[Path | None, Path | None] = (None, None)
+    stdin: Path | None = None
+    command: tuple[str, ...] = ()
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:
@@ -82,6 +90,11 @@ def check(case: Case) -> None:
             compile(path.read_bytes(), str(path), "exec")
         except (SyntaxError, ValueError) as error:
             raise CaseError(f"the {program} script {path} is not Python: {error}") from None
+    for folder in case.folders:
+        if folder is not None and not folder.is_dir():
+            raise CaseError(f"the folder {folder} to run a program in does not exist")
+    if case.stdin is not None and not case.stdin.is_file():
+        raise CaseError(f"there is no file {case.stdin} to read as stdin")
     if case.steps is not None and case.steps < 1:
         raise CaseError(f"steps must be at least 1, not {case.steps}")
     if case.seeds and case.seeds < FEWEST_SEEDS:

@@ -9,12 +9,13 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrator import folders
@@ -25,6 +26,7 @@ _SUPPORTED_PYTHONS = ((3, 10), (3, 11))
 # What is made differently from here on must not be mistaken for what was made before.
 _LAYOUT = 1
 _SHOWN_LINES = 15
+_OTHER_TENSORFLOWS = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "tensorflow-estimator", "keras")
 
 Say = Callable[[str], None]
 
@@ -34,10 +36,26 @@ class EnvironmentNotReady(Exception):
 
 
 @dataclass(frozen=True)
+class Extra:
+    """What programs need besides TensorFlow: files of requirements, and requirements as pip takes them ("pandas<3")."""
+
+    files: tuple[Path, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.packages)
+
+    def facts(self) -> tuple[object, ...]:
+        """What tells it from others. Raises EnvironmentNotReady for a file that cannot be read."""
+        return (*self.packages, *(line for file in self.files for line in _requirements(file)))
+
+
+@dataclass(frozen=True)
 class Specification:
     """What an environment consists of: name, variable that overrides it, pip requirements, code to try it.
 
-    `without` names packages that the requirements ask for but that must not be installed.
+    `without` names packages that the requirements ask for but that must not be installed. `extra` is added to an
+    environment that is there, none of whose packages changes.
     """
 
     name: str
@@ -46,13 +64,14 @@ class Specification:
     without: tuple[str, ...]
     trial: str
     environment: tuple[tuple[str, str], ...] = ()
+    extra: Extra = field(default_factory=Extra)
 
     @property
     def key(self) -> str:
         """The folder's name in the cache; changes with everything that changes the environment."""
         python = ".".join(map(str, python_version()))
         facts = (_LAYOUT, *self.requirements, *self.without, python, platform.system(), platform.machine())
-        facts = (*facts, self.lock.read_text(encoding="utf-8"))
+        facts = (*facts, self.lock.read_text(encoding="utf-8"), *self.extra.facts())
         return f"{self.name}-python{python}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:10]}"
 
     @property
@@ -96,23 +115,28 @@ def migrated_specification() -> Specification:
     )
 
 
-def original_python(say: Say | None = None) -> Path:
-    """The interpreter for original programs, made if need be (a download of about 400 MB).
+def original_python(say: Say | None = None, extra: Extra | None = None) -> Path:
+    """The interpreter for original programs, made if need be (a download of about 400 MB), with `extra` packages.
 
     `say` gets a line when something slow begins. EnvironmentNotReady if there is none and none can be made.
     """
-    return python_of(original_specification(), say)
+    return python_of(replace(original_specification(), extra=extra or Extra()), say)
 
 
-def migrated_python(say: Say | None = None) -> Path:
+def migrated_python(say: Say | None = None, extra: Extra | None = None) -> Path:
     """The interpreter for migrated programs, made if need be. See `original_python`."""
-    return python_of(migrated_specification(), say)
+    return python_of(replace(migrated_specification(), extra=extra or Extra()), say)
 
 
 def python_of(specification: Specification, say: Say | None = None) -> Path:
     """The interpreter of an environment: the one its variable names, the cached one, or a new one."""
     override = os.environ.get(specification.variable)
     if override:
+        if specification.extra:
+            raise EnvironmentNotReady(
+                f"{specification.variable} names an interpreter, to which nothing is added.\n"
+                "Install what the programs need there, or unset the variable."
+            )
         return _checked_override(Path(override).expanduser(), specification.variable)
     root = cache_folder()
     folder = root / specification.key
@@ -189,6 +213,9 @@ def _locked(path: Path, say: Say | None) -> Iterator[None]:
 
 
 def _make(specification: Specification, folder: Path, say: Say) -> None:
+    if specification.extra:
+        _add(specification, folder, say)
+        return
     uv = uv_program()
     say(f"making the {specification.name} environment, once: {folder}")
     say(f"  {', '.join(specification.requirements)}")
@@ -224,6 +251,58 @@ def _make(specification: Specification, folder: Path, say: Say) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def _add(specification: Specification, folder: Path, say: Say) -> None:
+    """Makes an environment of another that is there (its files are shared), and what is extra."""
+    extra = specification.extra
+    base = python_of(replace(specification, extra=Extra()), say).parent.parent
+    uv = uv_program()
+    asked = ", ".join([*extra.packages, *map(str, extra.files)])
+    say(f"adding to the {specification.name} environment, once: {asked}")
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        made = partial / "environment"
+        shutil.copytree(base, made, symlinks=True, copy_function=os.link)
+        python = made / "bin" / "python"
+        frozen = _run(specification, [uv, "pip", "freeze", "--python", str(python)])
+        has = {_package(line) for line in frozen}
+        (partial / "kept.txt").write_text("\n".join(frozen) + "\n")
+        dropped = [name for name in (*_OTHER_TENSORFLOWS, *specification.without) if name not in has]
+        (partial / "excluded.txt").write_text("".join(f"{name} ; python_version < '0'\n" for name in dropped))
+        # A project's requirements are those for TensorFlow 1: what the environment has stays as it is.
+        wanted = [line for file in extra.files for line in _requirements(file)] + list(extra.packages)
+        (partial / "wanted.txt").write_text("".join(f"{line}\n" for line in wanted if _package(line) not in has))
+        install = [uv, "pip", "install", "--compile-bytecode", "--python", str(python)]
+        install += ["--constraints", str(partial / "kept.txt"), "--overrides", str(partial / "excluded.txt")]
+        _run(specification, [*install, "--requirements", str(partial / "wanted.txt")])
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _requirements(file: Path, within: tuple[Path, ...] = ()) -> Iterator[str]:
+    """The lines of a file of requirements and of those that it includes, without comments."""
+    if file in within:
+        return
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EnvironmentNotReady(f"{file} cannot be read: {error}.") from None
+    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+        line = re.sub(r"(^|\s)#.*", "", line).strip()
+        included = re.fullmatch(r"(?:-r|--requirement)[\s=]*(.+)", line)
+        if included:
+            yield from _requirements(file.parent / included[1], (*within, file))
+        elif line:
+            yield line
+
+
+def _package(requirement: str) -> str:
+    """The name of the package that a requirement is for, as registries compare names; empty for an option."""
+    found = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
+    return re.sub(r"[-_.]+", "-", found[0]).lower() if found else ""
+
+
 def _compile(python: Path) -> None:
     """Keeps the bytecode of all modules beside them, if TensorFlow has none.
 
@@ -244,7 +323,8 @@ def _compile(python: Path) -> None:
     )
 
 
-def _run(specification: Specification, command: list[str], environment: dict[str, str] | None = None) -> None:
+def _run(specification: Specification, command: list[str], environment: dict[str, str] | None = None) -> list[str]:
+    """Runs a command and returns the lines of its output. Raises EnvironmentNotReady."""
     # The tool's own settings would change what is installed or what the trial finds.
     foreign = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "TF_USE_LEGACY_KERAS")
     clean = {name: value for name, value in os.environ.items() if name not in foreign}
@@ -252,13 +332,12 @@ def _run(specification: Specification, command: list[str], environment: dict[str
         command,
         env=clean | (environment or {}),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         check=False,
     )
     if done.returncode == 0:
-        return
-    said = done.stdout.decode("utf-8", "replace").splitlines()[-_SHOWN_LINES:]
+        return done.stdout.decode("utf-8", "replace").splitlines()
+    said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()[-_SHOWN_LINES:]
     shown = "\n".join(f"    {line}" for line in said)
     raise EnvironmentNotReady(
         f"The {specification.name} environment ({', '.join(specification.requirements)}) could not be made.\n"

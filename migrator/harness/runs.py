@@ -205,6 +205,9 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
         confine=not case.allow_writes,
         # A TensorFlow 2 program that is an original was written when Keras 2 was the only one.
         asks_for_keras=program == "migrated" and kind == "migrated" and case.keras == 2,
+        module=case.module,
+        cwd=case.folders[program == "migrated"],
+        stdin=case.stdin,
     )
     outcome = session.server(kind).run(launch)
     if outcome.failure is not None:

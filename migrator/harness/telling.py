@@ -146,4 +146,5 @@ def _described(case: Case) -> dict[str, Any]:
         "steps": case.steps,
         "report_dir": None if case.report_dir is None else str(case.report_dir),
         "options": list(case.options),
+        "command": list(case.command),
     }

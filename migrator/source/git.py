@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrator.full_disk import full_disk
@@ -27,6 +27,29 @@ _COMMIT = re.compile("[0-9a-f]{40,64}")
 _CONFIG = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectFormat = {}\n"
 # Of a user's own settings: a helper that would be started for the repository that we made.
 _SWITCHED_OFF = ("core.fsmonitor=false", "core.untrackedCache=false", f"core.hooksPath={os.devnull}")
+
+
+class GitError(Exception):
+    """A revision that cannot be read; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A file of a revision: its mode as git writes it ("100644", "120000" for a link, "160000" for a submodule) and
+    the name of its content.
+    """
+
+    mode: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A commit: its full name, the top folder of its repository (absolute), and its files by path below that."""
+
+    commit: str
+    root: Path
+    files: Mapping[Path, Blob] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -138,6 +161,97 @@ def _object_name(raw: bytes, like: str) -> str:
     return made.hexdigest()
 
 
+def read_revision(folder: Path, name: str) -> Revision:
+    """The files of a revision (`HEAD`, `origin/main`, `v1~3`, ...) of the repository that `folder` is in.
+
+    Raises GitError for a folder without a repository and for a name that means no commit there.
+    """
+    repository = _repository_of(folder)
+    if repository is None:
+        raise GitError(f"{folder} is in no git repository")
+    if name.startswith("-"):
+        raise GitError(f"{name} is no revision")
+    try:
+        for object_format in _FORMATS:
+            with _with_names(repository, object_format) as environment:
+                status, output = _git(
+                    repository.root, environment, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"
+                )
+                if status == 0:
+                    commit = output.decode().strip()
+                    status, output = _git(repository.root, environment, "ls-tree", "-r", "-z", "--full-tree", commit)
+                    if status != 0:
+                        raise GitError(f"the files of {name} cannot be read: fetch the whole repository")
+                    return Revision(commit, repository.root, dict(_entries(output)))
+    except OSError as error:
+        raise GitError(f"git cannot be asked for {name}: {full_disk(error) or error}") from None
+    shallow = " (the clone is shallow: fetch more of its history)" if (repository.common / "shallow").exists() else ""
+    raise GitError(f"{name} is no revision of the repository {repository.root}{shallow}")
+
+
+def tracked_files(root: Path) -> list[Path]:
+    """The files that git looks after now, relative to the top folder of a repository; none where there is none."""
+    repository = _repository_of(root)
+    output = None if repository is None else _asked(repository, "ls-files", "-z", "--cached", "--full-name")
+    return [Path(os.fsdecode(name)) for name in (output or b"").split(b"\0") if name]
+
+
+def read_blobs(revision: Revision, names: list[str]) -> Iterator[bytes]:
+    """The contents of blobs of a revision, in the order of their names. Raises GitError for what is not there."""
+    repository = _repository_of(revision.root)
+    if repository is None:
+        raise GitError(f"{revision.root} is in no git repository any more")
+    object_format = "sha256" if len(revision.commit) == 64 else "sha1"
+    with _with_names(repository, object_format) as environment, tempfile.TemporaryFile() as asked:
+        asked.write("".join(f"{name}\n" for name in names).encode())
+        asked.seek(0)
+        with subprocess.Popen(
+            _command(repository.root, "cat-file", "--batch"),
+            stdin=asked,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        ) as process:
+            assert process.stdout is not None
+            for name in names:
+                words = process.stdout.readline().split()
+                if len(words) != 3 or words[1] != b"blob":
+                    raise GitError(f"the file {name} of {revision.commit} is not here: fetch the whole repository")
+                content = process.stdout.read(int(words[2]))
+                process.stdout.read(1)
+                yield content
+
+
+def _entries(listing: bytes) -> Iterator[tuple[Path, Blob]]:
+    for entry in listing.split(b"\0"):
+        facts, _, name = entry.partition(b"\t")
+        words = facts.decode().split()
+        path = Path(os.fsdecode(name))
+        # What git itself would not check out: it would lead out of the folder.
+        if len(words) == 3 and path.parts and not path.is_absolute() and not {"..", ".git"} & set(path.parts):
+            yield path, Blob(words[0], words[2])
+
+
+@contextlib.contextmanager
+def _with_names(repository: _Repository, object_format: str) -> Iterator[dict[str, str]]:
+    """The private repository with the names of another's commits, which are data as its objects are."""
+    with _private(repository, object_format) as environment:
+        made = Path(environment["GIT_DIR"])
+        shutil.rmtree(made / "refs")
+        (made / "refs").symlink_to((repository.common / "refs").absolute())
+        for folder, name in (
+            (repository.own, "HEAD"),
+            (repository.common, "packed-refs"),
+            (repository.common, "shallow"),
+        ):
+            if (folder / name).is_file():
+                shutil.copyfile(folder / name, made / name)
+        for name in ("FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD"):
+            if (repository.own / name).is_file():
+                shutil.copyfile(repository.own / name, made / name)
+        yield environment
+
+
 def _repository_of(folder: Path) -> _Repository | None:
     """The repository that `folder` is in: the nearest `.git` above, as git finds it."""
     try:
@@ -226,12 +340,16 @@ def _packed(packed: Path, name: str) -> str:
 
 
 def _git(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int, bytes]:
-    settings = [word for setting in _SWITCHED_OFF for word in ("-c", setting)]
     done = subprocess.run(
-        ["git", "-C", os.fspath(folder), *settings, *arguments],
+        _command(folder, *arguments),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env=environment,
         check=False,
     )
     return done.returncode, done.stdout
+
+
+def _command(folder: Path, *arguments: str) -> list[str]:
+    settings = [word for setting in _SWITCHED_OFF for word in ("-c", setting)]
+    return ["git", "-C", os.fspath(folder), *settings, *arguments]

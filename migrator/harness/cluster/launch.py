@@ -39,7 +39,9 @@ class Launch:
     `stall_timeout` without any progress after it, `total_timeout` for everything. `memory_limit`: bytes that all
     tasks together may hold; None is what is available at the start less a reserve. `confine`: what the program changes
     outside of the run's folder stays in a view of its own, or is refused. `asks_for_keras`: a program for Keras 2 has
-    to ask for it, as its user's Python wants it to.
+    to ask for it, as its user's Python wants it to. `module` is the script's name where it is run as `python -m` does.
+    `cwd` is the working directory (None: that of the tool), and each task reads `stdin` from its beginning (None:
+    nothing).
     """
 
     program: str
@@ -55,6 +57,9 @@ class Launch:
     memory_limit: int | None = None
     confine: bool = False
     asks_for_keras: bool = False
+    module: str = ""
+    cwd: Path | None = None
+    stdin: Path | None = None
 
     def folder(self, task: Task) -> Path:
         """Where the logs of `task` are."""

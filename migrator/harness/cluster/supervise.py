@@ -272,18 +272,21 @@ class Attempt:
         plan = dict(self.launch.plan)
         if plan:
             plan |= {"program": self.launch.program, "task": {"type": task.type, "index": task.index}}
+        cwd = (self.launch.cwd or Path.cwd()).absolute()
         confine = None
         if self.launch.confine:
             own = (self.own or self.launch.run_dir).absolute()
-            near = [str(Path.cwd()), str(self.launch.script.absolute().parent)]
+            near = [str(cwd), str(self.launch.script.absolute().parent)]
             confine = {"run": f"{self.launch.run_dir} {id(self)}", "own": [str(own)], "near": near}
         return {
             "task": str(task),
             "confine": confine,
             "keras_asked": {"of_user": os.environ.get(_KERAS)} if self.launch.asks_for_keras else None,
             "script": str(self.launch.script),
+            "module": self.launch.module,
             "args": self.launch.shape.arguments(self.launch.args, task, self.addresses),
-            "cwd": str(Path.cwd()),
+            "cwd": str(cwd),
+            "stdin": os.devnull if self.launch.stdin is None else str(self.launch.stdin.absolute()),
             "environment": environment,
             "plan": plan,
             "stdout": str(folder / "stdout.log"),

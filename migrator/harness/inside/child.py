@@ -55,7 +55,7 @@ def run(job: dict[str, Any], view: views.View | None = None) -> None:
         os._exit(1)
     os.setsid()
     _restore_signals()
-    _redirect(job["stdout"], job["stderr"])
+    _redirect(job.get("stdin") or os.devnull, job["stdout"], job["stderr"])
     os.environ.update(job["environment"])
     faulthandler.enable(file=2)
     _show_stacks_on_request(job["stacks"])
@@ -89,11 +89,11 @@ def _restore_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _redirect(stdout: str, stderr: str) -> None:
+def _redirect(stdin: str, stdout: str, stderr: str) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    for path, target in ((os.devnull, 0), (stdout, 1), (stderr, 2)):
+    for path, target in ((stdin, 0), (stdout, 1), (stderr, 2)):
         descriptor = os.open(path, os.O_RDONLY if target == 0 else flags, 0o644)
         os.dup2(descriptor, target)
         os.close(descriptor)
@@ -157,9 +157,13 @@ def _install_shim() -> None:
 def _run_script(job: dict[str, Any]) -> int:
     script = job["script"]
     sys.argv = [script, *list(job["args"])]
-    sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
+    # `python -m` looks modules up in the working directory, `python script.py` beside the script.
+    sys.path.insert(0, job["cwd"] if job.get("module") else os.path.dirname(os.path.realpath(script)))
     try:
-        runpy.run_path(script, run_name="__main__")
+        if job.get("module"):
+            runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
         code = _exit_code(end.code)
         if code != 0:

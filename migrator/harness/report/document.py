@@ -404,7 +404,7 @@ def stand_ins(original: Recording | None, migrated: Recording | None) -> list[Do
 
 def command_words(case: Mapping[str, Any]) -> list[str]:
     """The command line that asks for this comparison."""
-    words = ["tf-migrate", "verify", str(case["original"]), str(case["migrated"])]
+    words = list(case.get("command") or ("tf-migrate", "verify", str(case["original"]), str(case["migrated"])))
     if case["cluster"]:
         words += ["--cluster", case["cluster"]]
     if case["steps"] is not None:

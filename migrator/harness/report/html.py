@@ -83,7 +83,7 @@ def mutant_sentence(mutants: list[Document]) -> str:
 
 
 @cache
-def _asset(name: str) -> tuple[str, str]:
+def asset(name: str) -> tuple[str, str]:
     """A style sheet or script, and its hash as a content security policy names it."""
     text = resources.files(__package__).joinpath(name).read_text("utf-8")
     return text, "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -121,7 +121,7 @@ def render(report: Report) -> str:
     """The whole page as text."""
     document = report.document
     losses, ratios = charts.loss_charts(document), charts.ratio_charts(document)
-    (style, style_hash), (script, script_hash) = _asset("report.css"), _asset("report.js")
+    (style, style_hash), (script, script_hash) = asset("report.css"), asset("report.js")
     original = [s["steps"] for s in document["series"] if s["role"] == "original"]
     return _template().render(
         r=document,

@@ -13,13 +13,14 @@ from migrator.harness.report.evidence import Document
 _FORBIDDEN = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _text(value: object) -> str:
+def as_xml(value: object) -> str:
+    """The text of a value without what XML cannot hold."""
     return _FORBIDDEN.sub("\ufffd", str(value))
 
 
 def _case(level: Document, error: Document | None) -> TestCase:
-    case = TestCase(_text(level["title"]), classname=level["id"], time=level["duration_s"])
-    status, summary = level["status"], _text(level["summary"])
+    case = TestCase(as_xml(level["title"]), classname=level["id"], time=level["duration_s"])
+    status, summary = level["status"], as_xml(level["summary"])
     if status == "DIFFERENT":
         case.result = [Failure(summary, "different")]
     elif status == "FAILED":
@@ -34,7 +35,7 @@ def _case(level: Document, error: Document | None) -> TestCase:
         lines.append(f"ruled out: {level['excluded']}")
     if status == "FAILED" and error is not None:
         lines += error["tail"]
-    case.system_out = _text("\n".join(lines))
+    case.system_out = as_xml("\n".join(lines))
     return case
 
 
@@ -43,10 +44,10 @@ def _baseline_case(baseline: Document) -> TestCase:
     lines = [f"{c['what']}: {c['before']} -> {c['after']}" for c in baseline["changes"]]
     counting = sum(c["counts"] for c in baseline["changes"])
     if counting and not baseline["accepted"]:
-        case.result = [Failure(f"{counting} changes since {_text(baseline['file'])}", "baseline")]
+        case.result = [Failure(f"{counting} changes since {as_xml(baseline['file'])}", "baseline")]
     if baseline["accepted"]:
         lines.append(f"accepted: {baseline['reason']}")
-    case.system_out = _text("\n".join(lines))
+    case.system_out = as_xml("\n".join(lines))
     return case
 
 
@@ -67,11 +68,11 @@ def _properties(document: Document) -> list[tuple[str, object]]:
 def render(report: Report) -> str:
     """The XML text, one suite for the pair of programs."""
     document = report.document
-    paths = [_text(document["inputs"][program]["path"]) for program in ("original", "migrated")]
+    paths = [as_xml(document["inputs"][program]["path"]) for program in ("original", "migrated")]
     suite = TestSuite(f"{paths[0]} against {paths[1]}")
     suite.timestamp = document["started"]
     for name, value in _properties(document):
-        suite.add_property(name, _text(value))
+        suite.add_property(name, as_xml(value))
     for level in document["levels"]:
         suite.add_testcase(_case(level, document["error"]))
     if document["baseline"] is not None:
