@@ -96,7 +96,7 @@ def verify_project(request: ProjectRequest) -> int:
                 request.words,
             )
             folder = request.report_dir or _folder_of(project.root)
-            last = summary.load(folder)
+            last = summary.load_last(folder)
             results = _run(chosen, there, asked, folder)
     except (SettingsError, GitError, programs.ProgramError) as error:
         raise click.UsageError(str(error)) from error
@@ -114,7 +114,7 @@ def verify_project(request: ProjectRequest) -> int:
         last=last,
     )
     try:
-        paths = summary.write(made, folder)
+        paths = summary.write(made, folder, last)
     except OSError as error:
         click.echo(f"Error: the page of all programs cannot be written to {folder}: {error}", err=True)
         summary.show(made, _console(), {})

@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from migrator.source.discovery import discover
-from migrator.source.git import kept_files, listed_files, staged_files
+from migrator.source.git import (
+    GitError,
+    kept_files,
+    listed_files,
+    read_blobs,
+    read_revision,
+    staged_files,
+    tracked_files,
+)
 
 _IDENTITY = ("-c", "user.email=a@b", "-c", "user.name=a", "-c", "init.defaultBranch=main")
 
@@ -227,3 +235,79 @@ def test_staged_files_by_every_way_to_name_the_last_commit(tree: Path, tmp_path:
     git(tree, "add", "train.py")
     git(tree, "rm", "-q", "--cached", "other.py")
     assert staged_files(tree) == [tree / "pkg/new.py", tree / "train.py"]
+
+
+class TestRevisions:
+    def test_files_and_contents_of_a_commit(self, tree: Path) -> None:
+        first = subprocess.run(["git", "-C", tree, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+        (tree / "train.py").write_text("x = 2\n")
+        git(tree, "commit", "-qam", "y")
+        git(tree, "tag", "v2")
+        for name, content in (("HEAD", b"x = 2\n"), ("v2", b"x = 2\n"), ("main~1", b"x = 1\n")):
+            revision = read_revision(tree / "pkg", name)
+            assert (revision.root, sorted(map(str, revision.files))) == (tree.resolve(), [".gitignore", "train.py"])
+            assert list(read_blobs(revision, [revision.files[Path("train.py")].name])) == [content]
+        assert read_revision(tree, "HEAD~1").commit == first.stdout.strip()
+        assert tracked_files(tree) == [Path(".gitignore"), Path("train.py")]
+
+    def test_packed_names_and_other_work_trees(self, tree: Path, tmp_path: Path) -> None:
+        git(tree, "tag", "v1")
+        git(tree, "pack-refs", "--all")
+        git(tree, "gc", "-q")
+        git(tree, "worktree", "add", "-q", "-b", "other", str(tmp_path / "other"))
+        (tmp_path / "other" / "train.py").write_text("x = 3\n")
+        git(tmp_path / "other", "commit", "-qam", "z")
+        revision = read_revision(tmp_path / "other", "HEAD")
+        assert list(read_blobs(revision, [revision.files[Path("train.py")].name])) == [b"x = 3\n"]
+        assert read_revision(tmp_path / "other", "v1").commit == read_revision(tree, "HEAD").commit
+
+    @pytest.mark.parametrize("name", ["nope", "--help", "HEAD:train.py", "", "HEAD~9"])
+    def test_what_is_no_commit(self, tree: Path, name: str) -> None:
+        with pytest.raises(GitError, match="is no revision"):
+            read_revision(tree, name)
+
+    def test_a_shallow_clone_says_so(self, tree: Path, tmp_path: Path) -> None:
+        (tree / "train.py").write_text("x = 2\n")
+        git(tree, "commit", "-qam", "y")
+        git(tmp_path, "clone", "-q", "--depth", "1", tree.as_uri(), str(tmp_path / "clone"))
+        with pytest.raises(GitError, match="shallow"):
+            read_revision(tmp_path / "clone", "HEAD~1")
+
+    def test_no_setting_of_the_tree_runs_anything(self, tree: Path, trap: Trap) -> None:
+        config = tree / ".git" / "config"
+        for text in SETTINGS.values():
+            config.write_text(config.read_text() + text.format(trap=trap.script, hooks=trap.script.parent))
+        (tree / ".gitattributes").write_text("*.py filter=x diff=x\n")
+        git(tree, "-c", "filter.x.clean=cat", "-c", "filter.x.process=", "-c", "core.fsmonitor=false", "add", "-A")
+        trap.sprung.unlink(missing_ok=True)
+        revision = read_revision(tree, "HEAD")
+        assert list(read_blobs(revision, [revision.files[Path("train.py")].name])) == [b"x = 1\n"]
+        tracked_files(tree)
+        assert not trap.sprung.exists()
+
+    def test_paths_that_lead_out_of_the_folder_are_left_out(self, tree: Path) -> None:
+        blob = subprocess.run(
+            ["git", "-C", tree, "hash-object", "-w", "--stdin"], input=b"bad\n", check=True, capture_output=True
+        ).stdout.decode()
+        inner = _tree_object(tree, f"100644 blob {blob.strip()}\tx\n")
+        outer = _tree_object(tree, f"040000 tree {inner}\t..\n100644 blob {blob.strip()}\tgood.py\n")
+        commit = subprocess.run(
+            ["git", "-C", tree, *_IDENTITY, "commit-tree", "-m", "x", outer], check=True, capture_output=True, text=True
+        )
+        assert list(read_revision(tree, commit.stdout.strip()).files) == [Path("good.py")]
+
+
+def _tree_object(folder: Path, listing: str) -> str:
+    """A tree with any names, which `git mktree` and `git add` refuse."""
+    content = b""
+    for line in listing.splitlines():
+        facts, _, name = line.partition("\t")
+        mode, _, digest = facts.split()
+        content += f"{mode.lstrip('0')} {name}\0".encode() + bytes.fromhex(digest)
+    done = subprocess.run(
+        ["git", "-C", folder, "hash-object", "-t", "tree", "-w", "--literally", "--stdin"],
+        input=content,
+        check=True,
+        capture_output=True,
+    )
+    return done.stdout.decode().strip()

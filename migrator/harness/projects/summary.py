@@ -30,6 +30,7 @@ from migrator.harness.report.writing import EXIT_CODES
 
 SCHEMA, SCHEMA_VERSION = "project.schema.json", 1
 NAMES = {"json": "project.json", "html": "project.html", "junit": "project.xml"}
+_LAST, _LAST_SCHEMA = "last.json", "project-last.schema.json"
 _ICONS = {**ICONS, SKIPPED: "–"}
 #: A program that takes this much longer or less than last time is told of.
 _SLOWER = 1.25
@@ -44,13 +45,12 @@ def document(
     shard: str | None,
     started: float,
     duration: float,
-    last: Document | None,
+    last: Mapping[str, Document],
 ) -> Document:
-    """The document on all results, sorted by name; `last` is that of the run before, if there was one."""
+    """The document on all results, sorted by name; `last` is what `load_last` gave."""
     from migrator import __version__
 
-    before = {} if last is None else {one["name"]: one for one in last["programs"]}
-    programs = [_program(one, before.get(one.program.name), last is not None) for one in _sorted(results)]
+    programs = [_program(one, last.get(one.program.name), bool(last)) for one in _sorted(results)]
     made: Document = plain(
         {
             "schema_version": SCHEMA_VERSION,
@@ -63,7 +63,7 @@ def document(
             "duration_s": duration,
             "verdict": worst([one["status"] for one in programs]),
             "counts": {status: sum(one["status"] == status for one in programs) for status in ORDER},
-            "last": None if last is None else last["started"],
+            "last": max((one["started"] for one in last.values()), default=None),
             "programs": programs,
         }
     )
@@ -83,17 +83,22 @@ def exit_code(made: Document, *, warn_inconclusive: bool = False) -> int:
     return 0 if status is Status.INCONCLUSIVE and warn_inconclusive else EXIT_CODES[status]
 
 
-def load(folder: Path) -> Document | None:
-    """The document of an earlier run in a folder; None where there is none that can be read."""
+def load_last(folder: Path) -> dict[str, Document]:
+    """What each program came to when it was verified last, in any run that was written to a folder:
+    {name: {"status", "seconds", "started"}}. Empty where nothing can be read.
+    """
     try:
-        found = json.loads((folder / NAMES["json"]).read_text("utf-8"))
+        found = json.loads((folder / _LAST).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
-        return None
-    return found if complaint(found, SCHEMA) is None else None
+        return {}
+    return found if complaint(found, _LAST_SCHEMA) is None else {}
 
 
-def write(made: Document, folder: Path) -> dict[str, Path]:
-    """Writes project.json, project.html and project.xml and returns their paths by kind. Raises OSError."""
+def write(made: Document, folder: Path, last: Mapping[str, Document]) -> dict[str, Path]:
+    """Writes project.json, project.html and project.xml, and what the next run compares with.
+
+    Returns the paths of the first three by kind. Raises OSError.
+    """
     found = complaint(made, SCHEMA)
     if found is not None:
         raise ReportError(found)
@@ -105,11 +110,24 @@ def write(made: Document, folder: Path) -> dict[str, Path]:
     make_folder(folder)
     for kind, text in texts.items():
         write_text(folder / NAMES[kind], text)
+    ran = [one for one in made["programs"] if one["status"] != SKIPPED]
+    now = {one["name"]: {"status": one["status"], "seconds": one["seconds"], "started": made["started"]} for one in ran}
+    write_text(folder / _LAST, json.dumps({**last, **now}, indent=1) + "\n")
     return {kind: folder / name for kind, name in NAMES.items()}
 
 
 def show(made: Document, console: Console, paths: Mapping[str, Path]) -> None:
     """Prints a table of the programs, the verdict of all, and where the page is."""
+    if made["programs"]:
+        console.print(_table(made))
+        console.print()
+    console.print(Text(sentence(made), STYLES.get(made["verdict"], "")))
+    for kind in ("html", "json", "junit"):
+        if kind in paths:
+            console.print(Text(f"{kind:<6}{paths[kind]}", "dim"), soft_wrap=True)
+
+
+def _table(made: Document) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("", "program", "cluster", "time", "what was found"):
         table.add_column(heading, overflow="fold")
@@ -123,12 +141,7 @@ def show(made: Document, console: Console, paths: Mapping[str, Path]) -> None:
             Text(seconds(one["seconds"]) if one["seconds"] else "–"),
             Text(clean(said)),
         )
-    console.print(table)
-    console.print()
-    console.print(Text(sentence(made), STYLES.get(made["verdict"], "")))
-    for kind in ("html", "json", "junit"):
-        if kind in paths:
-            console.print(Text(f"{kind:<6}{paths[kind]}", "dim"), soft_wrap=True)
+    return table
 
 
 def sentence(made: Document) -> str:
@@ -136,7 +149,10 @@ def sentence(made: Document) -> str:
     told = [f"{count} {status}" for status, count in made["counts"].items() if count]
     part = f" (part {made['shard']})" if made["shard"] else ""
     if not told:
-        return f"No program{part} differs from {made['revision']}: nothing to verify."
+        return (
+            f"No program{part} differs from {made['revision']}: nothing to verify. "
+            "If the migration is committed, name the revision before it with --base."
+        )
     return f"{', '.join(told)}{part}, against {made['revision']}."
 
 
@@ -194,7 +210,7 @@ def _difference(report: Document) -> str | None:
 
 
 def _trend(result: Result, before: Document | None, compared: bool) -> Document:
-    """What changed since the last run: `change` is new, same, better or worse; empty without a last run."""
+    """What changed since the last run: `change` is new, same, better or worse; empty where nothing can be said."""
     if before is None:
         return {
             "change": "new" if compared else "",
@@ -202,6 +218,8 @@ def _trend(result: Result, before: Document | None, compared: bool) -> Document:
             "was_seconds": None,
             "said": "new" if compared else "",
         }
+    if result.status == SKIPPED:
+        return {"change": "", "was": before["status"], "was_seconds": before["seconds"], "said": ""}
     now, then = ORDER.index(result.status), ORDER.index(before["status"])
     change = "same" if now == then else "better" if now > then else "worse"
     told = [] if change == "same" else [f"was {before['status']}"]
