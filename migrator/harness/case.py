@@ -10,6 +10,7 @@ from typing import Any
 
 from migrator.harness.cluster import ClusterShape
 from migrator.harness.protocol.l6_asynchronous import FEWEST_SEEDS
+from migrator.harness.versions import OriginalRuns, written_for
 
 GREATEST_PROMISE = 0.15
 
@@ -31,8 +32,8 @@ class Case:
     words) are only named in the report's command line; writing the report is the caller's. The logs of runs that
     failed are copied to `log_dir`. `keras` is the generation of Keras that the migrated program runs on. `devices` is
     the number of virtual CPUs that the programs see, one for each replica of a MirroredStrategy without arguments, or
-    for each of its GPUs. `original_devices` is that of the original alone, where `both_migrated` says that it is a
-    TensorFlow 2 program too, and run by the migrated program's interpreter. `tpu_cores` virtual CPUs stand in for a
+    for each of its GPUs. `original_devices` is that of the original alone, where `original_runs` says that it is a
+    TensorFlow 2 program too. `tpu_cores` virtual CPUs stand in for a
     TPU, where the migrated program asks for one. `allow_writes`: the programs may change files outside of their runs.
     `module` is the name of both scripts where they are run as `python -m` does; `folders` are the working directories
     of the original and of the migrated program (None: that of the tool), where such modules are looked up. Each
@@ -53,7 +54,7 @@ class Case:
     options: tuple[str, ...] = ()
     log_dir: Path | None = None
     both_original: bool = False
-    both_migrated: bool = False
+    original_runs: OriginalRuns = OriginalRuns.TENSORFLOW1
     devices: int = 1
     original_devices: int = 1
     keras: int = 2
@@ -69,9 +70,17 @@ class Case:
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:
-    """A checked Case; `cluster` as in "chief=1,worker=2,ps=2", `options` the other fields. CaseError."""
+    """A checked Case; `cluster` as in "chief=1,worker=2,ps=2", `options` the other fields. CaseError.
+
+    `original_runs` may also be a value of OriginalRuns, or "auto", the default: by the names that the original uses.
+    A TensorFlow 2 program has the devices of the migrated one where `original_devices` are not given.
+    """
+    asked = options.get("original_runs", "auto")
+    runs = options["original_runs"] = written_for(Path(original)) if asked == "auto" else OriginalRuns(asked)
+    if not options.get("original_devices"):
+        options["original_devices"] = 1 if runs is OriginalRuns.TENSORFLOW1 else options.get("devices", 1)
     try:
-        shape = ClusterShape.parse(cluster)
+        shape = ClusterShape.parse(cluster, coordinated=runs is not OriginalRuns.TENSORFLOW1)
     except ValueError as error:
         raise CaseError(f"cluster: {error}") from None
     case = Case(Path(original), Path(migrated), shape=shape, **options)
@@ -107,10 +116,8 @@ def check(case: Case) -> None:
             raise CaseError(f"{name.replace('_', ' ')} must be positive, not {getattr(case, name):g} s")
     if min(case.devices, case.original_devices) < 1:
         raise CaseError("a program needs at least one device")
-    if case.original_devices > 1 and not case.both_migrated:
+    if case.original_devices > 1 and case.original_runs is OriginalRuns.TENSORFLOW1:
         raise CaseError("an Estimator has the devices of the migrated program: leave --original-devices out")
-    if case.both_migrated and case.shape.counts:
-        raise CaseError("two TensorFlow 2 programs are compared in one process each: leave --cluster out")
     if case.devices > 1 and case.shape.counts:
         raise CaseError("the tasks of a cluster have one device each: leave --devices out, or --cluster")
     if case.keras == 3 and case.shape.count("ps"):
@@ -140,12 +147,12 @@ def counterpart(shape: ClusterShape) -> ClusterShape:
     """
     if shape.in_step:
         return ClusterShape(tuple((kind, count) for kind, count in shape.counts if kind != "ps"))
-    if not parameter_servers(shape):
+    if not parameter_servers(shape) or shape.coordinated:
         return shape
     counts = {"chief": 1, "worker": len(shape.trainers()), "ps": shape.count("ps")}
     if shape.count("evaluator"):
         counts["evaluator"] = shape.count("evaluator")
-    return ClusterShape(tuple(counts.items()))
+    return ClusterShape(tuple(counts.items()), coordinated=True)
 
 
 def one_trainer(shape: ClusterShape) -> ClusterShape:
@@ -154,16 +161,15 @@ def one_trainer(shape: ClusterShape) -> ClusterShape:
     """
     if not parameter_servers(shape):
         return shape
+    if shape.coordinated:
+        return replace(shape, counts=(("chief", 1), ("worker", 1), ("ps", shape.count("ps"))))
     leader = "master" if shape.count("master") else "chief"
     return ClusterShape(((leader, 1), ("ps", shape.count("ps"))))
 
 
-def training_tasks(shape: ClusterShape, program: str) -> tuple[str, ...]:
+def training_tasks(shape: ClusterShape) -> tuple[str, ...]:
     """The tasks that train, chief first."""
-    tasks = [str(task) for task in shape.trainers()]
-    if program == "migrated" and parameter_servers(shape):
-        tasks = [task for task in tasks if task.startswith("worker:")]
-    return tuple(tasks)
+    return tuple(str(task) for task in shape.trainers())
 
 
 def without_evaluator(shape: ClusterShape) -> ClusterShape:

@@ -30,7 +30,6 @@ from migrator.harness.runs import (
     Session,
     distinct,
     evaluation_files,
-    migrated_kind,
     migrated_shape,
     run_program,
     weights_file,
@@ -155,8 +154,8 @@ def run_migrated(
         original,
         main.recording,
         names,
-        training_tasks(one_trainer(case.shape), "original"),
-        training_tasks(shape, migrated_kind(case)),
+        training_tasks(one_trainer(case.shape)),
+        training_tasks(shape),
         random_order=evidence.random_order,
         examples=(examples(evidence.main), examples(main)) if evidence.random_order else None,
         examples_again=examples_again(evidence),
@@ -228,8 +227,8 @@ def _with_free_cluster(
     case: Case, base: ladder.Foundation, original: Recording, migrated: Recording
 ) -> ladder.Foundation:
     tasks = (
-        training_tasks(case.shape, "original"),
-        training_tasks(migrated_shape(case, case.shape), migrated_kind(case)),
+        training_tasks(case.shape),
+        training_tasks(migrated_shape(case, case.shape)),
     )
     levels = list(base.levels)
     levels[0] = l0_runs.free_cluster(levels[0], original, migrated, *tasks)

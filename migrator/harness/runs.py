@@ -6,8 +6,9 @@ import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from migrator.harness.case import Case, counterpart, training_tasks
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
 from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.recording import Recording, RecordingError, UnrecordedTraining, evaluation_weights, read
+from migrator.harness.versions import OriginalRuns
 
 STATE_STEPS = (1, 2, 10)
 
@@ -66,10 +68,15 @@ class Session:
     migrated: ForkServer
     folder: Path
     _counter: Iterator[int]
+    _tensorflow2: Callable[[], ForkServer]
 
-    def server(self, program: str) -> ForkServer:
-        """The interpreter for "original" or "migrated"."""
-        return self.original if program == "original" else self.migrated
+    def server(self, case: Case, program: str) -> ForkServer:
+        """The interpreter that runs a case's "original" or "migrated" script."""
+        if program == "migrated" and not case.both_original:
+            return self.migrated
+        if case.original_runs is OriginalRuns.FIRST_KERAS2:
+            return self._tensorflow2()
+        return self.migrated if case.original_runs is OriginalRuns.AS_MIGRATED else self.original
 
     def new_folder(self, role: str) -> Path:
         """A fresh folder for a run, named after what it is for."""
@@ -87,7 +94,8 @@ def open_session(
     original_python: Path | None = None, migrated_python: Path | None = None, keras: int = 2
 ) -> Iterator[Session]:
     """Starts both interpreters at once; ends them, and removes every file of the runs, at the end of the
-    block. `keras` is the generation of Keras that the migrated program runs on.
+    block. `keras` is the generation of Keras that the migrated program runs on. An interpreter for originals of
+    TensorFlow 2 is started with the first of them.
 
     Without arguments the interpreters are those of harness.environments (made if need be).
     """
@@ -101,23 +109,24 @@ def open_session(
         tempfile.TemporaryDirectory(prefix="tf-migrate-verify-") as folder,
         ForkServer(pythons[0], "original", folder=Path(folder)) as original,
         ForkServer(pythons[1], "migrated", folder=Path(folder), keras=keras) as migrated,
+        ExitStack() as stack,
     ):
-        yield Session(original, migrated, Path(folder), _count())
+
+        @cache
+        def tensorflow2() -> ForkServer:
+            return stack.enter_context(ForkServer(pythons[0], "migrated", folder=Path(folder)))
+
+        yield Session(original, migrated, Path(folder), _count(), tensorflow2)
 
 
-def migrated_kind(case: Case) -> str:
-    """The kind of program that the "migrated" script is: another original in the null test."""
-    return "original" if case.both_original else "migrated"
-
-
-def original_kind(case: Case) -> str:
-    """The kind of program that the "original" script is: a migrated one where both are TensorFlow 2 programs."""
-    return "migrated" if case.both_migrated else "original"
+def program_of(original_runs: OriginalRuns) -> str:
+    """What kind of program an original is to the code inside: "original", or "migrated" if TensorFlow 2 runs it."""
+    return "original" if original_runs is OriginalRuns.TENSORFLOW1 else "migrated"
 
 
 def one_interpreter(case: Case) -> bool:
-    """Whether both programs are of one kind, so that one interpreter runs them one after another."""
-    return original_kind(case) == migrated_kind(case)
+    """Whether one interpreter runs both programs, one after another."""
+    return case.both_original or case.original_runs is OriginalRuns.AS_MIGRATED
 
 
 def migrated_shape(case: Case, shape: ClusterShape) -> ClusterShape:
@@ -133,7 +142,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "program": kind,
         "record": str(run_dir / "record"),
         "model_dir": str(run_dir / "model"),
-        "trainers": list(training_tasks(shape, kind)),
+        "trainers": list(training_tasks(shape)),
         "steps": None,
         "only_training": False,
         "state_steps": list(STATE_STEPS),
@@ -188,8 +197,9 @@ def recording_of(run: Run | None) -> Recording | None:
 
 def run_program(session: Session, case: Case, program: str, role: str, shape: ClusterShape, **plan: Any) -> Run:
     """One run; `plan` overrides keys of the plan that inside/ obeys."""
-    kind = original_kind(case) if program == "original" else migrated_kind(case)
-    devices = case.original_devices if program == "original" and case.both_migrated else case.devices
+    of_original = program == "original" or case.both_original
+    kind = program_of(case.original_runs) if of_original else "migrated"
+    devices = case.original_devices if program == "original" and kind == "migrated" else case.devices
     run_dir = session.new_folder(role)
     asked = {"steps": case.steps, "tpu_cores": case.tpu_cores, "devices": devices}
     launch = Launch(
@@ -204,12 +214,12 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
         total_timeout=case.total_timeout,
         confine=not case.allow_writes,
         # A TensorFlow 2 program that is an original was written when Keras 2 was the only one.
-        asks_for_keras=program == "migrated" and kind == "migrated" and case.keras == 2,
+        asks_for_keras=not of_original and case.keras == 2,
         module=case.module,
         cwd=case.folders[program == "migrated"],
         stdin=case.stdin,
     )
-    outcome = session.server(kind).run(launch)
+    outcome = session.server(case, program).run(launch)
     if outcome.failure is not None:
         return Run(role, program, outcome, None, outcome.failure.message)
     try:

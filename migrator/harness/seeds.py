@@ -19,7 +19,6 @@ from migrator.harness.runs import (
     Progress,
     Run,
     Session,
-    migrated_kind,
     migrated_shape,
     run_program,
     weights_file,
@@ -75,8 +74,8 @@ def run_seeds(
     shapes = {"original": without_evaluator(case.shape)}
     shapes["migrated"] = migrated_shape(case, shapes["original"])
     declared = {
-        "original": training_tasks(shapes["original"], "original"),
-        "migrated": training_tasks(shapes["migrated"], migrated_kind(case)),
+        "original": training_tasks(shapes["original"]),
+        "migrated": training_tasks(shapes["migrated"]),
     }
     order = random.Random(0)
     seeds: list[l6_asynchronous.Seed] = []

@@ -56,10 +56,8 @@ from migrator.harness.runs import (
     Progress,
     Run,
     Session,
-    migrated_kind,
     one_interpreter,
     open_session,
-    original_kind,
     recording_of,
 )
 from migrator.harness.seeds import run_seeds
@@ -312,7 +310,7 @@ def verify(
             return verify(case, progress, session=opened)
     started = time.time()
     clock = time.monotonic()
-    versions = session.server(original_kind(case)).describe(), session.server(migrated_kind(case)).describe()
+    versions = session.server(case, "original").describe(), session.server(case, "migrated").describe()
     progress(Progress("interpreters", 1, 1))
     findings = compare(case, progress, session, evidence)
     if case.log_dir is not None:
@@ -344,8 +342,8 @@ def compare(case: Case, progress: OnProgress, session: Session, evidence: Origin
         return _failed(findings, found.failed)
     # Another number of replicas adds the terms of a sum in another order, too.
     versions_differ = case.devices != case.original_devices or (
-        session.server(original_kind(case)).describe()["tensorflow"]
-        != session.server(migrated_kind(case)).describe()["tensorflow"]
+        session.server(case, "original").describe()["tensorflow"]
+        != session.server(case, "migrated").describe()["tensorflow"]
     )
     if found.compared is not None:
         evidence = with_replicates(session, case, evidence, progress)

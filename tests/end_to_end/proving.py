@@ -31,11 +31,11 @@ def record(
     tpu_cores: int = 1,
 ) -> Recording:
     """Runs a program to its end; from `initial`, for which it waits, if that is given."""
-    shape = ClusterShape.parse(cluster)
+    shape = ClusterShape.parse(cluster, coordinated=program == "migrated")
     plan = {
         "record": str(folder / "record"),
         "model_dir": str(folder / "model"),
-        "trainers": list(training_tasks(shape, program)) or [str(LOCAL)],
+        "trainers": list(training_tasks(shape)) or [str(LOCAL)],
         "steps": None,
         "state_steps": [1, 5],
         "initial": str(initial) if initial else None,

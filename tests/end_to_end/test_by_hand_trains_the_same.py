@@ -281,7 +281,7 @@ def on_cluster(
     server: ForkServer, program: str, script: Path, folder: Path, shape: str, initial: Path | None
 ) -> Recording:
     folder.mkdir()
-    cluster = ClusterShape.parse(shape)
+    cluster = ClusterShape.parse(shape, coordinated=program == "migrated")
     given = None if initial is None else str(initial)
     plan = plan_for(program, folder, cluster, state_steps=[1, 5], initial=given)
     outcome = server.run(Launch(program, script, TOLD, cluster, folder, plan))

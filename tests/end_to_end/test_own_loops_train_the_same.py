@@ -162,7 +162,7 @@ def test_steps_that_a_worker_makes_at_a_time(servers: Servers, tmp_path: Path) -
         values = "[value.numpy() for value in [*model.weights, *model.optimizer.variables]]"
         script = folder / "train.py"
         script.write_text(f"{changed}\nnp.savez({str(folder / 'found.npz')!r}, *{values})\n")
-        shape = ClusterShape.parse("chief=1,worker=1,ps=2")
+        shape = ClusterShape.parse("chief=1,worker=1,ps=2", coordinated=True)
         outcome = servers[1].run(Launch("migrated", script, (), shape, folder / "run", total_timeout=300.0))
         assert outcome.failure is None, outcome.failure
         with np.load(folder / "found.npz") as archive:

@@ -145,7 +145,7 @@ def variables(server: ForkServer, kind: str, text: str, shape: str, folder: Path
     """The variables of a program on a cluster, as the process that leads it saw them."""
     folder.mkdir()
     (folder / "train.py").write_text(text, encoding="utf-8")
-    cluster = ClusterShape.parse(shape)
+    cluster = ClusterShape.parse(shape, coordinated=kind == "migrated")
     plan = plan_for(kind, folder, cluster)
     outcome = server.run(Launch(kind, folder / "train.py", (), cluster, folder, plan))
     assert outcome.failure is None, outcome.failure

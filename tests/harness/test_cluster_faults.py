@@ -197,7 +197,7 @@ def prepare(folder: Path, body: str) -> Path:
 def launch(
     folder: Path, body: str, shape: ClusterShape = SHAPE, program: str = "original", args: str = "", **more: Any
 ) -> Launch:
-    servers = ",".join(map(str, shape.servers(program)))
+    servers = ",".join(map(str, shape.servers()))
     given: dict[str, Any] = {"stall_timeout": STALL, "ready_timeout": 20.0, "total_timeout": 60.0, **more}
     return Launch(program, prepare(folder, body), (str(folder), servers, args), shape, folder / "run", **given)
 

@@ -57,7 +57,8 @@ def run(original: ForkServer, migrated: ForkServer, tmp_path: Path) -> Run:
         script = tmp_path / "program.py"
         script.write_text(PROLOGUE + textwrap.dedent(body))
         given: dict[str, Any] = {"args": (), "total_timeout": 30.0, **more}
-        launch = Launch(program, script, shape=ClusterShape.parse(shape), run_dir=tmp_path / "run", **given)
+        cluster = ClusterShape.parse(shape, coordinated=program == "migrated")
+        launch = Launch(program, script, shape=cluster, run_dir=tmp_path / "run", **given)
         outcome = servers[program].run(launch, on_line)
         for task in outcome.tasks:
             assert not psutil.pid_exists(task.pid)

@@ -1,6 +1,7 @@
 """Cluster shapes, TF_CONFIG and ports."""
 
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -67,9 +68,9 @@ def test_tf_config_lists_the_evaluator_of_a_cluster_without_parameter_servers() 
 
 def test_who_never_exits_depends_on_the_program() -> None:
     shape = ClusterShape.parse("chief=1,worker=2,ps=1,evaluator=1")
-    assert names(shape.servers("original")) == ["ps:0"]
-    assert names(shape.servers("migrated")) == ["ps:0", "worker:0", "worker:1"]
-    assert ClusterShape.parse("chief=1,worker=2").servers("migrated") == []
+    assert names(shape.servers()) == ["ps:0"]
+    assert names(replace(shape, coordinated=True).servers()) == ["ps:0", "worker:0", "worker:1"]
+    assert ClusterShape.parse("chief=1,worker=2", coordinated=True).servers() == []
 
 
 @pytest.mark.parametrize("text", ["worker", "worker:x", ":1", ""])

@@ -98,7 +98,8 @@ def by_program(servers: tuple[ForkServer, ForkServer]) -> dict[str, ForkServer]:
 def run(server: ForkServer, program: str, folder: Path, text: str, shape: str = "", *args: str) -> RunOutcome:
     script = folder / "program.py"
     script.write_text(textwrap.dedent(text))
-    launch = Launch(program, script, args, ClusterShape.parse(shape), folder / "run", total_timeout=120.0)
+    cluster = ClusterShape.parse(shape, coordinated=program == "migrated")
+    launch = Launch(program, script, args, cluster, folder / "run", total_timeout=120.0)
     outcome = server.run(launch)
     assert outcome.failure is None, outcome.failure
     return outcome

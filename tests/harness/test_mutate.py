@@ -161,7 +161,7 @@ class Bench:
             program="migrated",
             script=script,
             args=tuple(args.split()),
-            shape=ClusterShape.parse(shape),
+            shape=ClusterShape.parse(shape, coordinated=True),
             run_dir=run_dir,
             plan={
                 "program": "migrated",

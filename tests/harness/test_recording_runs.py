@@ -405,7 +405,7 @@ class Runner:
             program=program,
             script=script,
             args=tuple(args.split()),
-            shape=ClusterShape.parse(shape),
+            shape=ClusterShape.parse(shape, coordinated=program == "migrated"),
             run_dir=run_dir,
             plan=whole,
             environment={"MODEL_DIR": str(run_dir / "written-by-the-script"), "TF_CPP_MIN_LOG_LEVEL": "2"},

@@ -21,8 +21,8 @@ from migrator.harness.recording import Recording
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def shape(text: str) -> ClusterShape:
-    return ClusterShape.parse(text)
+def shape(text: str, coordinated: bool = False) -> ClusterShape:
+    return ClusterShape.parse(text, coordinated)
 
 
 class TestClusters:
@@ -40,15 +40,20 @@ class TestClusters:
     def test_the_migrated_cluster_has_a_worker_for_each_trainer(self, original: str, migrated: str) -> None:
         found = session.counterpart(shape(original))
         assert sorted(found.counts) == sorted(shape(migrated).counts)
-        trainers = session.training_tasks(shape(original), "original")
-        assert len(session.training_tasks(found, "migrated")) == len(trainers)
+        assert len(session.training_tasks(found)) == len(session.training_tasks(shape(original)))
+
+    def test_a_coordinated_original_keeps_its_cluster(self) -> None:
+        asked = shape("chief=1,worker=2,ps=2,evaluator=1", coordinated=True)
+        assert session.counterpart(asked) == asked
+        assert str(session.one_trainer(asked)) == "chief=1,worker=1,ps=2"
+        assert session.asynchronous(asked) and not session.asynchronous(session.one_trainer(asked))
 
     def test_trainers_in_step_are_compared_together_and_become_mirrored_workers(self) -> None:
         asked = replace(shape("chief=1,worker=1,ps=1"), in_step=True)
         assert not session.asynchronous(asked) and not session.parameter_servers(asked)
         assert session.one_trainer(asked) == asked
         assert session.counterpart(asked) == shape("chief=1,worker=1")
-        assert session.training_tasks(asked, "original") == ("chief:0", "worker:0")
+        assert session.training_tasks(asked) == ("chief:0", "worker:0")
 
     def test_numbers_are_compared_on_one_trainer_with_the_same_servers(self) -> None:
         asked = shape("chief=1,worker=2,ps=2,evaluator=1")
@@ -58,10 +63,11 @@ class TestClusters:
         assert not session.asynchronous(shape("worker=2"))
 
     def test_a_coordinator_does_not_train(self) -> None:
-        assert session.training_tasks(shape("chief=1,worker=2,ps=1"), "migrated") == ("worker:0", "worker:1")
-        assert session.training_tasks(shape("chief=1,worker=1,ps=1"), "original") == ("chief:0", "worker:0")
-        assert session.training_tasks(shape("chief=1,worker=1"), "migrated") == ("chief:0", "worker:0")
-        assert session.training_tasks(shape(""), "migrated") == ("local:0",)
+        coordinated = shape("chief=1,worker=2,ps=1", coordinated=True)
+        assert session.training_tasks(coordinated) == ("worker:0", "worker:1")
+        assert session.training_tasks(shape("chief=1,worker=1,ps=1")) == ("chief:0", "worker:0")
+        assert session.training_tasks(shape("chief=1,worker=1", coordinated=True)) == ("chief:0", "worker:0")
+        assert session.training_tasks(shape("", coordinated=True)) == ("local:0",)
 
 
 class TestWrongInputs:

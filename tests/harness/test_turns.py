@@ -273,7 +273,7 @@ class Runner:
             program,
             script,
             args,
-            ClusterShape.parse(SHAPES[program]),
+            ClusterShape.parse(SHAPES[program], coordinated=program == "migrated"),
             run_dir,
             plan={
                 "record": str(run_dir / "record"),

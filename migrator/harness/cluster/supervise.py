@@ -241,7 +241,7 @@ class Attempt:
 
     def _start(self) -> None:
         launch = self.launch
-        servers = set(launch.shape.servers(launch.program))
+        servers = set(launch.shape.servers())
         self._awaited = [task for task in launch.shape.tasks() if task not in servers]
         record = Path(launch.plan.get("record") or launch.run_dir / "record")
         model = Path(launch.plan.get("model_dir") or launch.run_dir / "model")

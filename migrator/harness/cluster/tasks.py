@@ -44,13 +44,15 @@ class ClusterShape:
     """How many tasks of each type a cluster has. Without counts: no TF_CONFIG, one local task.
 
     `in_step`: the program that runs there makes its trainers wait for each other although there are parameter servers.
+    `coordinated`: with parameter servers the chief only coordinates and its workers are servers, as in TensorFlow 2.
     """
 
     counts: tuple[tuple[str, int], ...] = ()
     in_step: bool = False
+    coordinated: bool = False
 
     @staticmethod
-    def parse(text: str) -> ClusterShape:
+    def parse(text: str, coordinated: bool = False) -> ClusterShape:
         """The shape of "chief=1,worker=2,ps=2"; empty text is one local task. ValueError if malformed."""
         counts: dict[str, int] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
@@ -62,7 +64,7 @@ class ClusterShape:
             if kind in counts:
                 raise ValueError(f"{kind!r} is given twice in {text!r}")
             counts[kind] = int(number)
-        shape = ClusterShape(tuple((kind, number) for kind, number in counts.items() if number))
+        shape = ClusterShape(tuple((kind, number) for kind, number in counts.items() if number), False, coordinated)
         shape._check(text)
         return shape
 
@@ -89,16 +91,23 @@ class ClusterShape:
         return [Task(kind, index) for kind in START_ORDER for index in range(self.count(kind))]
 
     def trainers(self) -> list[Task]:
-        """The chief, then the workers; the local task of an empty shape."""
+        """The chief, unless it only coordinates, then the workers; the local task of an empty shape."""
+        return [task for task in self._workers() if task.type != "chief" or not self.coordinates]
+
+    def _workers(self) -> list[Task]:
+        """All tasks that a TensorFlow 1 program trains on, chief first."""
         if not self.counts:
             return [LOCAL]
         return [Task(kind, index) for kind in ("chief", "master", "worker") for index in range(self.count(kind))]
 
-    def servers(self, program: str) -> list[Task]:
-        """The tasks of program "original" or "migrated" that never exit by themselves."""
-        if not self.count("ps"):
-            return []
-        kinds = ("ps",) if program == "original" or not self.count("chief") else ("ps", "worker")
+    @property
+    def coordinates(self) -> bool:
+        """Whether the chief of this cluster does not train itself."""
+        return self.coordinated and self.count("ps") > 0 and self.count("chief") > 0
+
+    def servers(self) -> list[Task]:
+        """The tasks that never exit by themselves."""
+        kinds = ("ps", "worker") if self.coordinates else ("ps",)
         return [Task(kind, index) for kind in kinds for index in range(self.count(kind))]
 
     @property
@@ -131,7 +140,7 @@ class ClusterShape:
         `{ps_hosts}` and `{worker_hosts}` are addresses with commas between them, `{job_name}` is "ps" or "worker",
         `{task_index}` the place among these. A chief is the first of the workers, as such programs have it.
         """
-        trainers = self.trainers()
+        trainers = self._workers()
         servers = [member for member in self.tasks() if member.type == "ps"]
         among = servers if task.type == "ps" else trainers
         filled = {

@@ -136,7 +136,7 @@ def case_of(program: Program, trees: Trees, asked: Asked) -> Case:
         "total_timeout": own.timeout or common.timeout,
         "stall_timeout": own.stall_timeout or common.stall_timeout,
         "allow_writes": own.allow_writes,
-        "both_migrated": own.tensorflow2,
+        "original_runs": own.original_tensorflow,
         "all_mutants": own.full,
         "seeds": RECOMMENDED_SEEDS if own.full else 0,
         "stdin": asked.folder / own.stdin if own.stdin else None,

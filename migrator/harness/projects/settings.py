@@ -17,7 +17,7 @@ class ProgramSettings:
     `original` is a file, or with `module` a folder, of the working tree that has the original (else it is taken from
     git). `args` may hold `{ps_hosts}` and the like, `cluster` is as in "chief=1,worker=2,ps=2". `requirements` are
     files for pip, `packages` names for it; both go into the environments of both programs. `name-map` is a JSON file of
-    variable names. `tensorflow2`: the original is a TensorFlow 2 program. `skip` says why a program is not verified. A
+    variable names. `original-tensorflow` is as the option of that name. `skip` says why a program is not verified. A
     zero or empty value leaves the choice to what holds for all programs.
     """
 
@@ -32,7 +32,7 @@ class ProgramSettings:
     requirements: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     keras: Literal["2", "3"] = "2"
-    tensorflow2: bool = False
+    original_tensorflow: Literal["auto", "1", "2.15", "2.21"] = "auto"
     devices: int = 1
     tpu_cores: int = 1
     timeout: float = 0.0
