@@ -41,6 +41,7 @@ class Form(Enum):
     CALLED = "a method that is called for what it does"
 
 
+_PARTS = (Form.PART, Form.CALLED)
 _COMPREHENSIONS = (cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp)
 
 
@@ -55,7 +56,8 @@ class Binding:
     left: the name, or the part of it (`x.y`, `x[0]`) that is changed. `value` is what the target as a whole is given,
     where that is one expression.
 
-    `origin` is the dotted name that an import gives it; `is_global` says that the name is one of the module, and
+    `origin` is the dotted name that an import gives it; `is_global` says that the name is one of the module (of a
+    declaration: that it is `global`, not `nonlocal`), and
     `is_plain` that it is bound by `name = value` directly in the module's body.
     """
 
@@ -87,7 +89,7 @@ def dotted(node: cst.BaseExpression | None) -> str | None:
 
 def read_bindings(module: cst.CSTNode) -> list[Binding]:
     """All bindings of a module (or another node) in the order of its text, those inside functions included."""
-    return [binding for binding in _read(module) if binding.form not in (Form.PART, Form.CALLED)]
+    return [binding for binding in _read(module) if binding.form not in _PARTS]
 
 
 def bound_by(*nodes: cst.CSTNode) -> list[Binding]:
@@ -133,6 +135,48 @@ def values_given(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
     return [value for value in found if value is not None]
 
 
+def names_read(node: cst.CSTNode) -> set[str]:
+    """The names that some code reads, functions inside included; those of attributes and keywords are none."""
+    return {name.value for name in _reads(node)}
+
+
+@lru_cache(maxsize=4096)
+def _reads(node: cst.CSTNode) -> tuple[cst.Name, ...]:
+    reader = _Names()
+    walk(node, reader)
+    bound = {binding.place for binding in _read(node) if binding.form not in (Form.AUGMENTED, *_PARTS)}
+    return tuple(name for name in reader.found if name not in bound)
+
+
+class _Names(cst.CSTVisitor):
+    """All names but those of attributes, keywords, modules and fields of patterns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[cst.Name] = []
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.append(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        walk(node.value, self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        walk(node.value, self)
+        return False
+
+    def visit_MatchKeywordElement(self, node: cst.MatchKeywordElement) -> bool:
+        walk(node.pattern, self)
+        return False
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+
 def all_given(node: cst.CSTNode) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The names and parts of names that are given one expression as a whole anywhere in some code, and the values."""
     return [(b.target, b.value) for b in _read(node) if b.target is not None and b.value is not None]
@@ -144,7 +188,7 @@ def value_given(node: cst.CSTNode, target: cst.CSTNode) -> cst.BaseExpression | 
 
 
 def _binds(binding: Binding) -> bool:
-    return binding.form not in (Form.SCOPED, Form.DECLARED, Form.PART, Form.CALLED)
+    return binding.form not in (Form.SCOPED, Form.DECLARED, *_PARTS)
 
 
 @lru_cache(maxsize=4096)
@@ -302,7 +346,8 @@ class _Binder(cst.CSTVisitor):
     def _declare(self, node: cst.Global | cst.Nonlocal) -> None:
         for item in node.names:
             self.declared[self.scopes[-1] if self.scopes else None, item.name.value] = isinstance(node, cst.Global)
-            binding = Binding(item.name.value, item, None, 0, True, False, Form.SCOPED, item.name)
+            is_global = isinstance(node, cst.Global)
+            binding = Binding(item.name.value, item, None, 0, is_global, False, Form.SCOPED, item.name)
             self.found.append((replace(binding, scope=self.scopes[-1] if self.scopes else None), None))
 
     visit_Global = visit_Nonlocal = _declare

@@ -1,0 +1,152 @@
+"""The evaluator: runs a program on what is known of it, without TensorFlow.
+
+Names, attributes, containers, functions, classes and modules of the program are followed as Python follows them.
+Calls of libraries are operations, in the order in which they are made. Where a condition is not known, both ways are
+followed and what they leave is an `Either`; a loop of unknown length is followed for any turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst as cst
+
+from migrator.ir import calls, expressions, statements
+from migrator.ir.machine import Arguments, Condition, Effect, File, Files, Machine, Region, TooMuch
+from migrator.ir.store import ABSENT
+from migrator.ir.values import Constant, Frame, Function, Module, Scope, Site, Value
+from migrator.names.bindings import bound_in, names_read
+
+
+class Evaluator(Machine):
+    """Evaluates the files of a project."""
+
+    def __init__(self, files: Files, main: File | None = None) -> None:
+        super().__init__(files)
+        self.main = main
+        self.main_path = main.path if main is not None else Path("?")
+        self.empty = cst.Pass()
+
+    def value(self, node: cst.BaseExpression, scope: Scope) -> Value:
+        """What an expression stands for."""
+        return expressions.evaluate(self, node, scope)
+
+    def run(self, node: cst.CSTNode, scope: Scope) -> bool:
+        """Executes a statement or block; whether the code goes on after it."""
+        return statements.execute(self, node, scope)
+
+    def call(self, callee: Value, given: Arguments, site: Site) -> Value:
+        """What a call gives."""
+        return calls.call(self, callee, given, site)
+
+    def attribute(self, owner: Value, name: str, site: Site) -> Value:
+        """An attribute of a value."""
+        return calls.attribute(self, owner, name, site)
+
+    def elements(self, value: Value) -> list[Value] | None:
+        """What going over a value gives, one after the other; None where that is not known."""
+        return calls.elements(self, value)
+
+    def load(self, file: File) -> Module:
+        """The module of a file of the project, executed when it is loaded first."""
+        known = self.store.get(("module", file.path))
+        if isinstance(known, Module):
+            return known
+        name = "__main__" if file is self.main else file.path.stem
+        scope = Scope(name, frozenset(b.name for b in bound_in(file.module)), None, file.path, "module")
+        module = Module(None, file.path, scope)
+        self.store.set(("module", file.path), module)
+        self.store.set((scope, "__name__"), Constant(None, name))
+        self.store.set((scope, "__file__"), Constant(None, str(file.path)))
+        before, self.frame = self.frame, None
+        contexts, self.contexts = self.contexts, ()
+        region = self.enter("call")
+        try:
+            self.close(region, self.run(file.module, scope), Constant(None, None))
+        finally:
+            if region in self.regions:
+                del self.regions[self.regions.index(region) :]
+            self.frame, self.contexts = before, contexts
+        return module
+
+    def enter_function(self, function: Function, mode: str = "") -> Value:
+        """Calls a function that nobody is known to call, with parameters that are not known."""
+        site = Site(function.scope.path, function.node, Frame(function.name, None, mode))
+        params = function.node.params
+        names = [one.name.value for one in (*params.posonly_params, *params.params) if one.default is None]
+        given = [self.operation(site, "parameter", function, Constant(site, name)) for name in names]
+        keywords = [one.name.value for one in params.kwonly_params if one.default is None]
+        named = {name: self.operation(site, "parameter", function, Constant(site, name)) for name in keywords}
+        return self.call(function, Arguments(tuple(given), named), site)
+
+
+@dataclass(frozen=True)
+class Left:
+    """Where an evaluator was when it left the program to call a function apart, under the same conditions."""
+
+    effects: list[Effect]
+    conditions: list[Condition]
+    regions: list[Region]
+    calls: list[tuple[Function, Value | None]]
+    contexts: tuple[Value, ...]
+    frame: Frame | None
+    repeated: int
+
+    @staticmethod
+    def of(evaluator: Evaluator) -> Left:
+        """Leaves the program."""
+        left = Left(
+            evaluator.effects,
+            evaluator.conditions,
+            evaluator.regions,
+            evaluator.calls,
+            evaluator.contexts,
+            evaluator.frame,
+            evaluator.repeated,
+        )
+        evaluator.effects, evaluator.conditions = [], list(left.conditions)
+        evaluator.regions, evaluator.calls = [], []
+        evaluator.contexts, evaluator.frame, evaluator.repeated = (), None, 0
+        return left
+
+    def restore(self, evaluator: Evaluator) -> None:
+        """Goes back to the program."""
+        evaluator.effects, evaluator.conditions = self.effects, self.conditions
+        evaluator.regions, evaluator.calls = self.regions, self.calls
+        evaluator.contexts, evaluator.frame, evaluator.repeated = self.contexts, self.frame, self.repeated
+
+
+def started(evaluator: Evaluator, main: File) -> None:
+    """Evaluates a file as the script that is run, and then every function of it that nothing has called.
+
+    Those that other functions mention come last: they may be called by then. What takes too many steps is left out.
+    """
+    try:
+        module = evaluator.load(main)
+        functions = _functions(evaluator, module, main.module)
+        mentioned = {name for one in functions for name in names_read(one.node) if name != one.name}
+        for function in sorted(functions, key=lambda one: one.name in mentioned):
+            if function.node not in evaluator.called:
+                mark = evaluator.store.mark()
+                evaluator.enter_function(function)
+                written = evaluator.store.undo(mark)
+                new = {key: value for key, value in written.items() if evaluator.store.get(key) is ABSENT}
+                evaluator.store.write(new)
+    except (TooMuch, RecursionError):
+        evaluator.complete = False
+        evaluator.regions.clear()
+        evaluator.conditions.clear()
+
+
+def _functions(evaluator: Evaluator, module: Module, node: cst.Module) -> list[Function]:
+    """The functions of a module, in their order."""
+    found: list[Function] = []
+    for binding in bound_in(node):
+        value = evaluator.store.get((module.scope, binding.name))
+        if isinstance(value, Function) and value.scope is module.scope and value not in found:
+            found.append(value)
+    return found
+
+
+__all__ = ["Evaluator", "Left", "started"]

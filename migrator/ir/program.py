@@ -1,0 +1,267 @@
+"""The training program of a script: its Estimators, what is done with them in order, and what their functions build.
+
+A model_fn is evaluated once for each mode in which it is used, and an input function once for each use, with what the
+program has given them by then. What they build is a graph: the operations in the order of their calls, and the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from migrator.ir.evaluate import Evaluator, Left, started
+from migrator.ir.machine import Arguments, Condition, Effect, File, Files
+from migrator.ir.store import ABSENT
+from migrator.ir.values import (
+    Class,
+    Constant,
+    Frame,
+    Function,
+    Method,
+    Object,
+    Operation,
+    Partial,
+    Scope,
+    Site,
+    Value,
+    alternatives,
+)
+
+_TPU = ("model_fn", "model_dir", "config", "params", "use_tpu", "train_batch_size", "eval_batch_size")
+#: What makes an Estimator of a model_fn, and its parameters.
+ESTIMATORS: dict[str, tuple[str, ...]] = {
+    "tf.estimator.Estimator": ("model_fn", "model_dir", "config", "params", "warm_start_from"),
+    "tf.contrib.learn.Estimator": ("model_fn", "model_dir", "config", "params", "feature_engineering_fn"),
+    "tf.contrib.tpu.TPUEstimator": _TPU,
+    "tf.estimator.tpu.TPUEstimator": _TPU,
+}
+#: What is done with an Estimator, the parameters, and the modes in which its model_fn is called for that.
+METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "train": (("input_fn", "hooks", "steps", "max_steps", "saving_listeners"), ("train",)),
+    "evaluate": (("input_fn", "steps", "hooks", "checkpoint_path", "name"), ("eval",)),
+    "predict": (("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples"), ("infer",)),
+    "export_savedmodel": (("export_dir_base", "serving_input_receiver_fn"), ("infer",)),
+    "export_saved_model": (("export_dir_base", "serving_input_receiver_fn"), ("infer",)),
+}
+_BOTH = ("tf.estimator.train_and_evaluate", ("estimator", "train_spec", "eval_spec"))
+_CANNED = ("Classifier", "Regressor", "Estimator", "model_to_estimator")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What a function builds: its operations in order, and what it returns.
+
+    `changes` are the names, of functions and modules around it, whose values it changed when it was called.
+    """
+
+    mode: str
+    function: Value
+    effects: tuple[Effect, ...]
+    result: Value
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Use:
+    """Something that is done with an Estimator: `method` with its `arguments` by name, where it is known which.
+
+    `inputs` are the graphs of its input functions, by the argument that gives them.
+    """
+
+    method: str
+    operation: Operation
+    arguments: Mapping[str, Value]
+    conditions: tuple[Condition, ...]
+    repeated: bool
+    inputs: Mapping[str, Graph]
+
+
+@dataclass
+class Estimator:
+    """An Estimator: how it is made, what is done with it, and the graphs of its model_fn by mode."""
+
+    operation: Operation
+    arguments: Mapping[str, Value]
+    uses: list[Use] = field(default_factory=list)
+    graphs: dict[str, Graph] = field(default_factory=dict)
+
+    @property
+    def is_canned(self) -> bool:
+        """Whether its model_fn is one of TensorFlow's own."""
+        return self.operation.symbol not in ESTIMATORS
+
+
+@dataclass(frozen=True)
+class Program:
+    """A script as it is understood, and the evaluator that knows what its containers hold."""
+
+    file: File
+    evaluator: Evaluator
+    estimators: tuple[Estimator, ...]
+    effects: tuple[Effect, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole script was evaluated."""
+        return self.evaluator.complete
+
+
+def understood(files: Files, main: File) -> Program:
+    """The program of a script."""
+    reader = _Reader(files, main)
+    started(reader.evaluator, main)
+    return Program(main, reader.evaluator, tuple(reader.estimators), tuple(reader.evaluator.effects))
+
+
+class _Reader:
+    """Looks at the calls of a program while it is evaluated."""
+
+    def __init__(self, files: Files, main: File) -> None:
+        self.evaluator = Evaluator(files, main)
+        self.evaluator.watch = self._called
+        self.estimators: list[Estimator] = []
+        self.inside = False
+
+    def _called(self, effect: Effect) -> None:
+        operation = effect.operation
+        if self.inside:
+            return
+        if _makes_estimator(operation):
+            parameters = ESTIMATORS.get(operation.symbol, ())
+            self.estimators.append(Estimator(operation, {**dict(zip(parameters, operation.args)), **operation.kwargs}))
+            return
+        name, parameters = _BOTH
+        given = {**dict(zip(parameters, operation.args)), **operation.kwargs}
+        if operation.symbol == name:
+            self._use(effect, "train_and_evaluate", given.get("estimator"), given, ("train", "eval"))
+        elif operation.symbol.startswith(".") and operation.symbol[1:] in METHODS and operation.args:
+            parameters, modes = METHODS[operation.symbol[1:]]
+            given = {**dict(zip(parameters, operation.args[1:])), **operation.kwargs}
+            self._use(effect, operation.symbol[1:], operation.args[0], given, modes)
+
+    def _use(
+        self, effect: Effect, method: str, owner: Value | None, given: Mapping[str, Value], modes: Sequence[str]
+    ) -> None:
+        made = alternatives(owner) if owner is not None else []
+        for estimator in self.estimators:
+            if not any(one is estimator.operation for one in made):
+                continue
+            inputs: dict[str, Graph] = {}
+            for name, function, mode in _input_functions(given):
+                values = self._arguments(estimator, function, mode, ("params", "config", "mode"), ())
+                inputs[name] = self._graph("input", function, values)
+            conditions = effect.conditions
+            estimator.uses.append(Use(method, effect.operation, given, conditions, effect.repeated, inputs))
+            for mode in modes if not estimator.is_canned else ():
+                if mode not in estimator.graphs:
+                    estimator.graphs[mode] = self._model(estimator, mode)
+
+    def _model(self, estimator: Estimator, mode: str) -> Graph:
+        function = estimator.arguments.get("model_fn")
+        if function is None:
+            return Graph(mode, estimator.operation, (), estimator.operation)
+        given = self._arguments(estimator, function, mode, ("labels", "mode", "params", "config"), ("features",))
+        return self._graph(mode, function, given)
+
+    def _arguments(
+        self, estimator: Estimator, function: Value, mode: str, named: Sequence[str], placed: Sequence[str]
+    ) -> Arguments:
+        """What an Estimator gives a function, by those of its parameters that it asks for."""
+        site = estimator.operation.site
+        known = _parameters(function)
+        values: dict[str, Value] = {
+            "mode": Constant(site, mode),
+            "params": self._params(estimator, mode),
+            "config": estimator.arguments.get("config") or Operation(site, "tf.estimator.RunConfig"),
+        }
+
+        def value(name: str) -> Value:
+            return values.get(name) or self.evaluator.operation(None, "parameter", function, Constant(None, name))
+
+        args = tuple(value(name) for name in placed)
+        rest = [name for name in named if name in known]
+        return Arguments(args, {name: value(name) for name in rest})
+
+    def _params(self, estimator: Estimator, mode: str) -> Value:
+        """The params of an Estimator, with the batch size that a TPUEstimator puts into them."""
+        site = estimator.operation.site
+        given = estimator.arguments.get("params")
+        size = estimator.arguments.get({"train": "train_batch_size", "eval": "eval_batch_size"}.get(mode, "predict"))
+        if "TPU" not in estimator.operation.symbol:
+            return given or self.evaluator.table(site, [])
+        entries = self.evaluator.entries_of(given) if given is not None else None
+        if given is not None and entries is None:
+            return given
+        items = list(entries.items.values()) if entries is not None else []
+        unknown = self.evaluator.operation(site, "parameter", estimator.operation, Constant(None, "batch_size"))
+        items.append((Constant(site, "batch_size"), size or unknown))
+        return self.evaluator.table(site, items, entries is not None and entries.more)
+
+    def _graph(self, mode: str, function: Value, given: Arguments) -> Graph:
+        """Calls a function apart from the program; what it makes is kept, what it changes outside is not."""
+        evaluator = self.evaluator
+        site = function.site or Site(evaluator.main_path, evaluator.empty, None)
+        before = Left.of(evaluator)
+        mark = evaluator.store.mark()
+        self.inside = True
+        try:
+            evaluator.frame = Frame(mode, site, mode)
+            result = evaluator.call(function, given, site)
+            depth = len(before.conditions)
+            made = evaluator.effects
+            effects = tuple(Effect(one.operation, one.conditions[depth:], one.repeated) for one in made)
+        finally:
+            self.inside = False
+            before.restore(evaluator)
+        written = evaluator.store.undo(mark)
+        new = {key: value for key, value in written.items() if evaluator.store.get(key) is ABSENT}
+        evaluator.store.write(new)
+        names = sorted({_named(key) for key in written.keys() - new.keys()})
+        return Graph(mode, function, effects, result, tuple(names))
+
+
+def _named(key: tuple[object, ...]) -> str:
+    owner, *parts = key
+    if isinstance(owner, Scope):
+        return str(parts[0])
+    inner = ".".join(str(part) for part in parts if isinstance(part, str))
+    return f"{type(owner).__name__.lower()}.{inner}" if inner else type(owner).__name__.lower()
+
+
+def _makes_estimator(operation: Operation) -> bool:
+    name = operation.symbol
+    if name in ESTIMATORS:
+        return True
+    last = name.rpartition(".")[2]
+    public = name.startswith(("tf.estimator.", "tf.contrib.learn.", "tf.keras.estimator.", "tf.contrib.estimator."))
+    return public and last.endswith(_CANNED) and not last.startswith("Base") and name.count(".") < 4
+
+
+def _input_functions(given: Mapping[str, Value]) -> list[tuple[str, Value, str]]:
+    """The input functions of a use, each with the argument that gives it and the mode in which it is called."""
+    found: list[tuple[str, Value, str]] = []
+    for name, mode in (("input_fn", "train"), ("train_spec", "train"), ("eval_spec", "eval")):
+        value = given.get(name)
+        if isinstance(value, Operation) and name.endswith("spec"):
+            value = value.argument(0, "input_fn")
+        if isinstance(value, (Function, Partial, Method, Object)):
+            found.append((name, value, mode))
+    return found
+
+
+def _parameters(function: Value) -> set[str]:
+    """The names by which a function may be given something."""
+    if isinstance(function, Partial):
+        return _parameters(function.function) - set(function.kwargs)
+    if isinstance(function, Method) and function.function is not None:
+        return _parameters(function.function)
+    if isinstance(function, Object) and isinstance(function.of, Class):
+        return {"features", "labels", "mode", "params", "config"}
+    if not isinstance(function, Function):
+        return {"labels", "mode"}
+    params = function.node.params
+    names = {one.name.value for one in (*params.posonly_params, *params.params, *params.kwonly_params)}
+    return names | ({"labels", "mode", "params", "config"} if params.star_kwarg is not None else set())
+
+
+__all__ = ["ESTIMATORS", "METHODS", "Estimator", "Graph", "Program", "Use", "understood"]

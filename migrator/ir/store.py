@@ -1,0 +1,84 @@
+"""What names, containers and objects hold at one point of a program, with the way back to an earlier point."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from migrator.ir.values import Value
+
+Key = tuple[object, ...]
+
+
+class _Absent:
+    """Nothing: a name that has no value here, or an entry that is not there."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The elements of a list, tuple or set; with `more`, there may be any number of any others as well."""
+
+    items: tuple[Value, ...] = ()
+    more: bool = False
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The entries of a dict by their keys' identity: key and value; with `more`, there may be others."""
+
+    items: Mapping[Hashable, tuple[Value, Value]]
+    more: bool = False
+
+
+class Store:
+    """A mapping that can go back: `mark` notes a point, `undo` returns to it, `since` says what was written since."""
+
+    def __init__(self) -> None:
+        self._values: dict[Key, object] = {}
+        self._journal: list[tuple[Key, object]] = []
+
+    def get(self, key: Key) -> object:
+        """What was written last; ABSENT where nothing was."""
+        return self._values.get(key, ABSENT)
+
+    def set(self, key: Key, value: object) -> None:
+        """Writes a value; ABSENT takes one away."""
+        self._journal.append((key, self._values.get(key, ABSENT)))
+        if value is ABSENT:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+
+    def mark(self) -> int:
+        """This point."""
+        return len(self._journal)
+
+    def since(self, mark: int) -> dict[Key, object]:
+        """All that was written after a point, as it is now."""
+        return {key: self._values.get(key, ABSENT) for key, _ in self._journal[mark:]}
+
+    def undo(self, mark: int) -> dict[Key, object]:
+        """Goes back to a point; returns what `since` said."""
+        written = self.since(mark)
+        for key, old in reversed(self._journal[mark:]):
+            if old is ABSENT:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = old
+        del self._journal[mark:]
+        return written
+
+    def write(self, values: Mapping[Key, object]) -> None:
+        """Writes several values."""
+        for key, value in values.items():
+            self.set(key, value)
+
+
+__all__ = ["ABSENT", "Elements", "Entries", "Key", "Store"]

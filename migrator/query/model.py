@@ -1,0 +1,224 @@
+"""What a model_fn builds: its loss, its metrics, and how a step of training is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrator.ir.machine import Machine, present
+from migrator.ir.program import Graph
+from migrator.ir.values import Constant, Either, Operation, Value, alternatives
+
+SPECS: dict[str, tuple[str, ...]] = {
+    "tf.estimator.EstimatorSpec": ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs"),
+    "tf.estimator.tpu.TPUEstimatorSpec": ("mode", "predictions", "loss", "train_op", "eval_metrics", "export_outputs"),
+    "tf.contrib.tpu.TPUEstimatorSpec": ("mode", "predictions", "loss", "train_op", "eval_metrics", "export_outputs"),
+}
+#: What clips one gradient or all of them: the argument of a Keras optimizer that does the same, and where its value is.
+_CLIPS = {
+    "tf.clip_by_global_norm": ("global_clipnorm", 1, "clip_norm"),
+    "tf.clip_by_norm": ("clipnorm", 1, "clip_norm"),
+    "tf.clip_by_value": ("clipvalue", 2, "clip_value_max"),
+}
+_WRAPPERS = ("CrossShardOptimizer", "SyncReplicasOptimizer", "DistributedOptimizer", "MovingAverageOptimizer")
+_SAME = ("tf.identity", "tf.group", "tf.tuple")
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """How gradients are clipped: the argument of a Keras optimizer, and its value."""
+
+    argument: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of training.
+
+    `optimizer` is the call that makes the optimizer, `wrappers` are the calls around it (the outermost first), `loss`
+    is what is minimized, and `counted` the global step that is given. `updates` says that the update operations of the
+    graph run with it.
+    """
+
+    optimizer: Operation
+    wrappers: tuple[Operation, ...]
+    loss: Value | None
+    counted: Value | None
+    clipping: Clipping | None
+    updates: bool
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What a question has no answer for: the value that it came to, and why that is none."""
+
+    value: Value
+    reason: str
+
+
+def specs(graph: Graph) -> list[Operation]:
+    """The EstimatorSpecs that a graph may return."""
+    return [one for one in alternatives(graph.result) if isinstance(one, Operation) and one.symbol in SPECS]
+
+
+def given(spec: Operation, name: str) -> Value | None:
+    """What an EstimatorSpec is given for a parameter."""
+    parameters = SPECS[spec.symbol]
+    return spec.argument(parameters.index(name) if name in parameters else None, name)
+
+
+def losses(graph: Graph) -> list[Value]:
+    """What a graph reports as its loss, by the specs that it may return."""
+    found = [given(spec, "loss") for spec in specs(graph)]
+    return [one for one in found if one is not None]
+
+
+def metrics(machine: Machine, graph: Graph) -> dict[str, Value] | None:
+    """The metrics of a graph, by name; None where these are not known."""
+    found: dict[str, Value] = {}
+    for spec in specs(graph):
+        if given(spec, "eval_metrics") is not None:
+            return None  # a function that a TPUEstimator calls later
+        table = given(spec, "eval_metric_ops")
+        entries = machine.entries_of(table) if table is not None else None
+        if table is None or (isinstance(table, Constant) and table.value is None):
+            continue
+        if entries is None or entries.more:
+            return None
+        for key, value in entries.items.values():
+            if not isinstance(key, Constant):
+                return None
+            found[str(key.value)] = present(value)
+    return found
+
+
+def steps(machine: Machine, graph: Graph) -> list[Step | Unread]:
+    """The steps of training that a graph may make: one for each spec, and each way that a condition leaves open."""
+    found: list[Step | Unread] = []
+    for spec in specs(graph):
+        value = given(spec, "train_op")
+        if value is not None:
+            found += [_step(machine, one, False) for one in alternatives(value)]
+    return found
+
+
+def _step(machine: Machine, value: Value, updates: bool) -> Step | Unread:
+    if not isinstance(value, Operation):
+        return Unread(value, "no operation")
+    updates = updates or _runs_updates(machine, value.scopes)
+    if value.symbol == ".minimize":
+        return _of_optimizer(machine, value, value.argument(1, "loss"), value.argument(2, "global_step"), None, updates)
+    if value.symbol == ".apply_gradients":
+        pairs = value.argument(1, "grads_and_vars")
+        gradients = _gradients(machine, pairs) if pairs is not None else []
+        origins = [_origin(machine, one) for one in gradients]
+        for one in origins:
+            if isinstance(one, Unread):
+                return one
+        known = [one for one in origins if not isinstance(one, Unread)]
+        if not known or any(one[1:] != known[0][1:] for one in known):
+            return Unread(value, "its gradients are made in several ways")
+        loss, clipping = known[0][0], known[0][1]
+        return _of_optimizer(machine, value, loss, value.argument(2, "global_step"), clipping, updates)
+    if value.symbol in _SAME:
+        found = [
+            _step(machine, one, updates or _mentions_updates(machine, value)) for one in _operations(machine, value)
+        ]
+        made = [one for one in found if isinstance(one, Step)]
+        return made[0] if len(made) == 1 else Unread(value, "not one step of training")
+    return Unread(value, f"`{value.symbol}` makes no step that is known")
+
+
+def _of_optimizer(
+    machine: Machine,
+    value: Operation,
+    loss: Value | None,
+    counted: Value | None,
+    clipping: Clipping | None,
+    updates: bool,
+) -> Step | Unread:
+    optimizer, wrappers = value.args[0], []
+    while isinstance(optimizer, Operation) and optimizer.symbol.endswith(_WRAPPERS) and optimizer.argument(0, "opt"):
+        wrappers.append(optimizer)
+        optimizer = optimizer.argument(0, "opt", "optimizer") or optimizer
+    if isinstance(optimizer, Either):
+        return Unread(optimizer, "one of several optimizers")
+    if not isinstance(optimizer, Operation) or not optimizer.symbol.endswith("Optimizer"):
+        return Unread(optimizer, "no optimizer that is known")
+    return Step(optimizer, tuple(wrappers), loss, counted, clipping, updates)
+
+
+def _gradients(machine: Machine, pairs: Value) -> list[Value]:
+    """The gradients of pairs of gradients and variables."""
+    content = machine.content_of(pairs)
+    if content is None:
+        return [pairs]
+    found = []
+    for one in content.items:
+        pair = machine.elements(present(one))
+        found.append(pair[0] if pair is not None and len(pair) == 2 else one)
+    return found
+
+
+def _origin(machine: Machine, value: Value) -> tuple[Value | None, Clipping | None] | Unread:
+    """The loss that a gradient is of, and how it is clipped on its way."""
+    if isinstance(value, Either):
+        found = [_origin(machine, one) for one in alternatives(value)]
+        known = [one for one in found if not isinstance(one, Unread)]
+        return known[0] if len(known) == 1 else Unread(value, "a gradient under a condition")
+    if not isinstance(value, Operation):
+        return Unread(value, "no gradient that is known")
+    if value.symbol in _CLIPS:
+        argument, index, name = _CLIPS[value.symbol]
+        inner = _origin(machine, value.args[0]) if value.args else Unread(value, "it is given nothing")
+        limit = value.argument(index, name)
+        if isinstance(inner, Unread):
+            return inner
+        if inner[1] is not None or limit is None:
+            return Unread(value, "gradients are clipped more than once")
+        return inner[0], Clipping(argument, limit)
+    if value.symbol == ".compute_gradients":
+        return value.argument(1, "loss"), None
+    if value.symbol == "tf.gradients":
+        return value.argument(0, "ys"), None
+    if value.symbol in ("getitem", "zip", "*", "element", "list", "tuple") and (value.args or value.kwargs):
+        return _origin(machine, value.args[0] if value.args else next(iter(value.kwargs.values())))
+    return Unread(value, f"gradients of `{value.symbol}`")
+
+
+def _operations(machine: Machine, value: Operation) -> list[Operation]:
+    """The operations that one groups."""
+    found: list[Operation] = []
+    for one in value.args:
+        inner = machine.elements(one)
+        found += [each for each in (inner if inner is not None else [one]) if isinstance(each, Operation)]
+    return found
+
+
+def _runs_updates(machine: Machine, scopes: Sequence[Value]) -> bool:
+    """Whether one of some scopes runs the update operations of the graph first."""
+    named = [one for one in scopes if isinstance(one, Operation) and one.symbol.endswith("control_dependencies")]
+    return any(_mentions_updates(machine, one) for one in named)
+
+
+def _mentions_updates(machine: Machine, value: Value, deep: int = 4) -> bool:
+    if not isinstance(value, Operation) or deep == 0:
+        inner = machine.elements(value) if deep else None
+        return any(_mentions_updates(machine, one, deep - 1) for one in inner or ())
+    if value.symbol == "tf.get_collection":
+        key = value.argument(0, "key")
+        return getattr(key, "name", getattr(key, "value", "")) in ("tf.GraphKeys.UPDATE_OPS", "update_ops")
+    if value.symbol not in (
+        "tf.control_dependencies",
+        ".control_dependencies",
+        "tf.group",
+        "getitem",
+        "element",
+        "list",
+    ):
+        return False
+    return any(_mentions_updates(machine, one, deep - 1) for one in value.args)
+
+
+__all__ = ["Clipping", "Step", "Unread", "given", "losses", "metrics", "specs", "steps"]
