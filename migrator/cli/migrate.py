@@ -40,6 +40,7 @@ class Settings:
     tries: bool = False
     staged: bool = False
     force: bool = False
+    proves: bool = False
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     baseline: Baseline | None = None
@@ -74,6 +75,12 @@ class Settings:
     is_flag=True,
     help="Run each bridged program in a copy of its project, so far that its models are built; leave those alone that "
     "fail. Needs the environment of migrated programs.",
+)
+@click.option(
+    "--verify",
+    "proves",
+    is_flag=True,
+    help="Train each program before and after, as verify does, and write only those that are EQUIVALENT.",
 )
 @click.option(
     "--strategy",
@@ -154,6 +161,7 @@ def command(
     staged: bool,
     force: bool,
     tries: bool,
+    proves: bool,
     select: str | None,
     ignore: str | None,
     baseline: Path | None,
@@ -187,13 +195,15 @@ def command(
         named = {name for name in asked if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
         wishes = Wishes(project, choices, {name: value for name, value in asked.items() if name in named})
         settings = Settings(
-            *(diff, check, tries, staged, force),
+            *(diff, check, tries, staged, force, proves),
             choices.select if select is None else _codes(select),
             choices.ignore if ignore is None else _codes(ignore),
             None if write_baseline is not None else _baseline(baseline or baseline_of(project, choices)),
             write_baseline,
         )
         _check_layouts(wishes.everywhere)
+        if proves and Path("-") in paths:
+            raise click.UsageError("--verify trains programs where they are, and - is stdin")
         outcome = _stdin(settings, wishes) if Path("-") in paths else _files(paths, settings, wishes)
     except UsageProblem as error:
         raise click.UsageError(str(error)) from None
@@ -262,7 +272,12 @@ def _results(gathered: Gathered, settings: Settings, wishes: Wishes) -> dict[Pat
         own = {path for path, one in wished.items() if one == wish}
         results = kept_whole(results, gathered.edges, _refused(results, own, settings), gathered)
         found.append([one for path, one in results.items() if path in own or path not in wished])
-    return joint(found)
+    whole = joint(found)
+    if settings.proves:
+        from migrator.cli.prove import unproven
+
+        whole = kept_whole(whole, gathered.edges, unproven(whole, gathered, wishes.project), gathered)
+    return whole
 
 
 def _accepted(outcome: Outcome, gathered: Gathered, settings: Settings, wishes: Wishes) -> Outcome:

@@ -81,7 +81,8 @@ def verify_project(request: ProjectRequest) -> int:
         common = read(project, settings.VerifySettings, settings.SECTION)
         base = request.base or common.base
         with tempfile.TemporaryDirectory(prefix="tf-migrate-base-") as scratch:
-            there = Trees(Path(scratch).resolve() / "project", project.root, base)
+            original = Path(scratch).resolve() / "project"
+            there = Trees(original, project.root, base, (original, f"{base}:"))
             revision, chosen = _chosen(request, project, common, base)
             if any(one.original is None and not one.skipped for one in chosen):
                 assert revision is not None
@@ -95,9 +96,9 @@ def verify_project(request: ProjectRequest) -> int:
                 () if base == common.base else ("--base", base),
                 request.words,
             )
-            folder = request.report_dir or _folder_of(project.root)
+            folder = request.report_dir or folder_of(project.root)
             last = summary.load_last(folder)
-            results = _run(chosen, there, asked, folder)
+            results = run_programs(chosen, there, asked, folder)
     except (SettingsError, GitError, programs.ProgramError) as error:
         raise click.UsageError(str(error)) from error
     except (EnvironmentNotReady, session.ForkServerError) as error:
@@ -145,7 +146,7 @@ def _chosen(
             raise
         revision = None  # every program brings its original along
     if revision is not None:
-        before, now = _texts_at(revision), _texts_now(root)
+        before, now = _texts_at(revision), texts_now(root)
         if common.discover and not request.module:
             more = programs.discovered(before, now, root, project.folder, () if within is None else (within,))
             found = programs.without_doubles((*found, *more))
@@ -194,7 +195,8 @@ def _texts_at(revision: Revision) -> dict[Path, str]:
     return {path: text for path, raw in zip(paths, contents, strict=True) if (text := _text(path, raw)) is not None}
 
 
-def _texts_now(root: Path) -> dict[Path, str]:
+def texts_now(root: Path) -> dict[Path, str]:
+    """The texts of a project's Python files, by paths relative to its root."""
     from migrator.source.discovery import discover
 
     found = {}
@@ -219,7 +221,7 @@ def _tracked(root: Path) -> list[Path]:
     return tracked_files(root)
 
 
-def _folder_of(root: Path) -> Path:
+def folder_of(root: Path) -> Path:
     """Where the reports of a project are kept from run to run where the user names no folder."""
     import hashlib
 
@@ -229,7 +231,8 @@ def _folder_of(root: Path) -> Path:
     return cache_folder().parent / "projects" / f"{root.name or 'root'}-{digest}"
 
 
-def _run(chosen: Sequence[Program], there: Trees, asked: Asked, folder: Path) -> list[Result]:
+def run_programs(chosen: Sequence[Program], there: Trees, asked: Asked, folder: Path) -> list[Result]:
+    """Verifies programs, telling on stderr which one is under way."""
     from rich.console import Console
 
     from migrator.harness.projects.running import verify_programs

@@ -26,6 +26,7 @@ class Refused:
     why: str
     """What is wrong with it: a sentence without its end."""
     todo: str
+    severity: Severity = Severity.ERROR
 
 
 def kept_whole(
@@ -85,7 +86,7 @@ def _findings(
             others = sorted(group - {path})
             left = f", and so does its program ({_names(others, gathered)})" if others else ""
             message = f"{one.why}: it stays as it is{left}; {one.todo}"
-            yield Finding(str(path), 1, 1, one.code, Severity.ERROR, message)
+            yield Finding(str(path), 1, 1, one.code, one.severity, message)
     if unnamed and given:
         place = next((path for path in given if of.get(path, frozenset()) & set(unnamed)), given[0])
         line = _line_of_import(gathered.sources[place].text, unnamed)

@@ -84,4 +84,15 @@ RULES = (
         Severity.REVIEW,
         "The named file needs no change of its own, but one that it imports does, and that was not named.",
     ),
+    Rule(
+        "TFM916",
+        "a program that was not proven",
+        Severity.MANUAL,
+        """
+`tf-migrate --verify` trains every program before and after, as `tf-migrate verify` does, and writes only what is
+EQUIVALENT. This program was not: the finding has the verdict. Its own report, whose folder is named at the end, says
+what was found. Programs that want arguments, a cluster or packages get them from `[tool.tf-migrate.verify]` in
+pyproject.toml. A file that no verified script imports is proven by nobody: name a script that does.
+""",
+    ),
 )

@@ -30,11 +30,16 @@ ORDER = (Status.FAILED.value, Status.DIFFERENT.value, Status.INCONCLUSIVE.value,
 
 @dataclass(frozen=True)
 class Trees:
-    """The project as it was, and as it is. `revision` names the first in reports: "HEAD" for `HEAD:train.py`."""
+    """The project as it was, and as it is. `revision` is what the first is called.
+
+    One of the folders is gone when its reports are read: `gone` is that folder, and what stands for it and the slash
+    behind it there, as `HEAD:` in `HEAD:train.py`.
+    """
 
     original: Path
     migrated: Path
     revision: str
+    gone: tuple[Path, str]
 
 
 @dataclass(frozen=True)
@@ -157,18 +162,16 @@ def case_of(program: Program, trees: Trees, asked: Asked) -> Case:
 
 
 def renamed(report: Report, trees: Trees) -> Report:
-    """The report with the files of the original named as git does, `HEAD:train.py`: their folder is gone soon."""
-    scratch = str(trees.original)
+    """The report with other names for the files in the folder that is gone soon."""
+    scratch = f"{trees.gone[0]}/"
 
     def change(value: Any) -> Any:
         if isinstance(value, str):
-            return value.replace(f"{scratch}/", f"{trees.revision}:") if scratch in value else value
+            return value.replace(scratch, trees.gone[1])
         if isinstance(value, dict):
             return {key: change(item) for key, item in value.items()}
         return [change(item) for item in value] if isinstance(value, list) else value
 
-    if trees.original == trees.migrated:
-        return report
     document: Document = change(report.document)
     return Report(document)
 
