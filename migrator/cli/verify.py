@@ -101,6 +101,18 @@ class _Verify(click.Command):
 )
 @click.option("--steps", type=click.IntRange(min=1), help="End training after so many global steps.")
 @click.option(
+    "--sample-steps",
+    default="",
+    metavar="STEP,...",
+    help="Further steps to compare one by one, reached or not: 500000,500001 say.",
+)
+@click.option(
+    "--from-checkpoint",
+    type=click.Path(path_type=Path),
+    metavar="PREFIX",
+    help="A checkpoint of ORIGINAL, model.ckpt-500000 say: a step from it is compared too.",
+)
+@click.option(
     "--report",
     "report_dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -196,6 +208,8 @@ def command(
     packages: tuple[str, ...],
     cluster: str,
     steps: int | None,
+    sample_steps: str,
+    from_checkpoint: Path | None,
     report_dir: Path | None,
     name_map: Path | None,
     full: bool,
@@ -230,7 +244,7 @@ def command(
     given: tuple[str, ...] | None = click.get_current_context().meta.get(_ARGUMENTS)
     with _given(stdin) as stdin_file:
         if len(paths) < 2:
-            _only_for_pairs("name_map", "keras", "save_baseline", "against")
+            _only_for_pairs("sample_steps", "from_checkpoint", "name_map", "keras", "save_baseline", "against")
             request = ProjectRequest(
                 paths[0] if paths else Path(),
                 base,
@@ -260,6 +274,8 @@ def command(
                 folders=folders,
                 stdin=stdin_file,
                 steps=steps,
+                sample_steps=_steps(sample_steps),
+                from_checkpoint=from_checkpoint,
                 names=names,
                 report_dir=report_dir,
                 seeds=seeds if seeds is not None else RECOMMENDED_SEEDS if full else 0,
@@ -274,6 +290,8 @@ def command(
                 original_devices=original_devices,
                 original_runs=original_tensorflow,
                 options=_said(
+                    "sample_steps",
+                    "from_checkpoint",
                     "full",
                     "keras",
                     "tpu_cores",
@@ -383,6 +401,13 @@ def _scripts(original: Path, migrated: Path, module: str) -> tuple[Path, Path, t
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
+
+
+def _steps(text: str) -> tuple[int, ...]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isdecimal() and int(word) >= 1 for word in words):
+        raise click.UsageError(f"--sample-steps {text}: steps are whole numbers from 1, with commas between them")
+    return tuple(map(int, words))
 
 
 def _read_names(path: Path) -> dict[str, str]:

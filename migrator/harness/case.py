@@ -39,6 +39,8 @@ class Case:
     of the original and of the migrated program (None: that of the tool), where such modules are looked up. Each
     process reads `stdin` from its beginning. `command` is the command line that asked for the comparison, up to its
     options, where it is not `tf-migrate verify ORIGINAL MIGRATED`.
+    `sample_steps` are steps to compare one by one beside those that are chosen, reached or not; `from_checkpoint` is
+    the prefix of a checkpoint of the original, from which a step is compared too.
     """
 
     original: Path
@@ -67,6 +69,8 @@ class Case:
     folders: tuple[Path | None, Path | None] = (None, None)
     stdin: Path | None = None
     command: tuple[str, ...] = ()
+    sample_steps: tuple[int, ...] = ()
+    from_checkpoint: Path | None = None
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:
@@ -104,6 +108,8 @@ def check(case: Case) -> None:
             raise CaseError(f"the folder {folder} to run a program in does not exist")
     if case.stdin is not None and not case.stdin.is_file():
         raise CaseError(f"there is no file {case.stdin} to read as stdin")
+    if case.from_checkpoint is not None and not Path(f"{case.from_checkpoint}.index").is_file():
+        raise CaseError(f"there is no checkpoint {case.from_checkpoint}: {case.from_checkpoint}.index does not exist")
     if case.steps is not None and case.steps < 1:
         raise CaseError(f"steps must be at least 1, not {case.steps}")
     if case.seeds and case.seeds < FEWEST_SEEDS:

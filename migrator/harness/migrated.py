@@ -20,9 +20,9 @@ from migrator.harness.case import (
 )
 from migrator.harness.mutants import SENTINELS, Mutant
 from migrator.harness.original import OriginalEvidence, evaluates
-from migrator.harness.protocol import l0_runs, l2_data, ladder, name_map
+from migrator.harness.protocol import batch_map, l0_runs, l2_data, ladder, name_map, pairing, weight_map
 from migrator.harness.protocol.results import LevelResult, Status
-from migrator.harness.recording import Recording, read_batch
+from migrator.harness.recording import Array, Recording, read_batch
 from migrator.harness.runs import (
     OnProgress,
     Progress,
@@ -34,6 +34,7 @@ from migrator.harness.runs import (
     run_program,
     weights_file,
 )
+from migrator.harness.terms import Terms, with_data
 
 #: Steps that a sentinel needs which changes the first losses or the first update.
 SENTINEL_STEPS = 2
@@ -46,7 +47,8 @@ class MigratedEvidence:
     `levels` are L0 to L2. `main` started from the original's weights on its own data, `compared` is the run that
     L3 to L5 judge (`main`, or a replay of the original's batches), `control` the same with a learning rate 1 %
     higher, `sentinels` other known-bad versions by the name of the mutant. `in_order` and `in_order_control` are
-    those of the whole asynchronous cluster. `failed` ended without a usable recording.
+    those of the whole asynchronous cluster. `failed` ended without a usable recording. `terms` is what was needed to
+    put all recordings into the original's terms, in which they are here.
     """
 
     levels: tuple[LevelResult, ...] = ()
@@ -62,6 +64,7 @@ class MigratedEvidence:
     in_order: Run | None = None
     in_order_control: Run | None = None
     failed: Run | None = None
+    terms: Terms = field(default_factory=Terms)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -113,10 +116,27 @@ def build_names(original: Recording, migrated: Recording, user: Mapping[str, str
         raise CaseError(str(error)) from None
 
 
-def evaluation_plan(session: Session, evidence: OriginalEvidence, names: name_map.NameMap) -> dict[str, Any]:
+def terms_of(original: Recording, migrated: Recording, user: Mapping[str, str]) -> Terms:
+    """How the two programs keep the same weights, from the first run of each with its own initial values."""
+    try:
+        weights = weight_map.find(original.variables, migrated.variables, user)
+        weights = weights.with_offsets(original.initial, migrated.initial)
+        weights = weight_map.constants(original.variables, migrated, weights, user)
+    except name_map.NameMapError as error:
+        raise CaseError(str(error)) from None
+    return Terms(weights, own={name: migrated.initial[name] for name in weights.constants})
+
+
+def evaluation_plan(
+    session: Session, evidence: OriginalEvidence, names: name_map.NameMap, terms: Terms
+) -> dict[str, Any]:
     """The part of a plan that has evaluations recorded, those of the original's weights and of initial ones too."""
     watched = evidence.main if evidence.free is None else evidence.free
-    weights = evaluation_files(session, watched, names) if names.complete else []
+
+    def theirs(values: Mapping[str, Array]) -> Mapping[str, Array]:
+        return terms.initial(values, names)
+
+    weights = evaluation_files(session, watched, names, theirs) if names.complete else []
     return {"evaluate": True, "evaluate_weights": weights, "evaluation_control": True}
 
 
@@ -132,24 +152,40 @@ def run_migrated(
     first = first or probe(session, case)
     if first.recording is None:
         return MigratedEvidence(probe=first, failed=first)
+    terms = terms_of(original, first.recording, case.names)
+    first = terms.of(first)
+    assert first.recording is not None
     names = build_names(original, first.recording, case.names)
-    initial = weights_file(session, original.initial, names.to_migrated()) if names.complete else None
-    found = MigratedEvidence(names=names, initial=initial, probe=first)
+    initial = weights_file(session, terms.initial(original.initial, names)) if names.complete else None
+    found = MigratedEvidence(names=names, initial=initial, probe=first, terms=terms)
     progress(Progress("migrated", 1, total))
-    evaluation = evaluation_plan(session, evidence, names)
-    main = run_program(
-        session,
-        case,
-        "migrated",
-        "migrated",
-        shape,
-        initial=initial,
-        steps=evidence.step_limit,
-        **(evaluation if evaluates(case) else {}),
-    )
-    found = replace(found, main=main)
+    evaluation = evaluation_plan(session, evidence, names, terms)
+
+    def train() -> Run:
+        plan = evaluation if evaluates(case) else {}
+        steps = evidence.step_limit
+        return run_program(session, case, "migrated", "migrated", shape, initial=found.initial, steps=steps, **plan)
+
+    main = train()
     if main.recording is None:
-        return replace(found, failed=main)
+        return replace(found, main=main, failed=main)
+    main = terms.of(main)
+    terms = with_data(terms, evidence.main, main, random_order=evidence.random_order)
+    main = terms.of(main) if terms.data else main
+    found = replace(found, main=main, terms=terms)
+    repaired = paired_by_flow(session, case, evidence, found)
+    if repaired is not names:
+        names = repaired
+        initial = weights_file(session, terms.initial(original.initial, names))
+        found = replace(found, names=names, initial=initial)
+        evaluation = evaluation_plan(session, evidence, names, terms)
+        main = train()
+        found = replace(found, main=main)
+        if main.recording is None:
+            return replace(found, failed=main)
+        main = terms.of(main)
+        found = replace(found, main=main)
+    assert main.recording is not None
     base = ladder.foundation(
         original,
         main.recording,
@@ -157,14 +193,16 @@ def run_migrated(
         training_tasks(one_trainer(case.shape)),
         training_tasks(shape),
         random_order=evidence.random_order,
-        examples=(examples(evidence.main), examples(main)) if evidence.random_order else None,
-        examples_again=examples_again(evidence),
+        examples=(examples(evidence.main, terms), examples(main)) if evidence.random_order else None,
+        examples_again=examples_again(evidence, terms),
         parameter_servers=parameter_servers(shape),
         own_initial=(original.initial, first.recording.initial),
+        regrouped=terms.weights.regrouped,
     )
+    base = replace(base, levels=tuple(_with_notes(level, terms) for level in base.levels))
     if evidence.random_order and base.comparable:
-        again = run_program(
-            session, case, "migrated", "migrated repeat", shape, initial=initial, steps=evidence.step_limit
+        again = terms.of(
+            run_program(session, case, "migrated", "migrated repeat", shape, initial=initial, steps=evidence.step_limit)
         )
         found = replace(found, repeat=again)
         if again.recording is None:
@@ -183,6 +221,7 @@ def run_migrated(
             initial=initial,
             **evaluation,
         )
+        free = terms.of(free, evidence.free)
         found = replace(found, free=free)
         if free.recording is None:
             return replace(found, failed=free)
@@ -193,17 +232,72 @@ def run_migrated(
     return _compared_runs(session, case, progress, evidence, found, base, total)
 
 
-def examples(run: Run) -> Counter[str]:
+def paired_by_flow(
+    session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence
+) -> name_map.NameMap:
+    """The map of names, changed where variables of the same shape were taken for each other: two runs of one step tell.
+
+    They are made only where the first losses from the same weights are apart.
+    """
+    original, names = evidence.main.recording, found.names
+    assert original is not None and names is not None and found.main is not None and found.main.recording is not None
+    of = pairing.classes(original, names) if names.complete else ()
+    if not of or case.names or parameter_servers(case.shape):
+        return names
+    migrated = found.main.recording
+    replay = evidence.main.record_dir
+    plan: dict[str, Any] = {"steps": 1, "only_training": True, "state_steps": [1]}
+    shape = migrated_shape(case, one_trainer(case.shape))
+
+    def one_step(role: str, values: Mapping[str, Array]) -> Recording | None:
+        initial = weights_file(session, found.terms.initial(values, names))
+        theirs = found.terms.replay(session, replay)
+        made = run_program(session, case, "migrated", role, shape, initial=initial, replay=theirs, **plan)
+        return found.terms.of(made).recording
+
+    if evidence.random_order:
+        first = one_step("migrated first step", original.initial)
+        if first is None:
+            return names
+        migrated = first
+    elif not l2_data.same_first_batches(original, migrated):
+        return names
+    if pairing.first_losses_agree(original, migrated):
+        return names
+    values = pairing.alike(original.initial, of)
+    theirs = one_step("migrated pairing", values)
+    initial = weights_file(session, values)
+    ours = run_program(
+        session,
+        case,
+        "original",
+        "original pairing",
+        one_trainer(case.shape),
+        **{**plan, "initial": initial, "replay": str(replay)},
+    ).recording
+    return names if ours is None or theirs is None else pairing.by_flow(ours, theirs, names, of)
+
+
+def _with_notes(level: LevelResult, terms: Terms) -> LevelResult:
+    """L1 and L2 with what is to be said about the form of the weights and of the data."""
+    if level.id == "L1":
+        return replace(level, notes=(*level.notes, *terms.weights.told()))
+    return replace(level, notes=(*level.notes, *terms.said)) if level.id == l2_data.ID else level
+
+
+def examples(run: Run, terms: Terms | None = None) -> Counter[str]:
     """How often a run trained on each example, by the digest of its row in all components together.
 
-    Of the batches that were kept; original.py ends the compared runs where they end.
+    Of the batches that were kept; original.py ends the compared runs where they end. With `terms` the original's
+    examples are put in the form of the migrated program.
     """
     assert run.recording is not None
     found: Counter[str] = Counter()
     for batch in run.recording.batches:
         if not batch.kept:
             continue
-        values = sorted(read_batch(run.record_dir, batch).items())
+        own = read_batch(run.record_dir, batch)
+        values = sorted((batch_map.convert(terms.data, own) if terms is not None and terms.data else own).items())
         for row in range(batch.size):
             digest = hashlib.sha256()
             for path, value in values:
@@ -215,12 +309,12 @@ def examples(run: Run) -> Counter[str]:
     return found
 
 
-def examples_again(evidence: OriginalEvidence) -> Counter[str] | None:
+def examples_again(evidence: OriginalEvidence, terms: Terms) -> Counter[str] | None:
     """The examples of a second, equally long run of an original whose order is random; None if there is none."""
     repeat = evidence.repeat
     if not evidence.random_order or repeat is None or repeat.recording is None:
         return None
-    return None if evidence.limited else examples(repeat)
+    return None if evidence.limited else examples(repeat, terms)
 
 
 def _with_free_cluster(
@@ -241,13 +335,13 @@ def _with_free_cluster(
 def rerun(session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence) -> Callable[..., Run]:
     """How to train the migrated program once more as in the compared run: a function of role and plan."""
     assert evidence.main.recording is not None
-    replay = str(evidence.main.record_dir) if found.replayed else None
+    replay = found.terms.replay(session, evidence.main.record_dir) if found.replayed else None
     # What a program does after its last step is of no use here, so it is told which one that is.
     last = None if case.shape.counts else budget.total_steps(evidence.main.recording)
     steps = budget.lesser(evidence.replicate_limit, last)
 
     def run(role: str, **plan: Any) -> Run:
-        return run_program(
+        made = run_program(
             session,
             case,
             "migrated",
@@ -258,10 +352,12 @@ def rerun(session: Session, case: Case, evidence: OriginalEvidence, found: Migra
                 "replay": replay,
                 "steps": steps,
                 "only_training": True,
-                "keep_batches": False,
+                # What is told by its content has to be there.
+                "keep_batches": bool(found.terms.data),
                 **plan,
             },
         )
+        return found.terms.of(made)
 
     return run
 
@@ -285,10 +381,11 @@ def _compared_runs(
             "migrated replay",
             migrated_shape(case, one_trainer(case.shape)),
             initial=found.initial,
-            replay=str(evidence.main.record_dir),
+            replay=found.terms.replay(session, evidence.main.record_dir),
             steps=evidence.step_limit,
             evaluate=evaluates(case),
         )
+        compared = found.terms.of(compared)
     assert compared is not None
     found = replace(found, compared=compared)
     if compared.recording is None:
@@ -320,10 +417,11 @@ def run_in_order(
     common: dict[str, Any] = {
         "initial": found.initial,
         "turns": True,
-        "replay": str(first.record_dir) if evidence.random_order else None,
+        "replay": found.terms.replay(session, first.record_dir) if evidence.random_order else None,
     }
     progress(Progress("migrated in order", 0, 2))
     run = run_program(session, case, "migrated", "migrated in order", shape, steps=evidence.step_limit, **common)
+    run = found.terms.of(run, first)
     found = replace(found, in_order=run)
     if run.recording is None:
         return replace(found, failed=run)
@@ -339,4 +437,4 @@ def run_in_order(
         **common,
     )
     progress(Progress("migrated in order", 2, 2))
-    return replace(found, in_order_control=control)
+    return replace(found, in_order_control=found.terms.of(control, first))

@@ -28,15 +28,16 @@ import hashlib
 import json
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 
 class RecordingError(Exception):
@@ -45,6 +46,31 @@ class RecordingError(Exception):
 
 class UnrecordedTraining(RecordingError):
     """The program trained, but in a way whose steps are not recorded; the message says where."""
+
+
+class OnDisk(Mapping[int, T]):
+    """What was recorded after some steps, read anew whenever it is asked for: no more than one is kept in memory."""
+
+    def __init__(self, read_step: Mapping[int, Callable[[], T]]) -> None:
+        self._read = dict(sorted(read_step.items()))
+
+    def __getitem__(self, step: int) -> T:
+        return self._read[step]()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+
+def later(table: Mapping[int, T], change: Callable[[T], T]) -> OnDisk[T]:
+    """What was recorded after some steps, changed when it is asked for."""
+
+    def of(step: int) -> Callable[[], T]:
+        return lambda: change(table[step])
+
+    return OnDisk({step: of(step) for step in table})
 
 
 @dataclass(frozen=True)
@@ -147,7 +173,8 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Recording:
-    """Everything a run recorded. Step numbers are keys of ``states``, ``slots`` and ``gradients``.
+    """Everything a run recorded. Step numbers are keys of ``states``, ``slots`` and ``gradients``, which are read from
+    the record folder whenever they are asked for.
 
     ``slots`` are in TensorFlow 1 form: Keras' momentum slot (-rate * accumulator) is divided by -rate,
     where the rate was constant up to that step; otherwise the canonical entry is absent. ``raw_slots``
@@ -164,7 +191,10 @@ class Recording:
     ``mutation`` counts the places that a mutant changed; None without a mutant. ``replicas_of_batch``: a recorded
     batch is that of so many replicas together. ``stand_in`` says what was put in the place of a TPU, None without.
     ``other_trainings`` counts those of other models of the script, which are not recorded. ``in_step``: parameter
-    servers make the trainers take their steps together (SyncReplicasOptimizer).
+    servers make the trainers take their steps together (SyncReplicasOptimizer). ``loop``: the steps are those of a loop
+    of the program's own. ``rate_constants`` are whole numbers in a graph's learning rate: steps where it may change.
+    ``thresholds`` are the numbers that a step compares others with (None: not known). ``slot_variables`` are the names
+    that slots have in a checkpoint of the original.
     """
 
     program: str
@@ -174,9 +204,9 @@ class Recording:
     initial: dict[str, Array]
     steps: tuple[Step, ...]
     batches: tuple[Batch, ...]
-    states: dict[int, dict[str, Array]]
-    slots: dict[int, dict[tuple[str, str], Array]]
-    gradients: dict[int, dict[str, Array]]
+    states: Mapping[int, dict[str, Array]]
+    slots: Mapping[int, dict[tuple[str, str], Array]]
+    gradients: Mapping[int, dict[str, Array]]
     optimizer: Optimizer | None
     regularizers: int
     regularization: float | None
@@ -185,7 +215,7 @@ class Recording:
     replicas: int
     evaluations: tuple[Evaluation, ...]
     participation: dict[str, int]
-    raw_slots: dict[int, dict[tuple[str, str], Array]] = field(default_factory=dict)
+    raw_slots: Mapping[int, dict[tuple[str, str], Array]] = field(default_factory=dict)
     dropout_inputs: tuple[tuple[int, ...] | None, ...] = ()
     dropout_after: tuple[int | None, ...] = ()
     activations: dict[str, Array] = field(default_factory=dict)
@@ -195,6 +225,10 @@ class Recording:
     stand_in: StandIn | None = None
     other_trainings: int = 0
     in_step: bool = False
+    loop: bool = False
+    rate_constants: tuple[int, ...] = ()
+    thresholds: tuple[float, ...] | None = None
+    slot_variables: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
 # -- packed tensors --
@@ -302,6 +336,36 @@ def _unpack_some(path: Path) -> tuple[dict[str, Any], list[tuple[str, Array] | N
         return header, [decode_tensor(one) if one else None for one in vector[1:]]
     except (ValueError, OSError, IndexError, AttributeError) as error:
         raise RecordingError(f"{path} cannot be read: {error}") from error
+
+
+def _number(value: int) -> bytes:
+    made = bytearray()
+    while value > 0x7F:
+        made.append(0x80 | value & 0x7F)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return _number(number << 3 | 2) + _number(len(content)) + content
+
+
+def encode_tensor(dtype: str, value: Array) -> bytes:
+    """A tensor as `decode_tensor` reads it; strings are an object array of bytes, bfloat16 its 16 raw bits."""
+    codes = {name: number for number, (name, _) in _DTYPES.items()} | {"string": _STRING}
+    shape = b"".join(_field(2, _number(1 << 3) + _number(int(size))) for size in value.shape)
+    head = _number(1 << 3) + _number(codes[dtype]) + _field(2, shape)
+    if dtype == "string":
+        return head + b"".join(_field(8, bytes(one)) for one in value.reshape(-1))
+    return head + _field(4, np.ascontiguousarray(value, _DTYPES[codes[dtype]][1]).tobytes())
+
+
+def _packed(header: Mapping[str, Any], tensors: Sequence[tuple[str, Array]]) -> bytes:
+    vector = np.empty(1 + len(tensors), dtype=object)
+    vector[0] = json.dumps(header, sort_keys=True).encode()
+    vector[1:] = [encode_tensor(dtype, value) for dtype, value in tensors]
+    return encode_tensor("string", vector)
 
 
 # -- digests --
@@ -439,31 +503,45 @@ def _whole(path: Path) -> dict[str, Array]:
     return whole
 
 
-def _gradients(tasks: Mapping[str, Path], kind: str, replicas: int) -> dict[int, dict[str, Array]]:
+def _gradients(tasks: Mapping[str, Path], kind: str, replicas: int) -> OnDisk[dict[str, Array]]:
     """Gradients by step: of the first task that has them, or summed over the replicas when each wrote its
     own.
     """
-    result: dict[int, dict[str, Array]] = {}
+    paths: dict[int, list[Path]] = {}
     for folder in tasks.values():
         for path in _numbered(folder / "gradients"):
-            number = int(path.stem)
-            if number not in result:
-                result[number] = _whole(path)
-            elif kind == "local" and replicas > 1:
-                other = _whole(path)
-                result[number] = {name: value + other[name] for name, value in result[number].items()}
-    return result
+            paths.setdefault(int(path.stem), []).append(path)
+    return OnDisk({step: _summed(own if kind == "local" and replicas > 1 else own[:1]) for step, own in paths.items()})
 
 
-def _slots(folder: Path) -> dict[int, dict[tuple[str, str], Array]]:
-    result: dict[int, dict[tuple[str, str], Array]] = {}
-    for path in _numbered(folder / "slots"):
+def _summed(paths: Sequence[Path]) -> Callable[[], dict[str, Array]]:
+    def read_all() -> dict[str, Array]:
+        total = _whole(paths[0])
+        for path in paths[1:]:
+            other = _whole(path)
+            total = {name: value + other[name] for name, value in total.items()}
+        return total
+
+    return read_all
+
+
+def _states(folder: Path) -> OnDisk[dict[str, Array]]:
+    return OnDisk({int(path.stem): _summed([path]) for path in _numbered(folder / "states")})
+
+
+def _slots(folder: Path) -> OnDisk[dict[tuple[str, str], Array]]:
+    return OnDisk({int(path.stem): _slots_of(path) for path in _numbered(folder / "slots")})
+
+
+def _slots_of(path: Path) -> Callable[[], dict[tuple[str, str], Array]]:
+    def read_one() -> dict[tuple[str, str], Array]:
         entries: dict[tuple[str, str], Array] = {}
         for key, value in _whole(path).items():
             variable, _, slot = key.rpartition("|")
             entries[variable, slot] = value
-        result[int(path.stem)] = entries
-    return result
+        return entries
+
+    return read_one
 
 
 def _rates(steps: Sequence[Step], replicas: int) -> dict[int, float | None]:
@@ -480,22 +558,28 @@ def _optimizer(entry: Mapping[str, Any]) -> Optimizer:
 
 
 def _canonical_slots(
-    raw: Mapping[int, Mapping[tuple[str, str], Array]], rates: Mapping[int, float | None]
-) -> dict[int, dict[tuple[str, str], Array]]:
+    raw: Mapping[int, dict[tuple[str, str], Array]], rates: Mapping[int, float | None]
+) -> OnDisk[dict[tuple[str, str], Array]]:
     """Keras' momentum slots as TensorFlow 1's accumulators; absent where the rate is zero, unknown or was
     changed.
     """
-    result: dict[int, dict[tuple[str, str], Array]] = {}
-    for number, entries in raw.items():
+
+    def of(number: int) -> Callable[[], dict[tuple[str, str], Array]]:
         used = {rates.get(step) for step in range(1, number + 1)}
         rate = next(iter(used)) if len(used) == 1 else None
-        result[number] = {}
-        for (variable, slot), value in entries.items():
-            if slot != "momentum":
-                result[number][variable, slot] = value
-            elif rate:
-                result[number][variable, slot] = value / -value.dtype.type(rate)
-    return result
+
+        def read_one() -> dict[tuple[str, str], Array]:
+            found: dict[tuple[str, str], Array] = {}
+            for (variable, slot), value in raw[number].items():
+                if slot != "momentum":
+                    found[variable, slot] = value
+                elif rate:
+                    found[variable, slot] = value / -value.dtype.type(rate)
+            return found
+
+        return read_one
+
+    return OnDisk({number: of(number) for number in raw})
 
 
 def _results(value: Any) -> dict[str, float] | None:
@@ -558,7 +642,7 @@ def _unrecorded(tasks: Mapping[str, Path]) -> None:
             line = noted.get("line")
             place = f" ({line[0]}:{line[1]})" if line else ""
             how = f"{task} trains with {noted['what']}{place}"
-            seen = "Estimator.train, of a session, of Model.fit or of strategy.run in a tf.function"
+            seen = "Estimator.train, of a session, of Model.fit, of a tf.function or of batches of a tf.data.Dataset"
             raise UnrecordedTraining(f"{how}; only the steps of {seen} are recorded")
 
 
@@ -600,7 +684,7 @@ def read(record_dir: Path) -> Recording:
         initial=_arrays(started / "initial.npz") if started else {},
         steps=steps,
         batches=batches,
-        states={int(path.stem): _whole(path) for path in _numbered(holder / "states")},
+        states=_states(holder),
         slots=_canonical_slots(raw, rates) if program["raw_slots"] else raw,
         gradients=_gradients(tasks, program["gradients"], replicas),
         optimizer=_optimizer(described) if described else None,
@@ -625,6 +709,14 @@ def read(record_dir: Path) -> Recording:
         stand_in=_stand_in(tasks),
         other_trainings=_other_trainings(tasks),
         in_step=bool(program.get("in_step", False)),
+        loop=bool(program.get("loop", False)),
+        rate_constants=tuple(int(one) for one in program.get("rate_constants", ())),
+        slot_variables={
+            (variable, slot): str(name)
+            for key, name in program.get("slot_variables", {}).items()
+            for variable, _, slot in [key.rpartition("|")]
+        },
+        thresholds=None if "thresholds" not in program else tuple(float(one) for one in program["thresholds"]),
     )
 
 
@@ -644,8 +736,8 @@ def _stand_in(tasks: Mapping[str, Path]) -> StandIn | None:
 def beginning(recording: Recording, steps: int) -> Recording:
     """The recording as if training had ended after `steps` steps of each trainer, with nothing evaluated."""
 
-    def until(table: Mapping[int, Any]) -> dict[int, Any]:
-        return {step: values for step, values in table.items() if step <= steps}
+    def until(table: Mapping[int, Any]) -> Mapping[int, Any]:
+        return later({step: step for step in table if step <= steps}, table.__getitem__)
 
     return replace(
         recording,
@@ -658,6 +750,47 @@ def beginning(recording: Recording, steps: int) -> Recording:
         participation={task: min(count, steps) for task, count in recording.participation.items()},
         evaluations=(),
     )
+
+
+def chosen_batches(
+    record_dir: Path,
+    target: Path,
+    chosen: Sequence[tuple[Batch, Callable[[str, Array], Array]]],
+) -> Path:
+    """Writes some batches of a run to another record folder as those of one trainer, in this order, each component as
+    a function of its path and value makes it; returns `target`.
+    """
+    place = target / "local-0" / "batches"
+    place.mkdir(parents=True)
+    for number, (batch, change) in enumerate(chosen):
+        folder = Path(record_dir) / batch.task.replace(":", "-")
+        names = [path.name for path in _numbered(folder / "steps")]
+        header, tensors = _unpack(folder / "batches" / names[batch.step - 1])
+        paths = header["paths"]
+        made = [(dtype, change(path, value)) for path, (dtype, value) in zip(paths, tensors[: len(paths)], strict=True)]
+        (place / f"{number:018d}").write_bytes(_packed(header, made))
+    return target
+
+
+def converted_batches(
+    record_dir: Path, target: Path, convert: Callable[[dict[str, Array]], Mapping[str, Array]]
+) -> Path:
+    """Writes the batches of a run to another record folder, for replay, each as `convert` makes it; the folder."""
+    for task, folder in _tasks(Path(record_dir)).items():
+        place = target / task.replace(":", "-")
+        (place / "batches").mkdir(parents=True)
+        for path in _numbered(folder / "batches"):
+            header, tensors = _unpack(path)
+            paths = header["paths"]
+            own = {name: value for name, (_, value) in zip(paths, tensors[: len(paths)], strict=True)}
+            made = convert(own)
+            types = {name: "string" if value.dtype == object else value.dtype.name for name, value in made.items()}
+            described = {"paths": list(made), "dtypes": [types[name] for name in made]}
+            packed = [(types[name], np.asarray(value)) for name, value in made.items()]
+            (place / "batches" / path.name).write_bytes(_packed(described, packed + list(tensors[len(paths) :])))
+        if (folder / "calls.jsonl").exists():
+            (place / "calls.jsonl").write_bytes((folder / "calls.jsonl").read_bytes())
+    return target
 
 
 def read_batch(record_dir: Path, batch: Batch) -> dict[str, Array]:

@@ -159,6 +159,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "turns": False,
         "tpu_cores": None,
         "devices": 1,
+        "points": None,
         "mutant": None,
         **changes,
     }
@@ -238,15 +239,18 @@ def weights_file(session: Session, values: Mapping[str, np.ndarray], rename: Map
     return str(path)
 
 
-def evaluation_files(session: Session, run: Run, names: NameMap) -> list[dict[str, Any]]:
+def evaluation_files(
+    session: Session, run: Run, names: NameMap, theirs: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+) -> list[dict[str, Any]]:
     """The weights that the original evaluated, for the migrated program to evaluate: [{"step", "path"}].
 
-    Only evaluations whose checkpoint holds every variable of the map.
+    Only evaluations whose checkpoint holds every variable of the map; `theirs` puts them into the form and under the
+    names of the migrated program.
     """
     renamed, found = names.to_migrated(), []
     for step, path in sorted(evaluation_weights(run.record_dir).items()):
         with np.load(path) as archive:
             if set(renamed) <= set(archive.files):
                 values = {name: archive[name] for name in renamed}
-                found.append({"step": step, "path": weights_file(session, values, renamed)})
+                found.append({"step": step, "path": weights_file(session, theirs(values))})
     return found

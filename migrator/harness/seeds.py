@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from migrator.harness.case import Case, training_tasks, without_evaluator
 from migrator.harness.protocol import l6_asynchronous
-from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.recording import Recording
 from migrator.harness.runs import (
     OnProgress,
@@ -63,13 +62,17 @@ def another_draw(values: Mapping[str, np.ndarray], seed: int) -> dict[str, np.nd
 
 
 def run_seeds(
-    session: Session, case: Case, progress: OnProgress, values: Mapping[str, np.ndarray], names: NameMap
+    session: Session,
+    case: Case,
+    progress: OnProgress,
+    values: Mapping[str, np.ndarray],
+    theirs: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]],
 ) -> PairedSeeds:
     """Runs all seeds; ends at the first run that fails.
 
     `values` are the original's initial weights: seed 0 starts from them, each other one from another draw, which is
-    made once for both programs, whatever they call their variables. The runs of a seed come in a random order,
-    because a machine that gets busier would else look like a difference.
+    made once for both programs, whatever they call their variables: `theirs` puts it into the migrated program's. The
+    runs of a seed come in a random order, because a machine that gets busier would else look like a difference.
     """
     shapes = {"original": without_evaluator(case.shape)}
     shapes["migrated"] = migrated_shape(case, shapes["original"])
@@ -86,7 +89,7 @@ def run_seeds(
         drawn = another_draw(values, number)
         initial = {
             "original": weights_file(session, drawn),
-            "migrated": weights_file(session, drawn, names.to_migrated()),
+            "migrated": weights_file(session, theirs(drawn)),
         }
         losses: dict[str, Any] = {}
         shares: dict[str, Mapping[str, int]] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from migrator.harness import points
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -176,7 +177,32 @@ def _with_numbers(session: Session, findings: Findings, versions_differ: bool) -
     levels = ladder.numbers(original, migrated, control, bad, found.names, limits)
     outcomes = ladder.sentinels(original, migrated, control, bad, found.names, limits, findings.level("L2"))
     findings = replace(findings, levels=(*findings.levels, *levels), mutants=outcomes)
+    if not findings.settled and not findings.case.both_original:
+        findings = _with_single_steps(session, findings, versions_differ)
     return _with_cause_of_noise(session, findings)
+
+
+def _with_single_steps(session: Session, findings: Findings, versions_differ: bool) -> Findings:
+    """L4b; where it agrees, noise that grew in the training leaves nothing open."""
+    evidence, found = findings.original, findings.migrated
+    level, runs = points.judge(session, findings.case, evidence, found, versions_differ=versions_differ)
+    levels = findings.levels
+    if level.status is Status.EQUIVALENT:
+        levels = tuple(_by_single_steps(one) if one.id in ("L4", "L5") else one for one in levels)
+    place = next((n for n, one in enumerate(levels) if one.id == "L5"), len(levels))
+    levels = (*levels[:place], level, *levels[place:])
+    return replace(findings, levels=levels, extra_runs=(*findings.extra_runs, *runs))
+
+
+def _by_single_steps(level: LevelResult) -> LevelResult:
+    """A level that noise left open, decided by single steps that agree."""
+    if level.status is not Status.INCONCLUSIVE:
+        return level
+    if level.reason not in (Reason.ENVIRONMENT_UNSTABLE, Reason.CONTROL_NOT_DETECTED):
+        return level
+    note = f"{level.summary}; the single steps of L4b decide"
+    summary = "nothing differs beyond the noise of the training; single steps agree (L4b)"
+    return replace(level, status=Status.EQUIVALENT, reason=None, summary=summary, notes=(*level.notes, note))
 
 
 def _with_cause_of_noise(session: Session, findings: Findings) -> Findings:
@@ -260,7 +286,8 @@ def _with_seeds(session: Session, findings: Findings, progress: OnProgress) -> F
     case, found = findings.case, findings.migrated
     original = findings.original.main.recording
     assert original is not None and found.names is not None
-    made = run_seeds(session, case, progress, original.initial, found.names)
+    names = found.names
+    made = run_seeds(session, case, progress, original.initial, lambda drawn: found.terms.initial(drawn, names))
     findings = replace(findings, extra_runs=(*findings.extra_runs, *made.runs))
     if made.failed is not None:
         return _failed(findings, made.failed)

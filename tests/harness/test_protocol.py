@@ -83,7 +83,7 @@ BAD = [
     ("dropped last batch", ADAGRAD, {"drop_last": 1}, "L2"),
     ("other data", ADAGRAD, {"data_seed": 2}, "L2"),
     ("shorter training", ADAGRAD, {"steps": 29}, "L2"),
-    ("dropped regulariser", REGULARIZED, {"l2": 0.0}, "L0b"),
+    ("dropped regulariser", REGULARIZED, {"l2": 0.0}, "L3"),
     ("regulariser x2", REGULARIZED, {"l2": 0.02}, "L3"),
     ("reported loss without the regulariser", REGULARIZED, {"report_regularizer": False}, "L3"),
     ("other activation", ADAGRAD, {"activation": "relu"}, "L3"),

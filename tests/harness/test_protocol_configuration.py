@@ -9,7 +9,7 @@ import pytest
 from numpy_programs import Program, migrated_of, run
 
 from migrator.harness.protocol import l0b_configuration as configuration
-from migrator.harness.protocol.results import LevelResult, Reason, Status
+from migrator.harness.protocol.results import LevelResult, Status
 from migrator.harness.recording import Batch, Optimizer, Recording, SourceLine, Step
 
 BASE = run(Program(steps=2)), run(migrated_of(Program(steps=2)))
@@ -42,16 +42,13 @@ class TestUpdates:
     )
     def test_that_there_are_any_decides(self, ours: int, theirs: int, same: bool) -> None:
         level = judge({"update_ops": ours}, {"update_ops": theirs})
-        assert (level.status is Status.EQUIVALENT) == same
-        if not same:
-            first = level.differences[0]
-            assert (first.tensor, first.original, first.migrated) == ("updates of moving averages", ours, theirs)
-            assert level.reason is Reason.SETTING_DIFFERS
+        assert level.status is Status.EQUIVALENT  # the averages themselves are compared by L4
+        assert (not any("moving averages" in note for note in level.notes)) == same
 
     def test_the_cause_is_that_of_the_side_that_has_none(self) -> None:
-        missing = judge({"update_ops": 4}).differences[0].causes[0]
-        assert missing.startswith("none of the original's 4 updates") and "training=False" in missing
-        added = judge(None, {"update_ops": 4}).differences[0].causes[0]
+        (missing,) = judge({"update_ops": 4}).notes
+        assert "none of the original's 4 updates" in missing and "training=False" in missing
+        (added,) = judge(None, {"update_ops": 4}).notes
         assert "UPDATE_OPS" in added and "momentum=1.0" in added
 
 

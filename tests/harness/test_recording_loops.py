@@ -110,6 +110,16 @@ def plain_step(inputs):
 for batch in data(32, 1):
     plain_step(batch)
 """
+EAGER = """
+
+for batch in data(32, 1):
+    print("step", float(train_step(batch)))
+"""
+NO_DATASET = """
+
+for features, labels in list(data(32, 1).as_numpy_iterator()):
+    train_step((tf.constant(features), tf.constant(labels)))
+"""
 
 
 class Loops:
@@ -250,6 +260,25 @@ def test_a_rate_one_per_cent_higher_shows(loops: Loops, one: tuple[Recording, Pa
     assert losses(recording)[1] != pytest.approx(losses(one[0])[1], rel=1e-4)
 
 
-def test_a_loop_without_a_strategy_is_not_recorded(loops: Loops) -> None:
-    with pytest.raises(UnrecordedTraining, match="GradientTape"):
-        loops.run(WITHOUT_STRATEGY)
+@pytest.mark.parametrize("body", [WITHOUT_STRATEGY, EAGER])
+def test_a_loop_without_a_strategy_is_recorded_alike(loops: Loops, one: tuple[Recording, Path], body: str) -> None:
+    recording, _ = loops.run(body, initial=loops.save(one[0]))
+    np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
+    assert [batch.digest for batch in recording.batches] == [batch.digest for batch in one[0].batches[:4]]
+    for step in (1, 3):
+        for name, value in one[0].states[step].items():
+            np.testing.assert_allclose(recording.states[step][name], value, rtol=1e-5, atol=1e-7)
+        for name, value in one[0].gradients[step].items():
+            np.testing.assert_allclose(recording.gradients[step][name], value, rtol=1e-4, atol=1e-6)
+    assert recording.loop and len(recording.slots[3]) == 4
+
+
+def test_recorded_batches_take_the_place_of_an_eager_loops_own(loops: Loops, one: tuple[Recording, Path]) -> None:
+    other = EAGER.replace("data(32, 1)", "data(32, 7)")
+    recording, _ = loops.run(other, initial=loops.save(one[0]), replay=str(one[1] / "record"), steps=4)
+    np.testing.assert_allclose(losses(recording), losses(one[0])[:4], rtol=2e-6)
+
+
+def test_an_eager_loop_that_gets_its_batches_of_no_dataset_is_not_recorded(loops: Loops) -> None:
+    with pytest.raises(UnrecordedTraining, match=r"tf\.data\.Dataset"):
+        loops.run(NO_DATASET.replace("list(data(32, 1).as_numpy_iterator())", "[(np.ones((8, 3), np.float32),) * 2]"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from numpy_programs import Program, run
 
 from migrator.harness import seeds
 from migrator.harness.cluster import RunOutcome
-from migrator.harness.protocol import name_map
 from migrator.harness.runs import Run, Session
 from migrator.harness.session import make_case
 
@@ -40,7 +40,6 @@ def test_another_draw_has_the_same_elements() -> None:
 def test_both_programs_start_a_seed_from_the_same_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = run(Program()).variables
     theirs = {one.name: f"net/{one.name}:0" for one in variables}
-    names = name_map.NameMap(tuple(theirs.items()), "by name")
     values = {one.name: np.random.RandomState(7).normal(size=one.shape).astype(np.float32) for one in variables}
     started: dict[str, dict[str, dict[str, np.ndarray]]] = {}
 
@@ -51,13 +50,16 @@ def test_both_programs_start_a_seed_from_the_same_values(tmp_path: Path, monkeyp
             started.setdefault(role.split()[1], {})[role] = {name: archive[name] for name in archive.files}
         return Run(role, program, RunOutcome(tmp_path, (), None, 1.0), run(Program()))
 
+    def renamed(drawn: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {theirs[name]: value for name, value in drawn.items()}
+
     monkeypatch.setattr(seeds, "run_program", run_program)
     script = tmp_path / "script.py"
     script.write_text("", encoding="utf-8")
     case = make_case(script, script, cluster="chief=1,worker=1,ps=1", seeds=3)
     server: Any = None
     session = Session(server, server, tmp_path, itertools.count(1))
-    made = seeds.run_seeds(session, case, lambda _: None, values, names)
+    made = seeds.run_seeds(session, case, lambda _: None, values, renamed)
     assert len(made.seeds) == 3 and made.failed is None
     for number, runs in started.items():
         assert len(runs) == len(seeds.ARMS)

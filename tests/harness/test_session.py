@@ -294,7 +294,7 @@ def test_mutants_are_killed_where_they_can_be(opened: session.Session, regressio
         "momentum-removed": ("not_applicable", None),
         "clipping-5-unseen": ("not_exercised", None),
         "sum-for-mean": ("killed", "L3"),
-        "regularizers-dropped": ("killed", "L0b"),
+        "regularizers-dropped": ("killed", "L3"),
         "batch-half": ("killed", "L0b"),
         "last-batch-dropped": ("killed", "L2"),
     }

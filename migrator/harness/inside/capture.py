@@ -110,11 +110,18 @@ class Capture(object):
         self.own_rate = None  # of an optimizer class of the program's own
         self.local = None  # [(gradient, variable)] of this replica alone, where applied ones are of all replicas
         self.conditional = False  # gradients are applied by a condition: they were added up before
+        self.targets = []  # the losses that optimizers were asked to minimise
         self.computed = []  # [(gradient, variable)] as they were asked for last
         self.counters = set()  # names of variables that count steps, where the program has its own
 
     def optimizer(self):
         return self.applied[0][0] if self.applied else None
+
+    def minimised(self, tf):
+        """The sum of the losses of several optimizers, each of which minimises its own; None where there are not."""
+        if len(self.targets) < 2 or len(self.applied) < 2:
+            return None
+        return tf.add_n([tf.cast(tf.reshape(loss, []), tf.float32) for loss in self.targets])
 
     def model_parts(self, tf):
         """Parts of the model's variables in creation order: no slots, no global step, no variable for the rate."""

@@ -38,6 +38,19 @@ SLOTS = {
 }
 
 
+class Together(object):
+    """Several optimizers that train the variables of one model, each its own."""
+
+    def __init__(self, optimizers):
+        self.parts = optimizers
+        self.iterations = optimizers[0].iterations
+
+
+def together(optimizers):
+    """One optimizer as it is, several as one."""
+    return optimizers[0] if len(optimizers) == 1 else Together(optimizers)
+
+
 def stock_class(optimizer):
     """The Keras optimizer class that this one is, or derives from; None for a stranger."""
     for kind in type(optimizer).__mro__:

@@ -1,6 +1,7 @@
 """Variables that live in parts: description, joining, cutting, the one-ulp move; arrays on disk."""
 
 import functools
+import importlib
 import io
 import os
 import threading
@@ -160,6 +161,11 @@ def numbers(results):
         if array.ndim == 0 and array.dtype.kind in "biuf":
             found[name] = float(array)
     return found
+
+
+def constant(operation):
+    """The value of an operation that is a constant, as an array."""
+    return importlib.import_module("tensorflow.python.framework.tensor_util").MakeNdarray(operation.get_attr("value"))
 
 
 def float32(value):

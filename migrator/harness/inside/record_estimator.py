@@ -12,6 +12,7 @@ import estimator_patches
 import numpy as np
 import own_optimizers
 import parts
+import points
 import replicas
 import sources
 import v1_optimizers
@@ -55,6 +56,7 @@ class EstimatorRecorder(object):
         self.evaluates_averages = False  # moving averages take the place of the weights in evaluations
         in_turns = wanted(plan, folder) and folder.task in folder.trainers
         self.turns = Turnstile(folder) if in_turns else None
+        self.points = points.Points(plan)
 
     # -- capture --
     @property
@@ -97,7 +99,9 @@ class EstimatorRecorder(object):
         finally:
             self.threads.calling_model = False
             self.threads.tracing = None
-        known.loss = spec.loss if known.loss is None else known.loss
+        if known.loss is None:
+            several = known.minimised(self.tf)
+            known.loss = spec.loss if several is None else several
         known.train_op = spec.train_op
         return spec
 
@@ -139,7 +143,11 @@ class EstimatorRecorder(object):
     def compute_gradients(self, original, optimizer, *args, **kwargs):
         pairs = original(optimizer, *args, **kwargs)
         if self.calling_model:
-            (self.tracing or self.capture).computed = list(pairs)
+            capture = self.tracing or self.capture
+            capture.computed = list(pairs)
+            loss = args[0] if args else kwargs.get("loss")
+            if isinstance(loss, self.tf.Tensor) and not any(loss is one for one in capture.targets):
+                capture.targets.append(loss)
         return pairs
 
     def saw_gradients(self, optimizer, pairs):
@@ -176,6 +184,8 @@ class EstimatorRecorder(object):
             rate = parts.float32(float(rate))
         except (TypeError, ValueError):
             rate = None
+        if rate == 0.0:  # drops nothing
+            return
         traced.dropouts.append((rate, parts.features_of(inputs), len(traced.layers.calls)))
 
     def dropout_places(self, model, reached):
@@ -301,6 +311,12 @@ def install(plan, folder):
     estimator_patches.patch_sources(tf, Estimator, optimizers, recorder)
     watch_clipping(lambda: recorder.traced.clipping if recorder.traced is not None else None)
 
+    if recorder.points.given:  # the count of steps jumps, and says nothing about the end
+
+        def go_on(original, self, *args, **kwargs):
+            return None
+
+        parts.wrap(tf.train.StopAtStepHook, "after_run", go_on)
     parts.wrap(Estimator, "_call_model_fn", recorder.call_model_fn)
     parts.wrap(optimizers.Optimizer, "apply_gradients", recorder.apply_gradients)
     parts.wrap(optimizers.Optimizer, "compute_gradients", recorder.compute_gradients)

@@ -5,6 +5,7 @@ also works where the step runs in another process. What lies between steps (weig
 process that calls ``fit``.
 """
 
+import atexit
 import contextlib
 import importlib
 import inspect
@@ -20,6 +21,7 @@ import keras_variables
 import numpy as np
 import own_optimizers
 import parts
+import points
 import record_mesh
 import replicas
 import sources
@@ -28,7 +30,16 @@ from folder import OWN_DESCRIPTOR, REPLAY_DESCRIPTOR
 from keras_optimizers import stock_class
 from keras_variables import assign, copies, read
 from redirect import Redirect
-from tracing import Clipping, LayerTrace, ancestors, one_value, own_weights, pack_activations, watch_clipping
+from tracing import (
+    Clipping,
+    LayerTrace,
+    ancestors,
+    one_value,
+    own_weights,
+    pack_activations,
+    thresholds,
+    watch_clipping,
+)
 from turns import Dispatcher, wanted
 
 
@@ -45,6 +56,9 @@ class Step(object):
 
     def __init__(self):
         self.loss = None
+        self.targets = []  # what gradients were asked of
+        self.optimizers = []  # those that applied gradients
+        self.plain = False  # whether it is that of a whole function, in which a strategy may yet run steps
         self.rate = None
         self.iteration = None
         self.gradients = None
@@ -86,12 +100,16 @@ class KerasRecorder(object):
         self.parts = []
         self.first = []  # those of the model that the training began with
         self.training_depth = 0
+        self.given = None  # recorded batches for calls of train_on_batch
+        self.last_logs = None  # what the last of them returned
         self.program = {}
         self.traced = None  # what the last trace of a train step said about the program
+        self.updating = None  # the optimizer that the traced step applies gradients with, or several together
         self.compiled = {}  # id of model -> the user's line that compiled it
         self.sources = {}
         self.dispatcher = Dispatcher(folder.trainers) if wanted(plan, folder) else None
         self.batch_losses = BatchLosses(tf)
+        self.points = points.Points(plan)
 
     # -- variables --
     def model_parts(self, model):
@@ -121,6 +139,41 @@ class KerasRecorder(object):
                 found = {name: value / -rate if name.endswith("|momentum") else value for name, value in found.items()}
             whole.update(found)
         return whole
+
+    def together(self, optimizers):
+        return keras_optimizers.together(optimizers)
+
+    def canonical(self, tf, optimizer, slot, variable):
+        """A slot of one of several optimizers, in the form of TensorFlow 1; an operation of the step that reads it."""
+        if slot != "momentum" or not keras_optimizers.divides_by_rate(optimizer):
+            return variable
+        return tf.convert_to_tensor(variable) / -(tf.convert_to_tensor(optimizer.learning_rate) * self.factor)
+
+    def take_point(self, place, optimizer):
+        """Gives the program what the step at this place is to start from; see points.py."""
+        if not self.points.given:
+            return
+        self.points.counter().assign(place)
+        point = self.points.at(place)
+        if point is None:
+            return
+        tf = self.tf
+        for part, piece in zip(self.parts, parts.cut(self.parts, self.points.weights(point, place))):
+            assign(tf, part.variable, piece)
+        given = self.points.slots(point)
+        known = set()
+        for one in getattr(optimizer, "parts", []) or [optimizer]:
+            one.iterations.assign(max(0, int(point["step"]) - 2))
+            before = float(read(tf, tf.convert_to_tensor(one.learning_rate))) * self.factor
+            for part, slot, variable in self.slot_parts(one):
+                value = points.cut_slot(part, given.get(slot, {}), slot)
+                if slot == "momentum" and keras_optimizers.divides_by_rate(one):
+                    value = value * -np.float32(before)
+                assign(tf, variable, value)
+                known.add(slot)
+            one.iterations.assign(int(point["step"]) - 1)
+        if set(given) != known:
+            raise RuntimeError("the points have the slots %s, this program %s" % (sorted(given), sorted(known)))
 
     def slot_parts(self, optimizer):
         """[(part of the model's variable, name of the slot, slot variable)] of the slots in use."""
@@ -218,8 +271,15 @@ class KerasRecorder(object):
             "update_ops": step.updates,
             "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
         }
+        if graph is not None:
+            self.traced["thresholds"] = thresholds(graph)
         if step.own is not None:
             self.traced["optimizer"] = own_optimizers.described(step.own)
+        elif step.optimizers:
+            self.updating = keras_optimizers.together(step.optimizers)
+            with self.tf.init_scope():
+                self.traced["optimizer"] = keras_optimizers.settings(self.tf, self.updating)
+                self.traced["raw_slots"] = keras_optimizers.divides_by_rate(self.updating)
         return reached
 
     def stamp(self):
@@ -294,17 +354,18 @@ class KerasRecorder(object):
         step = getattr(self.tracing, "step", None)
         if step is None:
             if not self.training_depth:
-                self.folder.note_unrecorded(
-                    "tf.GradientTape outside of Model.fit and strategy.run", sources.user_line()
-                )
+                self.folder.note_unrecorded("tf.GradientTape in a way that is not recorded", sources.user_line())
             return
         step.differentiated += 1
         step.clipping.before_gradients = len(step.clipping.calls)
         flat = [
             tensor for tensor in self.tf.nest.flatten(target) if hasattr(tensor, "dtype") and tensor.dtype.is_floating
         ]
-        if flat:
-            sums = [self.tf.reduce_sum(tensor) if tensor.shape.rank != 0 else tensor for tensor in flat]
+        # A loss that two optimizers are given the gradients of is one loss.
+        new = [tensor for tensor in flat if not any(tensor is one for one in step.targets)]
+        if new:
+            step.targets += new
+            sums = [self.tf.reduce_sum(tensor) if tensor.shape.rank != 0 else tensor for tensor in step.targets]
             step.loss = sums[0] if len(sums) == 1 else self.tf.add_n(sums)
 
     def clipping(self):
@@ -314,15 +375,24 @@ class KerasRecorder(object):
 
     def saw_update(self, optimizer, pairs, rate=None):
         step = getattr(self.tracing, "step", None)
-        if step is not None:
-            step.applied += 1
-        if step is None or step.rate is not None:
+        if step is None:
+            return
+        step.applied += 1
+        if not any(optimizer is one for one in step.optimizers):
+            step.optimizers.append(optimizer)
+        if step.rate is not None:
+            # Of another optimizer, which trains other variables; the first one's rate and count of steps are shown.
+            step.gradients += pairs
             return
         tf = self.tf
         step.optimizer = optimizer
         rate = optimizer.learning_rate if rate is None else rate
         step.rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
         step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
+        if self.points.given:
+            with tf.init_scope():
+                counter = self.points.counter()
+            step.iteration = counter.read_value()
         step.gradients = list(pairs)
 
     def saw_own_update(self, original, optimizer, grads_and_vars, *args, **kwargs):
@@ -348,6 +418,8 @@ class KerasRecorder(object):
         if rate is None:
             keep = kwargs.get("keep_prob", args[0] if args else None)
             rate = None if keep is None else 1.0 - keep
+        if isinstance(rate, float) and rate == 0.0:  # drops nothing
+            return original(x, *args, **kwargs)
         step.dropouts.append((parts.float32(rate), parts.features_of(x), len(step.layers.calls)))
         return self.tf.identity(x) if self.plan.get("pin_dropout", True) else original(x, *args, **kwargs)
 
@@ -396,9 +468,12 @@ class KerasRecorder(object):
             "replicas": 1 if replicas.is_stand_in(strategy) else int(strategy.num_replicas_in_sync),
             "replicas_of_batch": 1 if replicas.is_stand_in(strategy) else replicas.local(strategy),
             "gradients": "summed",
+            "loop": not hasattr(model, "fit"),
             # Until a train step was traced.
             "update_ops": 0,
-            "dropout_rates": [parts.float32(layer.rate) for layer in layers if isinstance(layer, self.dropout)],
+            "dropout_rates": [
+                parts.float32(layer.rate) for layer in layers if isinstance(layer, self.dropout) and layer.rate != 0.0
+            ],
         }
 
     def described_parts(self):
@@ -464,7 +539,7 @@ class KerasRecorder(object):
         if training is None:
             training = self.learning_phase()
         # A layer that was told not to train is no dropout, whatever its rate.
-        if step is not None and (hasattr(training, "dtype") or training):
+        if step is not None and layer.rate != 0.0 and (hasattr(training, "dtype") or training):
             step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs), len(step.layers.calls)))
         if self.plan.get("pin_dropout", True):
             return self.tf.identity(inputs)
@@ -503,7 +578,8 @@ class KerasRecorder(object):
         self.recorded_state = self.steps_done
         name = "%08d.npz" % self.steps_done
         parts.write_arrays(self.folder.file("states", name), self.current())
-        parts.write_arrays(self.folder.file("slots", name), self.slot_values(model.optimizer))
+        optimizer = model.optimizer if self.updating is None else self.updating
+        parts.write_arrays(self.folder.file("slots", name), self.slot_values(optimizer))
 
     def build(self, model, data, strategy):
         """Makes the variables of a model that knows its inputs by its first batch only, as a class of its own does."""
@@ -560,6 +636,49 @@ class KerasRecorder(object):
         finally:
             self.training_depth -= 1
 
+    def train_on_batch(self, original, signature, model, *args, **kwargs):
+        """One step of a loop that calls ``train_on_batch``."""
+        if self.training_depth or self.is_unrecorded(model):
+            return original(model, *args, **kwargs)
+        if self.started and self.ended():
+            self.leave()
+            return self.last_logs
+        if self.is_other(model):
+            return self.fit_other(original, model, *args, **kwargs)
+        self.model = model
+        bound = signature.bind(model, *args, **kwargs)
+        arguments = bound.arguments
+        self.training_depth += 1
+        step = model.train_step
+        try:
+            if not self.started:
+                atexit.register(self.record_last_state, model)
+                self.sources["train"] = sources.user_line(model, "train_on_batch")
+                if not model.built:
+                    model(self.tf.nest.map_structure(lambda one: self.tf.convert_to_tensor(one[:1]), arguments["x"]))
+                self.begin(model, model.distribute_strategy)
+                if self.folder.replay:
+                    self.given = iter(self.replayed(self.element_spec(arguments))())
+                if self.ended():
+                    self.leave()
+                    return None
+            if self.given is not None:
+                batch = next(self.given)
+                batch = batch if isinstance(batch, tuple) else (batch,)
+                arguments.update(zip(("x", "y", "sample_weight"), batch))
+            if not getattr(step, "recorded", False):
+
+                def recorded(data):
+                    return self.train_step(step, model, data)
+
+                recorded.recorded = True
+                model.__dict__["train_step"] = recorded
+            self.last_logs = original(*bound.args, **bound.kwargs)
+            return self.last_logs
+        finally:
+            model.__dict__.pop("train_step", None)
+            self.training_depth -= 1
+
     def is_other(self, model):
         """Whether this model does not go on where the recorded one stands: one run compares one training.
 
@@ -605,6 +724,8 @@ class KerasRecorder(object):
             data = strategy.distribute_datasets_from_function(make)
         else:
             data = make()
+        if self.points.given:
+            arguments["steps_per_epoch"] = self.limit
         if arguments.get("steps_per_epoch") is None:
             # An epoch ends where the program's own data would have ended.
             size = int(x.cardinality()) if isinstance(x, tf.data.Dataset) and not workers else -1
@@ -665,6 +786,7 @@ class KerasRecorder(object):
             return function
 
         def counted(*inputs):
+            self.take_point(self.steps_done, model.optimizer if self.updating is None else self.updating)
             with self.turn(model._cluster_coordinator if self.coordinated else None):
                 result = function(*inputs)
             self.after_step(model)
@@ -789,6 +911,16 @@ class KerasRecorder(object):
             begun[0] = time.time()
 
 
+def patch_train_on_batch(model, recorder):
+    """Every call of ``train_on_batch`` of a class of models."""
+    signature = inspect.signature(model.train_on_batch)
+    parts.wrap(
+        model,
+        "train_on_batch",
+        lambda original, self, *args, **kwargs: recorder.train_on_batch(original, signature, self, *args, **kwargs),
+    )
+
+
 def install(plan, folder):
     tf = importlib.import_module("tensorflow")
     base = tf.keras.Model.__module__.split(".")[0] + ".src."
@@ -807,6 +939,7 @@ def install(plan, folder):
         "fit",
         lambda original, self, *args, **kwargs: recorder.fit(original, signature, self, *args, **kwargs),
     )
+    patch_train_on_batch(model, recorder)
     parts.wrap(model, "make_train_function", recorder.make_train_function)
     if plan.get("evaluate", True):
         evaluation = inspect.signature(model.evaluate)

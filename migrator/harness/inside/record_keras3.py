@@ -12,7 +12,7 @@ import parts
 import sources
 from keras_patches import patch_batches, patch_places
 from keras_variables import creation_order
-from record_keras import KerasRecorder
+from record_keras import KerasRecorder, patch_train_on_batch
 from tracing import watch_clipping
 
 SLOTS = {
@@ -85,6 +85,7 @@ class Keras3Recorder(KerasRecorder):
             return
 
         def counted(iterator):
+            self.take_point(self.steps_done, model.optimizer if self.updating is None else self.updating)
             result = function(iterator)
             self.after_step(model)
             return result
@@ -124,6 +125,7 @@ def install(plan, folder):
         "fit",
         lambda original, self, *args, **kwargs: recorder.fit(original, signature, self, *args, **kwargs),
     )
+    patch_train_on_batch(trainer, recorder)
     parts.wrap(trainer, "make_train_function", recorder.make_train_function)
     if plan.get("evaluate", True):
         evaluation = inspect.signature(trainer.evaluate)

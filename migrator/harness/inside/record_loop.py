@@ -19,6 +19,7 @@ import batches
 import numpy as np
 import parts
 import record_mesh
+import record_plain
 import record_scheduled
 import sources
 from keras_variables import copies, read
@@ -103,18 +104,21 @@ class LoopRecorder(object):
         self.settled = 0
         self.dirty = False
         self.last = None
+        self.described = False
         self.skipped = 0
         self.evaluation = Evaluation()
         self.evaluated = None  # the last step of an evaluation that was traced
         self.evaluating_others = False
         self.mesh = record_mesh.MeshSteps(self, Step, Trained, data_of)
         self.scheduled = record_scheduled.ScheduledSteps(self)
+        self.plain = record_plain.PlainSteps(self, Step, Trained, data_of)
 
     # -- a step, at tracing time --
     def run(self, original, strategy, fn, args=(), kwargs=None, options=None):
         tf = self.tf
         recorder = self.recorder
-        own = not self.passive and not recorder.training_depth and getattr(recorder.tracing, "step", None) is None
+        around = getattr(recorder.tracing, "step", None)  # the function that this is called in, until it is known
+        own = not self.passive and not recorder.training_depth and (around is None or around.plain)
         inside = tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context()
         if not own or inside or tf.executing_eagerly():
             return original(strategy, fn, args=args, kwargs=kwargs, options=options)
@@ -128,7 +132,7 @@ class LoopRecorder(object):
             try:
                 return converted(*inputs, **named)
             finally:
-                recorder.tracing.step = None
+                recorder.tracing.step = around
 
         replayed = None
         if self.folder.replay and not recorder.coordinated:
@@ -146,39 +150,46 @@ class LoopRecorder(object):
             self.evaluated = steps[0] if steps else None
         return result
 
-    def recordable(self, steps):
-        """Whether the steps of the replicas are of the form that is recorded; notes what is not."""
-        graph = self.tf.compat.v1.get_default_graph()
+    def recordable(self, steps, **of):
+        """Whether the steps of the replicas are of the form that is recorded; notes what is not. ``graph`` is None for
+        steps that are run eagerly.
+        """
+        graph = of.get("graph", self.tf.compat.v1.get_default_graph())
         for step in steps:
             problem = None
             if step.gradients is None:
                 problem = "a step that changes weights without a Keras optimizer"
-            elif step.differentiated > 1 or step.applied > 1:
-                problem = "several gradients, or several optimizers, in one step"
-            elif step.loss.graph is not graph:
+            elif step.applied > max(1, len(step.optimizers)):
+                problem = "an optimizer that is given gradients several times in one step"
+            elif graph is not None and step.loss.graph is not graph:
                 problem = "a GradientTape inside a loop or branch of one step"
             if problem is not None:
                 self.folder.note_unrecorded(problem, sources.user_line())
                 return False
         return True
 
-    def trained(self, strategy, steps, data):
+    def trained(self, strategy, steps, data, **of):
+        """Records a step; ``graph`` is None where it was run eagerly."""
         tf = self.tf
         recorder = self.recorder
         first = steps[0]
-        graph = tf.compat.v1.get_default_graph()
+        graph = of.get("graph", tf.compat.v1.get_default_graph())
+        if first.optimizers:
+            first.optimizer = recorder.together(first.optimizers)
         if self.optimizer is None:
             with tf.init_scope():
                 self.begin(Trained(first), strategy)
         reached = recorder.note_trace(first, graph)
         with tf.init_scope():
-            recorder.describe_traced()
+            if graph is not None or not self.described:
+                recorder.describe_traced()
+                self.described = True
             if self.over():
                 raise SystemExit(0)  # only the variables were asked for
         if recorder.coordinated:  # only what lives on the servers can be counted from all workers
             number = first.iteration + 1
         else:
-            number = self.counter.assign_add(1, read_value=True)
+            number = tf.convert_to_tensor(self.counter.assign_add(1, read_value=True))
 
         def write():
             self.write_step(strategy, steps, data, number)
@@ -248,9 +259,10 @@ class LoopRecorder(object):
         recorder = self.recorder
         name = tf.strings.as_string(number, width=8, fill="0")
         weights = [(part.name, part, part.variable) for part in recorder.parts]
+        several = getattr(step.optimizer, "parts", [])
         slots = [
-            (part.name + "|" + slot, part, variable)
-            for optimizer in getattr(step.optimizer, "parts", [step.optimizer])
+            (part.name + "|" + slot, part, recorder.canonical(tf, optimizer, slot, variable) if several else variable)
+            for optimizer in several or [step.optimizer]
             for part, slot, variable in recorder.slot_parts(optimizer)
         ]
         for folder, wanted in (("states", weights), ("slots", slots)):
@@ -325,6 +337,7 @@ class LoopRecorder(object):
             if self.over():
                 self.mesh.skip(function)
                 return self.skip()
+            self.recorder.take_point(self.steps_done(), self.optimizer)
         elif self.dirty:
             self.settle()
         if known is not None and known[1] == "evaluate" and self.evaluation.line is not None:
@@ -333,7 +346,7 @@ class LoopRecorder(object):
         self.depth += 1
         self.seen, self.updated = set(), []
         try:
-            call = self.mesh.call if self.mesh.takes(args, kwargs) else _called
+            call = self.mesh.call if self.mesh.takes(args, kwargs) else self.plain.call
             result = call(original, function, *args, **kwargs)
         finally:
             self.depth -= 1
@@ -375,6 +388,7 @@ class LoopRecorder(object):
             parts.write_arrays(self.folder.file("slots", name + ".npz"), recorder.slot_values(self.optimizer))
 
     def end(self):
+        self.plain.end_of_step()
         if self.optimizer is not None:
             self.settle()
         self.write_evaluation()
@@ -464,10 +478,6 @@ class LoopRecorder(object):
         if line is not None:
             self.evaluation.line = None
             self.folder.append_line("evaluations.jsonl", line)
-
-
-def _called(original, function, *args, **kwargs):
-    return original(function, *args, **kwargs)
 
 
 def _plain_variable(value):
@@ -561,7 +571,7 @@ def install(recorder):
     functions = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
     parts.wrap(functions.Function, "__call__", loop.call)
     loop.scheduled.install()
-    parts.wrap(tf.keras.optimizers.Optimizer, "apply_gradients", loop.mesh.apply)
+    parts.wrap(tf.keras.optimizers.Optimizer, "apply_gradients", loop.plain.install())
     _artifact(tf.keras.optimizers.Optimizer.apply_gradients)
     for name in ("read", "restore"):
         parts.wrap(tf.train.Checkpoint, name, loop.before_reading)

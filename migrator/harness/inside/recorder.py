@@ -23,12 +23,14 @@ SIBLINGS = (
     "mutate_keras3",
     "own_optimizers",
     "parts",
+    "points",
     "record_bridge",
     "record_estimator",
     "record_keras",
     "record_keras3",
     "record_loop",
     "record_mesh",
+    "record_plain",
     "record_scheduled",
     "record_session",
     "redirect",
@@ -105,6 +107,7 @@ def install(plan):
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None
     - ``devices``: how many virtual CPUs a program sees, if more than one
+    - ``points``: the step that each step of this run is, and what to start it from (see points.py), or None
     - ``mutant``: a known mistake to make in a Keras program while it runs, or None
 
     The program kind is ``plan["program"]`` ("original" or "migrated") when given; else a process that was

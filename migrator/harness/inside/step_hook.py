@@ -5,9 +5,10 @@ import os
 import batches
 import numpy as np
 import parts
+import points
 import replicas
 from capture import component, counts, whole_name
-from tracing import ancestors, pack_activations
+from tracing import ancestors, pack_activations, thresholds
 
 
 def together(tf, captures):
@@ -26,6 +27,19 @@ def activations_of(tf, captures):
     if len(found) == 1:
         return found[0]
     return [(same[0][0], replicas.joined(tf, [tensor for _, tensor in same])) for same in zip(*found)]
+
+
+def constants_of(rate):
+    """The whole numbers that a rate is computed of: steps at which a schedule may change."""
+    if rate is None or not hasattr(rate, "graph"):
+        return []
+    found = set()
+    for name in ancestors([rate]):
+        operation = rate.graph.get_operation_by_name(name)
+        if operation.type == "Const" and operation.outputs[0].dtype.name in ("int32", "int64", "float32", "float64"):
+            value = parts.constant(operation)
+            found.update(float(one) for one in value.reshape(-1)[:100])
+    return sorted(int(one) for one in found if 2 <= one < 1e12 and one == int(one))
 
 
 def averaging(graph):
@@ -117,6 +131,14 @@ def hook_class(recorder, hooks):
                 "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
                 "in_step": recorder.in_step,
+                "rate_constants": constants_of(rate),
+                "slot_variables": {
+                    "%s|%s" % (part.name, slot): variable.op.name
+                    for slot, (owners, variables) in self.slots.items()
+                    for part, variable in zip(owners, variables)
+                    if part.shape == part.whole
+                },
+                "thresholds": thresholds(capture.graph, trained),
                 "replicas_of_batch": recorder.local_replicas,
                 "gradients": "local",
             }
@@ -146,6 +168,13 @@ def hook_class(recorder, hooks):
                 # Estimator would look at the global step after one more step only.
                 if turns.departed() and self.at_last_step(run_context.session):
                     raise tf.errors.OutOfRangeError(None, None, "another trainer took the last step")
+            point = recorder.points.at(recorder.steps_done)
+            if point is not None:
+                place = recorder.steps_done
+                session = run_context.session
+                points.of_session(
+                    tf, point, place, recorder.points, session, self.capture, self.model, self.slots
+                )
             fetches = dict(self.every)
             if self.kept_bytes < batches.limit(recorder.plan):
                 fetches.update(self.kept)
@@ -173,6 +202,8 @@ def hook_class(recorder, hooks):
                 parts.write_arrays(folder_file, whole)
             if self.number in recorder.state_steps:
                 self.record_state(run_context.session, self.number)
+            if recorder.points.over(number):
+                raise SystemExit(0)
             if turns is not None:
                 turns.stepped()
             elif number == 1:

@@ -31,6 +31,29 @@ def ancestors(tensors):
     return seen
 
 
+COMPARING = ("Minimum", "Maximum", "ClipByValue", "Greater", "GreaterEqual", "Less", "LessEqual")
+
+
+def thresholds(graph, reached=None):
+    """The numbers that operations of a graph compare float numbers with, each once; only those of the operations
+    ``reached`` where these are given. Zero, one and what only keeps a division from overflowing are left out.
+    """
+    found = set()
+    for operation in graph.get_operations():
+        if reached is not None and operation.name not in reached:
+            continue
+        if operation.type == "Relu6":
+            found.add(6.0)
+        if operation.type not in COMPARING or not operation.inputs[0].dtype.is_floating:
+            continue
+        for tensor in operation.inputs:
+            while tensor.op.type in ("Identity", "Cast") and tensor.op.inputs:
+                tensor = tensor.op.inputs[0]
+            if tensor.op.type == "Const" and tensor.shape.num_elements() == 1:
+                found.add(parts.float32(abs(float(parts.constant(tensor.op).reshape(-1)[0]))))
+    return sorted(one for one in found if 1e-5 < one < 1e30 and one not in (1.0,))
+
+
 def own_weights(layer):
     """The TensorFlow variables that a layer owns itself, not through layers inside it."""
     if not hasattr(layer, "_trainable_weights"):  # Keras 3, whose variables hold TensorFlow's

@@ -63,7 +63,7 @@ class _Bench:
         self._shape = migrated_shape(findings.case, one_trainer(findings.case.shape))
         self._evaluation: dict[str, Any] = {}
         if evaluates(findings.case) and not self._limited and found.names is not None and found.names.complete:
-            self._evaluation = evaluation_plan(session, evidence, found.names)
+            self._evaluation = evaluation_plan(session, evidence, found.names, found.terms)
 
     def outcome(self, mutant: Mutant) -> MutantOutcome:
         """Runs and judges one mutant."""
@@ -94,10 +94,11 @@ class _Bench:
 
     def _runner(self, role: str, replay: bool) -> Callable[..., ProgramRun]:
         evidence, found = self._findings.original, self._findings.migrated
-        own = {**self._evaluation, "replay": str(evidence.main.record_dir) if replay else None}
+        replayed = found.terms.replay(self._session, evidence.main.record_dir) if replay else None
+        own = {**self._evaluation, "replay": replayed}
 
         def run(**plan: Any) -> ProgramRun:
-            return run_program(
+            made = run_program(
                 self._session,
                 self._findings.case,
                 "migrated",
@@ -105,6 +106,7 @@ class _Bench:
                 self._shape,
                 **{"initial": found.initial, "steps": evidence.replicate_limit, **own, **plan},
             )
+            return found.terms.of(made)
 
         return run
 
@@ -122,8 +124,8 @@ class _Bench:
             training_tasks(one_trainer(case.shape)),
             training_tasks(self._shape),
             random_order=random,
-            examples=(examples(evidence.main), examples(made)) if random else None,
-            examples_again=examples_again(evidence),
+            examples=(examples(evidence.main, found.terms), examples(made)) if random else None,
+            examples_again=examples_again(evidence, found.terms),
             parameter_servers=parameter_servers(self._shape),
         )
         levels = base.levels

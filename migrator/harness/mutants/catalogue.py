@@ -135,7 +135,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "regularizers-dropped",
         Family.REGULARIZATION,
         "the regularisers are left out",
-        "L0b",
+        "L3",
         {"kind": "regularizers", "change": "dropped"},
     ),
     Mutant(
@@ -194,7 +194,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "update-ops-missing",
         Family.BATCH_NORM,
         "the moving statistics of batch normalisation are never updated",
-        "L0b",
+        "L4",
         {"kind": "batch_norm_updates"},
     ),
     Mutant(
@@ -215,7 +215,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "batch-norm-inference",
         Family.BATCH_NORM,
         "batch normalisation is in inference mode during training",
-        "L0b",
+        "L3",
         {"kind": "batch_norm_mode", "phase": "train"},
     ),
     Mutant(

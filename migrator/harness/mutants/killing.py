@@ -42,7 +42,8 @@ class Unmutated:
 
 
 # What two runs of one program need not share: clocks and lines say nothing about what was computed.
-_NOT_NUMBERS = frozenset({"time", "sources", "mutation"})
+# What stands in a graph and not what comes of it is no number either.
+_NOT_NUMBERS = frozenset({"time", "sources", "mutation", "thresholds", "rate_constants", "slot_variables"})
 # What rounding moves. All else in a recording is exact.
 _ROUNDED = frozenset(
     {"steps", "states", "slots", "raw_slots", "gradients", "activations", "regularization", "evaluations"}

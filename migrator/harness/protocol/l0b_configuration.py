@@ -21,7 +21,8 @@ class Field:
     """One setting of both programs. `same` is None where it is not known well enough to compare (`remark` says why).
 
     `step` is the training step that shows it, for settings that may change. `causes` are likely reasons for a
-    difference.
+    difference. `effect` names the level that compares every number which the setting has an effect on: a difference is
+    then a note here.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Field:
     causes: tuple[str, ...] = ()
     step: int | None = None
     remark: str = ""
+    effect: str = ""
 
 
 # What a field means to the arithmetic when one of the two optimizers does not have it at all.
@@ -119,7 +121,10 @@ def _optimizer(original: Recording, migrated: Recording) -> tuple[Field, ...]:
         return (Field("optimizer", names[0], names[1], False),)
     several = len(original.optimizer.others), len(migrated.optimizer.others)
     if several[0] != several[1]:
-        return (Field("number of optimizers", several[0] + 1.0, several[1] + 1.0, False),)
+        sides = original.optimizer, migrated.optimizer
+        rules = [sorted({family(one) for one in (side, *side.others)}) for side in sides]
+        numbers = Field("number of optimizers", several[0] + 1.0, several[1] + 1.0, False, effect="L4")
+        return (numbers, Field("update rules", str(rules[0]), str(rules[1]), rules[0] == rules[1]))
     fields = _settings_of(original.optimizer, migrated.optimizer, lambda: _same_rates(original, migrated))
     for number, pair in enumerate(zip(original.optimizer.others, migrated.optimizer.others, strict=True), 2):
         fields += [replace(one, name=f"{one.name} of optimizer {number}") for one in _settings_of(*pair)]
@@ -131,7 +136,11 @@ def _settings_of(
 ) -> list[Field]:
     """What two optimizers are told; `same_rates` judges rates that are computed, where those of the steps are known."""
     rules = family(original), family(migrated)
-    fields = [Field("update rule", *rules, rules[0] == rules[1])]
+    # What a class of the program's own computes is not known by its name.
+    unknown = not set(rules) <= set(_FAMILIES.values())
+    fields = [Field("update rule", *rules, rules[0] == rules[1], effect="L4" if unknown else "")]
+    if unknown and rules[0] != rules[1]:
+        return fields
     ours, theirs = original.settings, migrated.settings
     for key in sorted((set(ours) | set(theirs)) - _NOT_ARITHMETIC):
         (a, known_a), (b, known_b) = _setting(key, ours), _setting(key, theirs)
@@ -232,9 +241,8 @@ def _updates(original: Recording, migrated: Recording) -> Field:
             "averages still too",
             "the original calls its batch normalisation without training=True",
         )
-    return Field(
-        "updates of moving averages", float(counts[0]), float(counts[1]), bool(counts[0]) == bool(counts[1]), causes
-    )
+    same_use = bool(counts[0]) == bool(counts[1])
+    return Field("updates of moving averages", float(counts[0]), float(counts[1]), same_use, causes, effect="L4")
 
 
 def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
@@ -296,6 +304,7 @@ def fields(original: Recording, migrated: Recording) -> tuple[Field, ...]:
             *terms,
             bool(terms[0]) == bool(terms[1]),
             ("a regulariser was dropped, or one was added that the original's loss never contained",),
+            effect="L3",
         ),
         _updates(original, migrated),
         *_dropouts(original, migrated),
@@ -341,12 +350,18 @@ def judge(original: Recording, migrated: Recording) -> LevelResult:
     """
     rows = fields(original, migrated)
     optimizer = frozenset(f.name for f in _optimizer(original, migrated))
-    different = [f for f in rows if f.same is False]
+    different = [f for f in rows if f.same is False and not f.effect]
     for rate in [f for f in different if f.name == "learning_rate"]:
         # Said once: a rate that is computed has a number in its steps only.
         again = "learning_rate" if None in (rate.original, rate.migrated) else "learning rate of each step"
         different = [f for f in different if f.name != again]
     notes = tuple(f.remark for f in rows if f.same is None and f.remark)
+    notes += tuple(
+        f"{f.name}: {_shown(f.original)} in the original and {_shown(f.migrated)} in the migrated program; "
+        f"{f.effect} compares what comes of it" + (f" (perhaps {f.causes[0]})" if f.causes else "")
+        for f in rows
+        if f.same is False and f.effect
+    )
     if different:
         differences = tuple(_divergence(f, original, migrated, optimizer) for f in different)
         first = differences[0]
@@ -368,8 +383,7 @@ def judge(original: Recording, migrated: Recording) -> LevelResult:
         TITLE,
         Status.EQUIVALENT,
         f"{', '.join(rules)}: {len(optimizer)} optimizer fields, the rate of every step, batch sizes "
-        f"{list(_first_sizes(original))}, {original.regularizers} regulariser(s), {original.update_ops} update(s) of "
-        f"moving averages and {len(original.dropout_rates)} dropout rate(s) agree",
+        f"{list(_first_sizes(original))} and {len(original.dropout_rates)} dropout rate(s) agree",
         notes=notes,
     )
 

@@ -46,12 +46,15 @@ def judge(
     *,
     parameter_servers: bool = False,
     own_initial: tuple[Mapping[str, Array], Mapping[str, Array]] | None = None,
+    regrouped: frozenset[str] = frozenset(),
 ) -> LevelResult:
     """The map is total and injective, and what it pairs agrees in shape, dtype, trainability and slots.
 
     On parameter servers the number of shards must agree too: that is all that a partitioner does. `own_initial`
     are the initial values that the original and the migrated program drew by themselves (each in its own names,
-    the latter from a run that was given none): constants must be equal, random values of the same distribution.
+    the latter from a run that was given none): constants must be equal, random values of the same distribution. Those
+    of `regrouped` variables, which the migrated program keeps in another form, are drawn by the rule of another shape:
+    that is a note.
     """
     if not original.variables or not migrated.variables:
         empty = original if not original.variables else migrated
@@ -130,7 +133,14 @@ def judge(
         return result
     rename = names.to_original()
     drawn = {rename.get(name, name): value for name, value in own_initial[1].items()}
-    return _with_initial(result, initial_values.compare(own_initial[0], drawn), original, migrated, names)
+    found = initial_values.compare(own_initial[0], drawn)
+    told = tuple(v for v in found.rejected if v.name in regrouped and v.ratio is not None)
+    if told:
+        kept = tuple(replace(v, rejected=False) if v in told else v for v in found.variables)
+        found = replace(found, variables=kept)
+        notes = tuple(f"{v.name} is drawn by the rule of another shape: {v.cause}" for v in told)
+        result = replace(result, notes=(*result.notes, *notes))
+    return _with_initial(result, found, original, migrated, names)
 
 
 def _with_initial(

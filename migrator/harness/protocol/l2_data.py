@@ -42,6 +42,11 @@ def same_beginning(whole: Recording, beginning: Recording) -> bool:
     )
 
 
+def same_first_batches(a: Recording, b: Recording) -> bool:
+    """Whether each trainer of the one began with the batch that the same trainer of the other began with."""
+    return [[x.digest for x in s[:1]] for s in _sequences(a)] == [[x.digest for x in s[:1]] for s in _sequences(b)]
+
+
 def _component(ours: Batch, theirs: Batch) -> tuple[str, str]:
     """What is different between two batches: the first component in name order, or the size."""
     left = {path: (dtype, shape, digest) for path, dtype, shape, digest in ours.components}

@@ -103,10 +103,13 @@ def judge(
     notes += more
     ours, theirs = _first(original), _first(migrated)
     regular = Quantity("regularization", "total"), 1
-    if (regular in ours) != (regular in theirs) and not (original.regularizers or migrated.regularizers):
-        # One recorder wrote nothing and the other wrote zero for a loss without regularisation.
+    if not (original.regularizers and migrated.regularizers):
+        # What one program adds to its loss by hand is a term of its own in the other: the loss tells.
         ours, theirs = ({k: v for k, v in table.items() if k != regular} for table in (ours, theirs))
     found = judging.judge(ours, theirs, limits, original)
+    if found.outside and all(f.quantity == regular[0] for f in found.outside):
+        notes += (f"{judging.described(found.outside[0])}, yet the loss agrees: the rest is added to it by hand",)
+        found = found.where(lambda f: not f.outside)
 
     def divergences(outside: Sequence[Finding]) -> Sequence[Divergence]:
         given = causes.evidence(original, migrated, rename)

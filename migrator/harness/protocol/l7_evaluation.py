@@ -331,6 +331,10 @@ def _not_evaluated(original: Recording, migrated: Recording) -> LevelResult | No
         return LevelResult(ID, TITLE, Status.NOT_APPLICABLE, "the original never evaluates", notes=notes)
     if not migrated.evaluations:
         count = len(original.evaluations)
+        if migrated.loop:
+            # What such a program computes of its predictions is not seen as an evaluation.
+            told = f"the original evaluates {count} time(s); no evaluation of the migrated program's own loop was seen"
+            return LevelResult(ID, TITLE, Status.NOT_EXERCISED, told, Reason.NOT_EXERCISED)
         first = Divergence("evaluations", float(count), 0.0, causes=("evaluate() or validation_data was left out",))
         return LevelResult(
             ID,

@@ -10,7 +10,7 @@ from migrator.harness.recording import Variable
 
 # Leaf names that both worlds give to the same thing: a kernel may never be taken for a bias of the same
 # shape.
-_STANDARD_LEAVES = frozenset(
+STANDARD_LEAVES = frozenset(
     {
         "kernel",
         "bias",
@@ -64,7 +64,7 @@ def leaf(name: str) -> str:
     parts = [part for part in name.split(":")[0].split("/") if not re.fullmatch(r"part_\d+", part)]
     last = parts[-1] if parts else name
     stripped = re.sub(r"_\d+$", "", last)
-    return stripped if stripped in _STANDARD_LEAVES else last
+    return stripped if stripped in STANDARD_LEAVES else last
 
 
 def _fits(original: Variable, migrated: Variable) -> str | None:
@@ -74,14 +74,19 @@ def _fits(original: Variable, migrated: Variable) -> str | None:
     if original.dtype != migrated.dtype:
         return f"dtype {original.dtype} against {migrated.dtype}"
     leaves = leaf(original.name), leaf(migrated.name)
-    if leaves[0] != leaves[1] and leaves[0] in _STANDARD_LEAVES and leaves[1] in _STANDARD_LEAVES:
+    if leaves[0] != leaves[1] and leaves[0] in STANDARD_LEAVES and leaves[1] in STANDARD_LEAVES:
         return f"{leaves[0]} against {leaves[1]}"
     return None
 
 
+def fits(original: Variable, migrated: Variable) -> bool:
+    """Whether nothing known of two variables forbids that they are the same one."""
+    return _fits(original, migrated) is None
+
+
 def _signature(variable: Variable) -> tuple[tuple[int, ...], str, str, bool]:
     name = leaf(variable.name)
-    return variable.shape, variable.dtype, name if name in _STANDARD_LEAVES else "", variable.trainable
+    return variable.shape, variable.dtype, name if name in STANDARD_LEAVES else "", variable.trainable
 
 
 def _leftover_groups(

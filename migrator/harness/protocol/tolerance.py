@@ -163,12 +163,18 @@ def _rounding(
     return EPS * (own * scale + max(spread, condition) * moved)
 
 
-def _least(original: Recording, table: Measurements, spread: float) -> dict[tuple[Quantity, int], float]:
+Starts = Mapping[int, Mapping[str, compare.Array]]
+
+
+def _least(
+    original: Recording, table: Measurements, spread: float, starts: Starts | None = None
+) -> dict[tuple[Quantity, int], float]:
     least = {}
     for (quantity, step), value in table.items():
+        before = original.initial if starts is None else starts.get(step, original.initial)
         least[quantity, step] = _rounding(
             value,
-            original.initial.get(quantity.name) if quantity.family == STATE else None,
+            before.get(quantity.name) if quantity.family == STATE else None,
             own=4.0 if step <= 1 or quantity.family in (LOSS, GRADIENT) else 1.0,
             spread=spread,
             condition=_slot_condition(quantity, original.optimizer),
@@ -176,18 +182,27 @@ def _least(original: Recording, table: Measurements, spread: float) -> dict[tupl
     return least
 
 
-def _differences(original: Measurements, other: Measurements) -> dict[tuple[Quantity, int], float]:
+def _differences(
+    original: Measurements, other: Measurements
+) -> tuple[dict[tuple[Quantity, int], float], set[tuple[Quantity, int]]]:
+    """How far apart each quantity is, inf where it cannot be compared; and which ones the other has."""
     found = {}
     for key, value in original.items():
         outcome = compare.compare(value, other.get(key))
         found[key] = outcome.absolute if outcome.kind is compare.Kind.VALUE else math.inf
-    return found
+    return found, set(other)
 
 
 def _running(
-    least: Mapping[tuple[Quantity, int], float], noises: Sequence[Mapping[tuple[Quantity, int], float]]
+    least: Mapping[tuple[Quantity, int], float],
+    noises: Sequence[Mapping[tuple[Quantity, int], float]],
+    apart: bool = False,
 ) -> dict[tuple[Quantity, int], float]:
-    """Floors: the worst of the replicates and of rounding, never falling from one step to the next."""
+    """Floors: the worst of the replicates and of rounding, never falling from one step to the next unless steps are
+    taken `apart` from each other.
+    """
+    if apart:
+        return {key: max(value, *(noise[key] for noise in noises)) for key, value in least.items()}
     floors: dict[tuple[Quantity, int], float] = {}
     worst: dict[Quantity, float] = {}
     for key in sorted(least, key=lambda item: item[1]):
@@ -207,7 +222,12 @@ def ratio(difference: float, floor: float) -> float:
 
 
 def derive(
-    original: Recording, replicates: Sequence[Recording], *, versions_differ: bool = True, limited: bool = False
+    original: Recording,
+    replicates: Sequence[Recording],
+    *,
+    versions_differ: bool = True,
+    limited: bool = False,
+    starts: Starts | None = None,
 ) -> Tolerance:
     """The tolerance that the original's own noise gives.
 
@@ -215,31 +235,34 @@ def derive(
     replicate_plans says. They are `limited` if they were ended on purpose before the original's last step: what
     none of them has then gets no floor. With `versions_differ` (two TensorFlow releases) a sum of n terms may be
     added up in another order, hence eps*sqrt(n) on what went through such sums. Needs at least two replicates.
+    `starts` are the weights that each step began with, where each is taken by itself: one has no part in the noise of
+    another then.
     """
     if len(replicates) < 2:
         raise ValueError("a noise floor needs at least two replicates")
     table = everything(original)
     terms = reduction_terms(original)
     spread = math.sqrt(terms) if versions_differ else 1.0
-    least = _least(original, table, spread)
-    measured = [everything(replicate) for replicate in replicates]
+    least = _least(original, table, spread, starts)
+    apart = starts is not None
+    # One replicate after the other: all together would be many times the weights of the program.
+    found = [_differences(table, everything(replicate)) for replicate in replicates]
     if limited:
-        table = {key: value for key, value in table.items() if any(key in replicate for replicate in measured)}
-        least = {key: least[key] for key in table}
-    noises = [_differences(table, replicate) for replicate in measured]
+        least = {key: value for key, value in least.items() if any(key in keys for _, keys in found)}
+    noises = [{key: noise[key] for key in least} for noise, _ in found]
 
     held_out: dict[str, list[float]] = {FORWARD: [], UPDATE: [], TRAJECTORY: []}
     for i, noise in enumerate(noises):
-        others = _running(least, noises[:i] + noises[i + 1 :])
+        others = _running(least, noises[:i] + noises[i + 1 :], apart)
         worst = dict.fromkeys(held_out, 0.0)
         for (quantity, step), difference in noise.items():
             part = part_of(quantity, step)
-            found = ratio(difference, others[quantity, step])
-            worst[part] = max(worst[part], math.inf if math.isnan(found) else found)
+            apart_by = ratio(difference, others[quantity, step])
+            worst[part] = max(worst[part], math.inf if math.isnan(apart_by) else apart_by)
         for part, value in worst.items():
             held_out[part].append(value)
     return Tolerance(
-        floors=_running(least, noises),
+        floors=_running(least, noises, apart),
         c={part: max(MINIMUM_C, HELD_OUT_FACTOR * min(max(ratios), UNSTABLE)) for part, ratios in held_out.items()},
         held_out={part: tuple(ratios) for part, ratios in held_out.items()},
         replicates=len(replicates),
@@ -257,7 +280,7 @@ def unrepeated(original: Recording, again: Recording) -> str | None:
     """
     table = {key: value for key, value in everything(original).items() if key[1] <= 2}
     least = _least(original, table, math.sqrt(reduction_terms(original)))
-    found = _differences(table, everything(again))
+    found, _ = _differences(table, everything(again))
     for key in sorted(table, key=lambda item: (item[1], item[0].family != LOSS, item[0])):
         if found[key] > UNSTABLE * least[key]:
             quantity, step = key

@@ -14,6 +14,7 @@ TITLES = {
     "L2": "Same data",
     "L3": "Same loss before any update",
     "L4": "Same gradients, weights and optimizer state",
+    "L4b": "Same single steps",
     "L5": "Same loss at every step",
     "L5s": "Same training by several trainers in a fixed order",
     "L6": "Same asynchronous behaviour",

@@ -1,0 +1,83 @@
+"""Steps taken one at a time: before each, weights, slots and the count of steps become those of a point in a training.
+
+The plan's ``points`` are [{"step", "weights", "slots"}]: the number of the step (from 1), and npz files of whole
+weights and of slots ("variable|slot", as TensorFlow 1 keeps them), by the names of this program. The first point is the
+start of the training, which no file describes. Which batch a point trains on is the matter of ``replay``.
+"""
+
+import importlib
+
+import numpy as np
+import parts
+
+
+class Points(object):
+    """The points of a plan; none in most runs."""
+
+    def __init__(self, plan):
+        self.given = list(plan.get("points") or [])
+        self.seed = plan.get("ulp_seed")
+        self.variable = None
+
+    def at(self, place):
+        """The point of the step at this place, from 0; None where the program goes on as it is."""
+        return self.given[place] if 0 < place < len(self.given) else None
+
+    def over(self, place):
+        """Whether the steps of all points were taken."""
+        return bool(self.given) and place >= len(self.given)
+
+    def weights(self, point, place):
+        values = _arrays(point["weights"])
+        return values if self.seed is None else parts.moved_one_ulp(values, self.seed + 1000 * place)
+
+    def slots(self, point):
+        """{slot: {variable: value}}."""
+        found = {}
+        for key, value in _arrays(point["slots"]).items():
+            variable, _, slot = key.rpartition("|")
+            found.setdefault(slot, {})[variable] = value
+        return found
+
+    def counter(self):
+        """A variable of this process: the place of the step, since the program's own count of steps jumps."""
+        if self.variable is None:
+            kind = importlib.import_module("tensorflow.python.ops.resource_variable_ops").ResourceVariable
+            self.variable = kind(np.int64(0), trainable=False)
+        return self.variable
+
+
+def _arrays(path):
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def cut_slot(part, values, slot):
+    """The piece of a slot that belongs to a part of a variable."""
+    if part.name not in values:
+        raise RuntimeError("the points have no %s of %s" % (slot, part.name))
+    return np.asarray(values[part.name])[part.slices()]
+
+
+def of_session(tf, point, place, points, session, capture, model, slots):
+    """Gives a TensorFlow 1 program the values of a point. ``slots`` is {slot: (parts, variables)}."""
+    for part, piece in zip(model, parts.cut(model, points.weights(point, place))):
+        for variable in part.copies:
+            variable.load(piece, session)
+    given = points.slots(point)
+    if set(given) != set(slots):
+        raise RuntimeError("the points have the slots %s, this program %s" % (sorted(given), sorted(slots)))
+    for slot, (owners, variables) in slots.items():
+        for part, variable in zip(owners, variables):
+            variable.load(cut_slot(part, given[slot], slot), session)
+    step = tf.train.get_global_step(capture.graph)
+    done = int(point["step"]) - 1
+    step.load(np.asarray(done, step.dtype.base_dtype.as_numpy_dtype), session)
+    for optimizer, _ in capture.applied:
+        powers = getattr(optimizer, "_get_beta_accumulators", None)
+        betas = [getattr(optimizer, name, None) for name in ("_beta1", "_beta2")]
+        if powers is None or None in betas:
+            continue
+        for beta, power in zip(betas, powers()):
+            if power is not None and isinstance(beta, float):
+                power.load(np.float32(np.float64(np.float32(beta)) ** (done + 1)), session)

@@ -1,0 +1,190 @@
+"""Records loops without ``strategy.run``: steps that are a ``tf.function``, and steps that are run eagerly.
+
+A ``tf.function`` that takes gradients and has an optimizer of Keras apply them is a step, as what ``strategy.run`` runs
+is one (record_loop.py). Eagerly, a step begins where a GradientTape is entered and ends where the program asks for its
+next batch or enters the next tape after gradients were applied; all optimizers that applied some took part.
+
+What an eager step trains is only known when it is over. So the first one is made twice: its gradients are not applied,
+the weights get the values to start from, and the program's dataset gives the same batch once more.
+"""
+
+import importlib
+import os
+
+import batches
+import parts
+import record_mesh
+import sources
+
+
+class PlainSteps(object):
+    """The steps in the program of ``loop``, a LoopRecorder, that no strategy runs."""
+
+    def __init__(self, loop, make_step, make_trained, data_of):
+        self.loop = loop
+        self.tf = loop.tf
+        self.recorder = loop.recorder
+        self.make_step = make_step
+        self.make_trained = make_trained
+        self.data_of = data_of
+        self.wanted = None  # the function that the program calls now
+        self.step = None  # the eager step under way
+        self.element = None  # what the program got of a dataset last
+        self.source = None  # the iterator that gave it
+        self.training = []  # the iterators whose elements steps were trained on
+        self.line = None  # the user's line that applied gradients last
+        self.again = None  # (iterator, element) that is to be given once more
+
+    # -- steps that are a tf.function --
+    def call(self, original, function, *args, **kwargs):
+        """A call of a function that the program makes itself."""
+        if not getattr(function._python_function, "plain", False):
+            function._python_function = self.watched(function, function._python_function)
+        self.wanted = function
+        try:
+            return original(function, *args, **kwargs)
+        finally:
+            self.wanted = None
+
+    def watched(self, function, own):
+        converted = record_mesh._converted(own) if function._autograph else own
+
+        def watched(*inputs, **named):
+            recorder = self.recorder
+            if self.wanted is not function or getattr(recorder.tracing, "step", None) is not None:
+                return converted(*inputs, **named)
+            return self.traced(converted, inputs, named)
+
+        watched.plain = True
+        return record_mesh._artifact(watched)
+
+    def traced(self, function, args, kwargs):
+        tf = self.tf
+        loop = self.loop
+        recorder = self.recorder
+        step = recorder.tracing.step = self.make_step()
+        step.plain = True
+        recorder.tracing.model = None
+        replayed = None
+        try:
+            given, named = args, kwargs
+            if recorder.folder.replay and not recorder.coordinated:
+                given, named, replayed = loop.replay(args, kwargs)
+            result = function(*given, **named)
+        finally:
+            recorder.tracing.step = None
+        if step.loss is not None:
+            loop.seen.add("train")
+            if loop.recordable([step]):
+                if replayed is not None:
+                    with tf.init_scope():
+                        replayed.assign(True)
+                loop.trained(tf.distribute.get_strategy(), [step], self.data_of(tf, given, named))
+        elif not loop.seen and step.layers.outermost:
+            loop.seen.add("evaluate")
+            loop.evaluated = step
+        return result
+
+    # -- steps that are run eagerly --
+    def busy(self):
+        """Whether this is not the program's own doing, or not eager."""
+        loop = self.loop
+        own = loop.depth or loop.passive or self.recorder.training_depth or loop.evaluating_others
+        return bool(own) or loop.scheduled.elsewhere() or not self.tf.executing_eagerly()
+
+    def enter(self, original, tape):
+        if not self.busy() and self.tf.distribute.get_strategy().num_replicas_in_sync == 1:
+            self.end_of_step()
+            if self.step is None and getattr(self.recorder.tracing, "step", None) is None:
+                self.loop.write_evaluation()
+                if self.loop.optimizer is not None:
+                    self.recorder.take_point(self.loop.steps_done(), self.loop.optimizer)
+                self.step = self.recorder.tracing.step = self.make_step()
+                self.recorder.tracing.model = None
+        return original(tape)
+
+    def next_element(self, original, iterator):
+        """The next batch of a dataset that the program asks for."""
+        if self.busy():
+            return original(iterator)
+        self.end_of_step()
+        if self.again is not None and self.again[0] is iterator:
+            element, self.again = self.again[1], None
+        else:
+            element = original(iterator)
+        if self.recorder.folder.replay and any(iterator is one for one in self.training):
+            element = self.recorded(element)
+        self.source, self.element = iterator, element
+        return element
+
+    def recorded(self, element):
+        """The recorded batch of the coming step, in the form of the program's own."""
+        tf = self.tf
+        files = self.recorder.folder.replay
+        names = sorted(name for name in os.listdir(files) if name.isdigit())
+        spec = tf.nest.map_structure(lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), element)
+        place = min(self.loop.steps_done(), len(names) - 1)
+        return batches.replay_reader(tf, files, spec)(os.path.join(files, names[place]))
+
+    def apply(self, original, optimizer, grads_and_vars, *args, **kwargs):
+        """A call of ``optimizer.apply_gradients``."""
+        step = self.step
+        if step is None or self.busy():
+            return original(optimizer, grads_and_vars, *args, **kwargs)
+        self.line = sources.user_line()
+        if self.loop.optimizer is None or self.loop.over():
+            pairs = [pair for pair in grads_and_vars if pair[0] is not None]
+            step.optimizers += [one for one in [optimizer] if not any(one is known for known in step.optimizers)]
+            step.gradients = [*(step.gradients or []), *pairs]
+            step.applied += 1
+            return optimizer.iterations
+        return original(optimizer, grads_and_vars, *args, **kwargs)
+
+    def end_of_step(self):
+        """Writes the step under way, if its gradients were applied."""
+        step = self.step
+        if step is None or not step.applied:
+            return
+        self.step = self.recorder.tracing.step = None
+        loop = self.loop
+        if step.loss is None or not loop.recordable([step], graph=None):
+            return
+        if loop.optimizer is None:
+            self.begin(step)
+            return
+        if loop.over():
+            loop.skip()
+            return
+        loop.trained(self.tf.distribute.get_strategy(), [step], self.element, graph=None)
+        loop.dirty = True
+
+    def begin(self, step):
+        """What the first step was, which is to be made once more."""
+        loop = self.loop
+        if self.element is None:
+            loop.folder.note_unrecorded("an eager loop whose batches come of no tf.data.Dataset", self.line)
+            raise SystemExit(0)
+        step.optimizer = self.recorder.together(step.optimizers)
+        with self.tf.init_scope():
+            loop.begin(self.make_trained(step), self.tf.distribute.get_strategy())
+        if loop.over():
+            self.recorder.note_trace(step, None)
+            self.recorder.describe_traced()
+            raise SystemExit(0)  # only the variables were asked for
+        self.training.append(self.source)
+        self.again = (self.source, self.element)
+
+    def install(self):
+        tape = self.tf.GradientTape
+        parts.wrap(tape, "__enter__", self.enter)
+        iterators = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
+        parts.wrap(iterators.OwnedIterator, "__next__", self.next_element)
+        kept = self.loop.mesh.apply
+
+        def apply(original, optimizer, *args, **kwargs):
+            def inner(optimizer, *args, **kwargs):
+                return self.apply(original, optimizer, *args, **kwargs)
+
+            return kept(inner, optimizer, *args, **kwargs)
+
+        return apply

@@ -1,0 +1,227 @@
+"""Steps judged one at a time: both programs take single steps from the same weights, slots and count of steps.
+
+The points are the start, what the original had come to at the steps where its weights were recorded, the steps where
+its learning rate changes (also steps that no run reaches: the count is set to them), and batches and weights so great
+that branches are taken which the data never took. Nothing of the training between them is run, so that the cost does
+not grow with it, and nothing that grew in it (rounding, chaos) is part of what is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from migrator.harness import checkpoints
+from migrator.harness.case import Case
+from migrator.harness.migrated import MigratedEvidence
+from migrator.harness.original import OriginalEvidence
+from migrator.harness.protocol import l4b_single_steps, ladder, tolerance
+from migrator.harness.protocol.results import LevelResult
+from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches
+from migrator.harness.runs import Run, Session, one_interpreter, run_program, weights_file
+
+#: Replicates of the original from each point, moved by one unit in the last place.
+REPLICATES = 3
+#: The points where the rate changes, of those that a run reached and of those that stand in its graph.
+_CHANGES = 4
+_FAR = 10
+
+
+@dataclass(frozen=True)
+class Point:
+    """One step: its number, the recorded step whose weights and slots it starts from (0: the start of the training),
+    the batch, and by what the features, the labels and the weights are multiplied to stress it.
+    """
+
+    step: int
+    state: int
+    batch: Batch
+    features: float = 1.0
+    labels: float = 1.0
+    weights: float = 1.0
+
+    @property
+    def stress(self) -> str:
+        """What is greater than in the training, in words; empty where nothing is."""
+        parts = (("features", self.features), ("labels", self.labels), ("weights", self.weights))
+        return " and ".join(f"{what} times {factor:g}" for what, factor in parts if factor != 1.0)
+
+    def change(self, path: str, value: Array) -> Array:
+        """A component of the batch as this point has it."""
+        factor = self.labels if path.startswith("labels") else self.features
+        if factor == 1.0 or value.dtype.kind != "f":
+            return value
+        return np.multiply(value, factor, dtype=value.dtype)
+
+
+def choose(original: Recording, asked: Sequence[int] = ()) -> tuple[Point, ...]:
+    """The points of a training; empty where its weights or batches were not recorded. `asked` are more steps."""
+    kept = [batch for batch in original.batches if batch.kept]
+    states = sorted(step for step in original.states if original.states[step] and step in original.slots)
+    if not kept or not states:
+        return ()
+    by_step = {batch.step: batch for batch in reversed(kept)}
+    found: dict[int, Point] = {}
+
+    def add(step: int, state: int, **stress: float) -> None:
+        if step not in found:
+            found[step] = Point(step, state, by_step.get(step, kept[(step - 1) % len(kept)]), **stress)
+
+    def state_before(step: int) -> int:
+        return max((one for one in states if one < step), default=states[0])
+
+    add(1, 0)
+    for state in states:
+        add(state + 1, state)
+    last = max((step.number for step in original.steps), default=1)
+    rates = {step.number: step.learning_rate for step in original.steps}
+    changes = [n for n in rates if n > 1 and rates[n] != rates.get(n - 1)]
+    for step in changes if len(changes) <= _CHANGES else changes[:: -(-len(changes) // _CHANGES)]:
+        add(step, state_before(step))
+    far = [one + place for one in original.rate_constants[:_CHANGES] for place in (1, 2)]
+    for step in (*asked, *far, _FAR * last):
+        add(step, state_before(step))
+    middle = [state for state in states if state <= tolerance.LAST_STATE_STEP][-1:] or states[:1]
+    unused = iter(range(3, 10_000))
+    float_features, float_labels = (_floats(kept[0], root) for root in ("features", "labels"))
+    stresses: list[dict[str, float]] = [{"weights": 10.0}, {"weights": 100.0}]
+    stresses += [{"features": factor} for factor in (30.0, 1000.0) if float_features]
+    stresses += [{"features": 30.0, "weights": 100.0}] if float_features else []  # behind what limits a layer's output
+    stresses += [{"labels": factor} for factor in (30.0, 1000.0) if float_labels]
+    for stress in stresses:
+        step = next(n for n in unused if n not in found and n not in changes)
+        add(step, middle[0], **stress)
+    return tuple(found.values())
+
+
+def _floats(batch: Batch, root: str) -> bool:
+    return any(path.startswith(root) and dtype.startswith("float") for path, dtype, _, _ in batch.components)
+
+
+def _stressed(values: Mapping[str, Array], point: Point) -> dict[str, Array]:
+    if point.weights == 1.0:
+        return dict(values)
+    return {
+        name: (value * value.dtype.type(point.weights) if value.ndim > 1 and value.dtype.kind == "f" else value)
+        for name, value in values.items()
+    }
+
+
+def _files(
+    session: Session, points: Sequence[Point], original: Recording, form: Callable[[Mapping[str, Array], bool], Any]
+) -> list[dict[str, Any]]:
+    """The points for a plan; `form` puts the original's values (weights or not) in the form of the program."""
+    made: list[dict[str, Any]] = []
+    for point in points:
+        if point.state == 0:
+            made.append({"step": point.step, "weights": None, "slots": None})
+            continue
+        weights = form(_stressed(original.states[point.state], point), True)
+        slots: dict[str, Array] = {}
+        kinds = dict.fromkeys(slot for _, slot in original.slots[point.state])
+        for kind in kinds:
+            own = {name: value for (name, slot), value in original.slots[point.state].items() if slot == kind}
+            slots |= {f"{name}|{kind}": value for name, value in form(own, kind == "average").items()}
+        paths = weights_file(session, weights), weights_file(session, slots)
+        made.append({"step": point.step, "weights": paths[0], "slots": paths[1]})
+    return made
+
+
+def judge(
+    session: Session,
+    case: Case,
+    evidence: OriginalEvidence,
+    found: MigratedEvidence,
+    *,
+    versions_differ: bool,
+) -> tuple[LevelResult, tuple[Run, ...]]:
+    """L4b, and the runs that it took."""
+    original = evidence.main.recording
+    names = found.names
+    if original is None or names is None or case.shape.counts:
+        return l4b_single_steps.not_tried("steps one at a time are taken by programs of one process"), ()
+    if case.from_checkpoint is not None:
+        try:
+            original = checkpoints.with_checkpoint(session, original, case.from_checkpoint)
+        except checkpoints.NoState as error:
+            return l4b_single_steps.not_tried(str(error)), ()
+    points = choose(original, case.sample_steps)
+    if not points:
+        return l4b_single_steps.not_tried("no weights and batches of the original were recorded to start from"), ()
+    try:
+        batches = chosen_batches(
+            evidence.main.record_dir, session.new_folder("points"), [(one.batch, one.change) for one in points]
+        )
+    except RecordingError as error:
+        return l4b_single_steps.not_tried(str(error)), ()
+    own = found.terms.own
+
+    def theirs(values: Mapping[str, Array], weights: bool) -> dict[str, Array]:
+        assert names is not None
+        made = found.terms.weights.initial(values, names.to_migrated(), weights=weights)
+        return {**own, **made} if weights else made
+
+    def run(program: str, role: str, entries: list[dict[str, Any]], replay: str, **plan: Any) -> Run:
+        initial = evidence.initial if program == "original" else found.initial
+        return run_program(
+            session,
+            case,
+            program,
+            role,
+            case.shape,
+            **{
+                "initial": initial,
+                "replay": replay,
+                "steps": len(points),
+                "points": entries,
+                "state_steps": list(range(1, len(points) + 1)),
+                "only_training": True,
+                "record_batches": False,
+                "keep_batches": False,
+                **plan,
+            },
+        )
+
+    def of_original() -> list[Run]:
+        entries = _files(session, points, original, lambda values, weights: dict(values))
+        made = [run("original", "original single steps", entries, str(batches))]
+        for number, plan in enumerate(tolerance.replicate_plans(original.optimizer, REPLICATES), start=1):
+            if not made[-1].failed:
+                role = f"original single steps, replicate {number}"
+                made.append(run("original", role, entries, str(batches), **plan))
+        return made
+
+    def of_migrated() -> list[Run]:
+        entries = _files(session, points, original, theirs)
+        replay = found.terms.replay(session, batches)
+        made = [run("migrated", "migrated single steps", entries, replay)]
+        if not made[-1].failed:
+            factor = ladder.CONTROL_FACTOR
+            made.append(run("migrated", "migrated single steps, control", entries, replay, learning_rate_factor=factor))
+        return [found.terms.weights_of(one) for one in made]
+
+    if one_interpreter(case):
+        ours, others = of_original(), of_migrated()
+    else:
+        with ThreadPoolExecutor(1) as pool:
+            later = pool.submit(of_original)
+            others = of_migrated()
+            ours = later.result()
+    runs = (*ours, *others)
+    failed = next((one for one in runs if one.failed), None)
+    if failed is not None:
+        return l4b_single_steps.not_tried(f"a run of single steps failed ({failed.role}): {failed.complaint}"), runs
+    starts = {place: original.states.get(one.state, original.initial) for place, one in enumerate(points, start=1)}
+    level = l4b_single_steps.judge(
+        [one.recording for one in ours if one.recording is not None],
+        [one.recording for one in others if one.recording is not None],
+        [l4b_single_steps.Taken(one.step, one.stress) for one in points],
+        starts,
+        names.to_original(),
+        versions_differ=versions_differ,
+    )
+    return level, runs

@@ -1,0 +1,197 @@
+"""Which component of a batch of the migrated program is which of the original's, by what they hold.
+
+A migration may read the same examples in another form: X for {"x": X}, int64 labels for int32, classes as one-hot rows,
+a weight beside the labels in the place of one among the features. What the program then makes of them is for the levels
+after L2 to judge; here it only has to be shown that one form can be computed from the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from migrator.harness.recording import Array
+
+Components = Mapping[str, Array]
+
+#: Batches that have to agree before a way to convert them is believed, where that many were kept.
+ENOUGH = 8
+# A scaled component was multiplied in float32, and perhaps divided instead.
+_ROUNDING = 4 * float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How the component `target` of the migrated program's batches comes of the original's `source`.
+
+    `kind` is "same", "cast", "one-hot" (`classes` columns), "class" (the place of the one in a one-hot row) or "scaled"
+    (source * `factor` + `offset`, rounded). Then the rows get the shape `row` (of one example; None: that of the
+    source) and the type `dtype`.
+    """
+
+    target: str
+    source: str
+    kind: str
+    dtype: np.dtype[np.generic]
+    row: tuple[int, ...] | None = None
+    classes: int = 0
+    factor: float = 1.0
+    offset: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the converted component is the migrated program's bit for bit."""
+        return self.kind != "scaled"
+
+    def __call__(self, value: Array) -> Array:
+        """The component of a batch in the form of the migrated program."""
+        if self.kind == "one-hot":
+            flat = value.reshape(len(value), -1)
+            value = (flat[..., None] == np.arange(self.classes)).reshape(len(value), -1)
+        elif self.kind == "class":
+            value = np.argmax(value, axis=-1)
+        elif self.kind == "scaled":
+            value = value.astype(np.float64) * self.factor + self.offset
+        if self.row is not None:
+            value = value.reshape(len(value), *self.row)
+        return value if value.dtype == self.dtype else value.astype(self.dtype)
+
+    def __str__(self) -> str:
+        form = {
+            "same": "as it is",
+            "cast": f"as {self.dtype}",
+            "one-hot": f"as rows of {self.classes} with a one in each",
+            "class": "as the place of the one in each row",
+            "scaled": f"times {self.factor:.6g}" + (f" plus {self.offset:.6g}" if self.offset else ""),
+        }[self.kind]
+        shape = "" if self.row is None else f", an example of shape {list(self.row)}"
+        return f"{self.target} is {self.source} {form}{shape}"
+
+
+def same(ours: Array, theirs: Array, *, rounded: bool = False) -> bool:
+    """Whether two components hold the same, of the same shape and type; `rounded`: but for float32 rounding."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return False
+    if ours.dtype == object or not rounded:
+        return bool(np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"))
+    scale = float(np.max(np.abs(theirs), initial=0.0))
+    return bool(np.all(np.abs(ours.astype(np.float64) - theirs) <= _ROUNDING * scale))
+
+
+def _candidates(source: str, target: str, ours: Array, theirs: Array) -> Iterator[Conversion]:
+    """Every way in which `theirs` may come of `ours`, the simplest first. Both are of the same examples or not."""
+    if ours.ndim == 0 or theirs.ndim == 0:
+        if ours.ndim == theirs.ndim and ours.dtype == theirs.dtype:
+            yield Conversion(target, source, "same", theirs.dtype)
+        return
+    row = tuple(int(n) for n in theirs.shape[1:])
+    width, own = int(np.prod(row, dtype=np.int64)), int(np.prod(ours.shape[1:], dtype=np.int64))
+    form = None if row == tuple(ours.shape[1:]) else row
+    if width == own:
+        if ours.dtype == theirs.dtype:
+            yield Conversion(target, source, "same", theirs.dtype, form)
+        elif object not in (ours.dtype, theirs.dtype):
+            yield Conversion(target, source, "cast", theirs.dtype, form)
+    numeric = ours.dtype.kind in "biuf" and theirs.dtype.kind in "biuf"
+    if numeric and own and width > own and width % own == 0 and _integral(ours):
+        classes = width // own
+        if ours.size and float(ours.min()) >= 0 and float(ours.max()) < classes:
+            yield Conversion(target, source, "one-hot", theirs.dtype, row, classes)
+    if numeric and ours.ndim > 1 and ours.shape[-1] > 1 and width * ours.shape[-1] == own and _one_hot(ours):
+        yield Conversion(target, source, "class", theirs.dtype, row)
+
+
+def _integral(value: Array) -> bool:
+    return value.dtype.kind in "iub" or bool(np.all(value == np.floor(value)))
+
+
+def _one_hot(value: Array) -> bool:
+    return bool(np.all((value == 0) | (value == 1)) and np.all(value.sum(axis=-1) == 1))
+
+
+def _scaled(source: str, target: str, ours: Array, theirs: Array) -> Conversion | None:
+    """The line that takes the least and the greatest of `ours` to those of `theirs`."""
+    if ours.ndim == 0 or ours.size != theirs.size or ours.size < 2 or theirs.dtype.kind != "f":
+        return None
+    if ours.dtype.kind not in "iuf":
+        return None
+    left, right = ours.astype(np.float64).reshape(-1), theirs.astype(np.float64).reshape(-1)
+    low, high = int(np.argmin(left)), int(np.argmax(left))
+    if left[low] == left[high] or not (np.isfinite(left).all() and np.isfinite(right).all()):
+        return None
+    factor = (right[high] - right[low]) / (left[high] - left[low])
+    offset = right[low] - factor * left[low]
+    if factor == 0.0 or abs(offset) <= _ROUNDING * np.abs(right).max():
+        offset = 0.0
+    row = tuple(int(n) for n in theirs.shape[1:])
+    form = None if row == tuple(ours.shape[1:]) else row
+    return Conversion(target, source, "scaled", theirs.dtype, form, factor=float(factor), offset=float(offset))
+
+
+def _rows(value: Array) -> list[bytes]:
+    return [repr(row.tolist()).encode() if value.dtype == object else row.tobytes() for row in value]
+
+
+def _share(conversion: Conversion, ours: Sequence[Array], theirs: Sequence[Array], in_order: bool) -> float:
+    """The share of the migrated program's rows that the conversion explains."""
+    try:
+        made = [conversion(value) for value in ours]
+    except (ValueError, OverflowError):
+        return 0.0
+    if in_order:
+        agree = [same(a, b, rounded=not conversion.exact) for a, b in zip(made, theirs, strict=False)]
+        return sum(agree) / len(agree) if agree else 0.0
+    if not conversion.exact or any(value.ndim == 0 for value in (*made, *theirs)):
+        return 0.0
+    known = Counter(row for value in made for row in _rows(value))
+    wanted = Counter(row for value in theirs for row in _rows(value))
+    total = sum(wanted.values())
+    return sum((known & wanted).values()) / total if total else 0.0
+
+
+def find(
+    ours: Sequence[Components], theirs: Sequence[Components], *, in_order: bool = True
+) -> tuple[Conversion, ...] | None:
+    """The conversion of each component of the migrated program's batches; None where one comes of nothing.
+
+    `ours` and `theirs` are batches of the two programs as they read them, those at the same place being of the same
+    examples if `in_order`; else the examples are the same for the most part, in whatever batches. A component of the
+    original of the same name is tried first. Different components may come of the same one.
+    """
+    if not ours or not theirs or not ours[0] or not theirs[0]:
+        return None
+    ours, theirs = ours[:ENOUGH] if in_order else ours, theirs[:ENOUGH] if in_order else theirs
+    found = []
+    for target in theirs[0]:
+        wanted = [batch[target] for batch in theirs if target in batch]
+        tried: list[tuple[bool, int, float, Conversion]] = []
+        for source in ours[0]:
+            own = [batch[source] for batch in ours if source in batch]
+            ways = list(_candidates(source, target, own[0], wanted[0]))
+            line = _scaled(source, target, own[0], wanted[0]) if in_order else None
+            for rank, way in enumerate([*ways, *([line] if line is not None else [])]):
+                share = _share(way, own, wanted, in_order)
+                if share >= (1.0 if in_order else 0.5):
+                    tried.append((source != target, rank, -share, way))
+        if not tried:
+            return None
+        found.append(min(tried, key=lambda one: one[:3])[3])
+    return tuple(found)
+
+
+def convert(conversions: Sequence[Conversion], batch: Components) -> dict[str, Array]:
+    """A batch of the original as the migrated program reads it."""
+    return {one.target: one(batch[one.source]) for one in conversions}
+
+
+def told(conversions: Sequence[Conversion], ours: Components) -> tuple[str, ...]:
+    """What is to be said about another form of the data: each conversion that is one, and what is left out."""
+    said = [str(one) for one in conversions if one.target != one.source or one.kind != "same" or one.row is not None]
+    used = {one.source for one in conversions}
+    left = [path for path in ours if path not in used]
+    if left:
+        said.append(f"the migrated program does not read {', '.join(sorted(left))}")
+    return tuple(said)

@@ -1,0 +1,194 @@
+"""L4b: single steps from the same weights, slots and count of steps, wherever in a training that may be.
+
+A step that both programs take from the same point has no history: neither chaos nor the spread of replicates decides
+about it. On batches and with weights that are far greater than those of the training a branch may be taken that the
+data never took; there only what is grossly apart is a difference, because formulas that agree may round apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from migrator.harness.protocol import causes, judging, l1_variables, measurements, tolerance
+from migrator.harness.protocol.judging import Finding, Judgement
+from migrator.harness.protocol.measurements import LOSS, SLOT, Measurements
+from migrator.harness.protocol.results import Control, LevelResult, Reason, Status
+from migrator.harness.recording import Array, Recording
+
+ID, TITLE = "L4b", "Same single steps"
+CONTROL = "the migrated program with a learning rate 1% higher"
+#: Under stress, the share of the greatest value that a number has to be off to be another branch and not rounding.
+GROSS = 1e-3
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The step that a step of the run was: its number in the training, and what was made greater."""
+
+    number: int
+    stress: str = ""
+
+
+def not_tried(why: str) -> LevelResult:
+    """The level where no single steps could be compared; it decides nothing then."""
+    return LevelResult(ID, TITLE, Status.NOT_EXERCISED, why, Reason.NOT_EXERCISED)
+
+
+def _table(recording: Recording, taken: Sequence[Taken], rename: Mapping[str, str] | None = None) -> Measurements:
+    """Losses, gradients, weights and slots in use, by the place of the step in the run."""
+    used = l1_variables.slots_in_use(recording)
+    names = rename or {}
+    in_use = {(names.get(variable, variable), slot) for variable, slots in used.items() for slot in slots}
+    table = {**measurements.losses(recording), **measurements.tensors(recording, rename)}
+    return {
+        (quantity, step): value
+        for (quantity, step), value in table.items()
+        if step <= len(taken) and (quantity.family != SLOT or (quantity.name, quantity.slot) in in_use)
+    }
+
+
+def _finite(value: Array) -> bool:
+    return value.dtype.kind != "f" or bool(np.all(np.isfinite(value)))
+
+
+def _usable(table: Measurements, taken: Sequence[Taken]) -> set[int]:
+    """The places whose numbers can be compared: under stress only those where the original's are all finite."""
+    broken = {step for (_, step), value in table.items() if not _finite(value)}
+    return {place for place, one in enumerate(taken, start=1) if place not in broken or not one.stress}
+
+
+def _gross(finding: Finding, value: Array) -> bool:
+    """Whether a difference is more than formulas that agree may come to far out."""
+    if not finding.is_value:
+        return True
+    scale = float(np.max(np.abs(value), initial=0.0)) if value.dtype.kind == "f" else 1.0
+    return finding.outcome.absolute > GROSS * scale
+
+
+def judge(
+    originals: Sequence[Recording],
+    migrated: Sequence[Recording],
+    taken: Sequence[Taken],
+    starts: Mapping[int, Mapping[str, Array]],
+    to_original: Mapping[str, str],
+    *,
+    versions_differ: bool,
+) -> LevelResult:
+    """Compares the single steps of `originals` (the run, then replicates) and `migrated` (the run, then the control).
+
+    `taken` says what the steps of the runs were, `starts` which weights each began with.
+    """
+    ours, theirs, wrong = originals[0], migrated[0], migrated[1]
+    count = min(len(one.steps) for one in (*originals, *migrated))
+    taken = taken[:count]
+    table, other, control = _table(ours, taken), _table(theirs, taken, to_original), _table(wrong, taken, to_original)
+    steps = _usable(table, taken)
+    families = [{(key[0].family, key[1]) for key in one} for one in (table, other)]
+    common = families[0] & families[1]  # what only one of two recorders writes is no finding about a program
+
+    def cut(one: Measurements) -> Measurements:
+        return {k: v for k, v in one.items() if k[1] in steps and (k[0].family, k[1]) in common}
+
+    table, other, control = cut(table), cut(other), cut(control)
+    if not any(quantity.family == LOSS for quantity, _ in table):
+        return not_tried("no step was taken that both programs recorded")
+    limits = tolerance.derive(ours, originals[1:], versions_differ=versions_differ, starts=starts)
+    found = judging.judge(table, other, limits, ours)
+    seen = judging.judge(table, control, limits, ours)
+    stressed = {place for place, one in enumerate(taken, start=1) if one.stress}
+    plain = found.where(lambda f: f.step not in stressed and not f.unjudged)
+    beyond = found.where(
+        lambda f: f.step in stressed and f.outside and _gross(f, table.get((f.quantity, f.step), np.zeros(())))
+    )
+    outside = (*plain.outside, *beyond.outside)
+    ordinary = [one.number for place, one in enumerate(taken, start=1) if place in steps and not one.stress]
+    tried = [one.stress for place, one in enumerate(taken, start=1) if place in steps and one.stress]
+    visible = [place for place in steps - stressed if any(f.outside for f in seen.findings if f.step == place)]
+    verdict = Control(CONTROL, bool(visible), seen.where(lambda f: f.step not in stressed).strongest())
+    notes = _notes(found, taken, steps, stressed)
+    worst = plain.worst
+    if outside:
+        return _different(outside, taken, ours, theirs, to_original, verdict, notes)
+    status, reason = Status.EQUIVALENT, None
+    summary = f"single steps {_listed(ordinary)} agree" + (f" {judging.agreement(worst)}" if worst is not None else "")
+    notes += branches(ours, theirs, bool(tried))
+    if tried:
+        summary += f"; so do steps with {', with '.join(tried)}"
+    if not verdict.detected:
+        status, reason = Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED
+        summary = f"this workload cannot show the error: {CONTROL} stays inside the tolerance too"
+    return LevelResult(
+        ID,
+        TITLE,
+        status,
+        summary,
+        reason,
+        None if worst is None else worst.outcome.absolute,
+        None if worst is None else worst.floor,
+        None if worst is None else worst.accepted,
+        None if worst is None else worst.ratio,
+        verdict,
+        notes=tuple(notes),
+    )
+
+
+def _listed(steps: Sequence[int]) -> str:
+    return ", ".join(str(step) for step in sorted(steps))
+
+
+def branches(original: Recording, migrated: Recording, tried: bool) -> tuple[str, ...]:
+    """What is to be said about numbers that only one of the two programs compares with, as in a clip or a `where`."""
+    if original.thresholds is None or migrated.thresholds is None:
+        return ()
+    said = []
+    for which, own, other in (("original", original, migrated), ("migrated program", migrated, original)):
+        known = other.thresholds or ()
+        alone = [one for one in own.thresholds or () if not any(np.isclose(one, two, rtol=1e-6) for two in known)]
+        if alone:
+            end = "steps on stressed batches agree all the same" if tried else "no stressed batch was tried"
+            said.append(f"only the {which} compares numbers with {', '.join(f'{one:g}' for one in alone)}: {end}")
+    return tuple(said)
+
+
+def _notes(found: Judgement, taken: Sequence[Taken], steps: set[int], stressed: set[int]) -> list[str]:
+    notes = []
+    left = [one.stress for place, one in enumerate(taken, start=1) if one.stress and place not in steps]
+    if left:
+        notes.append(f"with {', with '.join(left)} the original's own numbers are not finite")
+    unmeasured = sorted({taken[f.step - 1].number for f in found.unjudged if f.step not in stressed})
+    if unmeasured:
+        notes.append(f"single steps {_listed(unmeasured)}: some numbers have no noise floor")
+    return notes
+
+
+def _different(
+    outside: Sequence[Finding],
+    taken: Sequence[Taken],
+    ours: Recording,
+    theirs: Recording,
+    rename: Mapping[str, str],
+    control: Control,
+    notes: Sequence[str],
+) -> LevelResult:
+    first = outside[0]
+    what = taken[first.step - 1]
+    numbered = [replace(f, step=taken[f.step - 1].number) for f in outside]
+    place = f", with {what.stress}, where the data never was" if what.stress else ""
+    divergences = causes.divergences(causes.evidence(ours, theirs, rename), numbered[: judging.LISTED])
+    return LevelResult(
+        ID,
+        TITLE,
+        Status.DIFFERENT,
+        f"from the same weights{place}: {judging.described(numbered[0])}",
+        Reason.VALUE_DIFFERS,
+        first.outcome.absolute,
+        first.floor,
+        first.accepted,
+        first.ratio,
+        control,
+        differences=tuple(divergences),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,342 @@
+"""Weights that the two programs keep in another form: one kernel for two, gates in another order, another shape.
+
+Everything here only moves numbers about (and adds a constant to a bias), so that gradients and slots of an optimizer
+can be moved the same way, and back. Whether two weights that fit are the same is for the numbers to say (L3 and L4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from migrator.harness.protocol import name_map
+from migrator.harness.protocol.name_map import leaf
+from migrator.harness.recording import Array, Recording, Variable, later
+
+Indices = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+AVERAGE = "average"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Weights of the original that are some weights of the migrated program, number by number.
+
+    `places` hold for each migrated weight, in its shape, where each number stands among those of the original's
+    weights, one after the other. `offset` is what the migrated program's numbers are greater by: a bias of one that
+    LSTMCell adds in each step is in Keras' weight. `what` says in words how they are related.
+    """
+
+    original: tuple[Variable, ...]
+    migrated: tuple[Variable, ...]
+    places: tuple[Indices, ...]
+    what: str
+    offset: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each of the original's weights is called where it is put together of the migrated program's. The last
+        part is the original's own, by which weights are paired.
+        """
+        if len(self.original) == len(self.migrated) == 1:
+            return (self.migrated[0].name,)
+        whole = " + ".join(variable.name for variable in self.migrated)
+        return tuple(f"({whole} {place})/{leaf(one.name)}" for place, one in enumerate(self.original, 1))
+
+    def to_migrated(self, values: Mapping[str, Array], *, weights: bool = True) -> dict[str, Array]:
+        """The migrated program's weights for values of the original's; gradients or slots where not `weights`."""
+        flat = np.concatenate([np.asarray(values[one.name]).reshape(-1) for one in self.original])
+        made = {one.name: flat[places] for one, places in zip(self.migrated, self.places, strict=True)}
+        added = self.offset if weights else {}
+        return {name: (value + added[name] if name in added else value) for name, value in made.items()}
+
+    def to_original(self, values: Mapping[str, Array], *, weights: bool) -> dict[str, Array]:
+        """The original's weights, under `names`, of values of the migrated program's; `weights` says that the values
+        are those of the weights themselves and not gradients or slots. Empty where one of them is missing.
+        """
+        if not all(one.name in values for one in self.migrated):
+            return {}
+        given = {one.name: np.asarray(values[one.name]) for one in self.migrated}
+        if weights:
+            given = {name: value - self.offset[name] if name in self.offset else value for name, value in given.items()}
+        sizes = [math.prod(one.shape) for one in self.original]
+        flat = np.empty(sum(sizes), next(iter(given.values())).dtype)
+        for one, places in zip(self.migrated, self.places, strict=True):
+            if given[one.name].shape != places.shape:
+                return {}
+            flat[places] = given[one.name]
+        parts = np.split(flat, np.cumsum(sizes)[:-1])
+        return {name: part.reshape(v.shape) for name, part, v in zip(self.names, parts, self.original, strict=True)}
+
+
+def _group(
+    original: Sequence[Variable],
+    migrated: Sequence[Variable],
+    what: str,
+    arrange: Callable[[list[Indices]], Sequence[Indices]],
+) -> Group | None:
+    """The group in which `arrange` makes the migrated program's weights of the original's; None if it does not fit."""
+    sizes = [math.prod(one.shape) for one in original]
+    numbered = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    made = arrange([part.reshape(one.shape) for part, one in zip(numbered, original, strict=True)])
+    fits = len(made) == len(migrated) and all(a.shape == b.shape for a, b in zip(made, migrated, strict=True))
+    types = {one.dtype for one in (*original, *migrated)}
+    if not fits or len(types) != 1 or sum(one.size for one in made) != sum(sizes):
+        return None
+    return Group(tuple(original), tuple(migrated), tuple(made), what)
+
+
+# -- recurrent cells -----------------------------------------------------------------------------------------
+
+
+def _blocks(value: Indices, count: int, order: Sequence[int]) -> Indices:
+    """The columns of a weight, which are those of `count` gates, in another order of the gates."""
+    parts = np.split(value, count, axis=-1)
+    return np.concatenate([parts[place] for place in order], axis=-1)
+
+
+#: By number of gates: the places of Keras' gates among those of TensorFlow 1 (i, j, f, o; one).
+_GATES = {4: (0, 2, 1, 3), 1: (0,)}
+_FORGET = 1  # Keras' place of the gate that LSTMCell adds its forget_bias to
+
+
+def _scopes(variables: Sequence[Variable]) -> dict[str, dict[str, Variable]]:
+    found: dict[str, dict[str, Variable]] = {}
+    for variable in sorted(variables, key=lambda one: one.order):
+        scope, _, last = variable.name.rpartition("/")
+        found.setdefault(scope, {})[leaf(last)] = variable
+    return found
+
+
+def _cells(originals: Sequence[Variable], migrated: Sequence[Variable]) -> list[Group]:
+    """The recurrent cells of both programs, in the order in which they were made."""
+    theirs = [own for own in _scopes(migrated).values() if {"kernel", "recurrent_kernel"} <= set(own)]
+    ours = _scopes(originals)
+    found: list[Group] = []
+    used: set[str] = set()
+    for cell in theirs:
+        for scope in dict.fromkeys([*ours, *(one.rpartition("/")[0] for one in ours)]):
+            made = None if scope in used else _cell(ours, scope, cell)
+            if made is not None:
+                used |= {scope, f"{scope}/gates", f"{scope}/candidate"}
+                found += made
+                break
+    return found
+
+
+def _cell(ours: Mapping[str, Mapping[str, Variable]], scope: str, cell: Mapping[str, Variable]) -> list[Group] | None:
+    kernel, recurrent, bias = cell["kernel"], cell["recurrent_kernel"], cell.get("bias")
+    if len(kernel.shape) != 2 or len(recurrent.shape) != 2:
+        return None
+    inputs, units = kernel.shape[0], recurrent.shape[0]
+    gates = kernel.shape[1] // units
+    own = ours.get(scope, {})
+    if gates in _GATES and "kernel" in own:
+        order = _GATES[gates]
+        if own["kernel"].shape != (inputs + units, gates * units) or ("bias" in own) != (bias is not None):
+            return None
+
+        def divided(values: list[Indices]) -> list[Indices]:
+            whole = _blocks(values[0], gates, order)
+            return [whole[:inputs], whole[inputs:]]
+
+        what = "one kernel for inputs and state" + (", gates in another order" if gates > 1 else "")
+        made = [_group([own["kernel"]], [kernel, recurrent], what, divided)]
+        if bias is not None:
+            arranged = _group([own["bias"]], [bias], "gates in another order", lambda v: [_blocks(v[0], gates, order)])
+            made.append(arranged)
+        return None if None in made else [one for one in made if one is not None]
+    first, second = ours.get(f"{scope}/gates", {}), ours.get(f"{scope}/candidate", {})
+    if gates == 3 and "kernel" in first and "kernel" in second:
+
+        def gru(values: list[Indices]) -> list[Indices]:
+            whole = np.concatenate([_blocks(values[0], 2, (1, 0)), values[1]], axis=-1)
+            return [whole[:inputs], whole[inputs:]] if whole.ndim == 2 else [whole]
+
+        what = "gates and candidate apart, gates in another order"
+        made = [_group([first["kernel"], second["kernel"]], [kernel, recurrent], what, gru)]
+        if bias is not None and "bias" in first and "bias" in second:
+            made.append(_group([first["bias"], second["bias"]], [bias], what, gru))
+        return None if None in made else [one for one in made if one is not None]
+    return None
+
+
+# -- other shapes --------------------------------------------------------------------------------------------
+
+
+def _reshaped(original: Variable, migrated: Variable) -> Group | None:
+    """Two weights of as many numbers: a kernel of two axes for one with the heads apart, or transposed."""
+    leaves = leaf(original.name), leaf(migrated.name)
+    known = name_map.STANDARD_LEAVES
+    if leaves[0] != leaves[1] and set(leaves) <= known:
+        return None
+    if original.trainable != migrated.trainable:
+        return None
+    transposed = original.shape == migrated.shape[::-1] and len(original.shape) == 2
+    if transposed:
+        return _group([original], [migrated], "transposed", lambda v: [v[0].T])
+    if math.prod(original.shape) != math.prod(migrated.shape) or math.prod(original.shape) == 0:
+        return None
+    return _group([original], [migrated], "another shape", lambda v: [v[0].reshape(migrated.shape)])
+
+
+def _in_order(originals: Sequence[Variable], migrated: Sequence[Variable]) -> list[Group] | None:
+    """Groups for what has another shape, if every variable fits its counterpart in the order of creation."""
+    if len(originals) != len(migrated):
+        return None
+    found = []
+    for ours, theirs in zip(originals, migrated, strict=True):
+        if name_map.fits(ours, theirs):
+            continue
+        made = _reshaped(ours, theirs)
+        if made is None:
+            return None
+        found.append(made)
+    return found
+
+
+@dataclass(frozen=True)
+class WeightMap:
+    """All groups; empty where both programs keep their weights in the same form. `constants` are variables that only
+    the migrated program has, and that are neither trained nor changed.
+    """
+
+    groups: tuple[Group, ...] = ()
+    constants: tuple[str, ...] = ()
+
+    def initial(
+        self, values: Mapping[str, Array], rename: Mapping[str, str], *, weights: bool = True
+    ) -> dict[str, Array]:
+        """Values of the original's weights (by its names) in the form and under the names of the migrated program; of
+        gradients or slots where not `weights`.
+        """
+        grouped = {one.name for group in self.groups for one in group.original}
+        made = {rename[name]: value for name, value in values.items() if name in rename and name not in grouped}
+        for group in self.groups:
+            if all(one.name in values for one in group.original):
+                made |= group.to_migrated(values, weights=weights)
+        return made
+
+    def told(self) -> tuple[str, ...]:
+        """What is to be said about the groups."""
+        said = [
+            f"{', '.join(v.name for v in group.original)}: {group.what} in {', '.join(v.name for v in group.migrated)}"
+            for group in self.groups
+        ]
+        said += [f"{name}: only the migrated program has it; it never changes" for name in self.constants]
+        return tuple(said)
+
+    @property
+    def regrouped(self) -> frozenset[str]:
+        """The original's names of the weights whose form differs."""
+        return frozenset(one.name for group in self.groups for one in group.original)
+
+    def with_offsets(self, original: Mapping[str, Array], migrated: Mapping[str, Array]) -> WeightMap:
+        """The map, with what the migrated program adds to a bias when it makes it, by both programs' own values."""
+        return replace(self, groups=tuple(_with_offset(one, original, migrated) for one in self.groups))
+
+    def _values(self, values: Mapping[str, Array], *, weights: bool) -> dict[str, Array]:
+        gone = {one.name for group in self.groups for one in group.migrated} | set(self.constants)
+        made = {name: value for name, value in values.items() if name not in gone}
+        for group in self.groups:
+            made |= group.to_original(values, weights=weights)
+        return made
+
+    def _slots(self, values: Mapping[tuple[str, str], Array]) -> dict[tuple[str, str], Array]:
+        made: dict[tuple[str, str], Array] = {}
+        for slot in dict.fromkeys(slot for _, slot in values):
+            own = {name: value for (name, kind), value in values.items() if kind == slot}
+            made |= {(name, slot): value for name, value in self._values(own, weights=slot == AVERAGE).items()}
+        return made
+
+    def translate(self, recording: Recording) -> Recording:
+        """A recording of the migrated program as if it kept its weights in the form of the original."""
+        if not self.groups and not self.constants:
+            return recording
+        gone = {one.name: group for group in self.groups for one in group.migrated}
+        variables = [one for one in recording.variables if one.name not in gone and one.name not in self.constants]
+        renamed: dict[str, str] = {}
+        for group in self.groups:
+            order = min(one.order for one in group.migrated)
+            renamed |= {one.name: group.names[0] for one in group.migrated}
+            variables += [
+                replace(ours, name=name, order=order, trainable=group.migrated[0].trainable)
+                for name, ours in zip(group.names, group.original, strict=True)
+            ]
+
+        def key(name: str) -> str:
+            variable, mark, call = name.partition("#")
+            return renamed.get(variable, variable) + mark + call
+
+        return replace(
+            recording,
+            variables=tuple(sorted(variables, key=lambda one: one.order)),
+            initial=self._values(recording.initial, weights=True),
+            states=later(recording.states, lambda values: self._values(values, weights=True)),
+            gradients=later(recording.gradients, lambda values: self._values(values, weights=False)),
+            slots=later(recording.slots, self._slots),
+            raw_slots=later(recording.raw_slots, self._slots),
+            activations={key(name): value for name, value in recording.activations.items()},
+        )
+
+
+def _with_offset(group: Group, original: Mapping[str, Array], migrated: Mapping[str, Array]) -> Group:
+    if len(group.original) != 1 or len(group.migrated) != 1 or group.what != "gates in another order":
+        return group
+    ours, theirs = original.get(group.original[0].name), migrated.get(group.migrated[0].name)
+    if ours is None or theirs is None:
+        return group
+    before = group.to_migrated({group.original[0].name: ours})[group.migrated[0].name]
+    gates = np.split(theirs - before, 4)
+    forget = gates[_FORGET]
+    others = [gate for place, gate in enumerate(gates) if place != _FORGET]
+    if not np.all(forget == forget[0]) or forget[0] == 0.0 or any(map(np.any, others)):
+        return group
+    offset = np.concatenate([gate if place == _FORGET else np.zeros_like(gate) for place, gate in enumerate(gates)])
+    return replace(group, offset={group.migrated[0].name: offset})
+
+
+def find(originals: Sequence[Variable], migrated: Sequence[Variable], user: Mapping[str, str]) -> WeightMap:
+    """The groups without which the variables cannot be paired; none where they can, or where groups do not help.
+
+    `user` pairs are left alone.
+    """
+    if name_map.build(originals, migrated, user).complete:
+        return WeightMap()
+    left = sorted((one for one in originals if one.name not in user), key=lambda one: one.order)
+    right = sorted((one for one in migrated if one.name not in set(user.values())), key=lambda one: one.order)
+    groups = _cells(left, right)
+    left, right = _without(left, groups, 0), _without(right, groups, 1)
+    others = _in_order(left, right)
+    if others is None:  # perhaps only some are out of order
+        plain = name_map.build(left, right)
+        mine = [one for one in left if one.name in plain.only_original]
+        theirs = [one for one in right if one.name in plain.only_migrated]
+        others = _in_order(mine, theirs)
+    return WeightMap(tuple(groups) + tuple(others or ()))
+
+
+def _without(variables: Sequence[Variable], groups: Sequence[Group], side: int) -> list[Variable]:
+    gone = {one.name for group in groups for one in (group.original, group.migrated)[side]}
+    return [one for one in variables if one.name not in gone]
+
+
+def constants(
+    originals: Sequence[Variable], migrated: Recording, known: WeightMap, user: Mapping[str, str]
+) -> WeightMap:
+    """The map with the migrated program's variables that have no counterpart, are not trained and never change."""
+    translated = known.translate(migrated)
+    names = name_map.build(originals, translated.variables, user)
+    by_name = {one.name: one for one in translated.variables}
+    states = [values for values in migrated.states.values() if values]
+    idle = [
+        name
+        for name in names.only_migrated
+        if not by_name[name].trainable
+        and name in migrated.initial
+        and states
+        and all(name in values and np.array_equal(values[name], migrated.initial[name]) for values in states)
+    ]
+    return replace(known, constants=tuple(idle))

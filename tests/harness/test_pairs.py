@@ -1,0 +1,46 @@
+"""Pairs of programs that differ in form, and wrong ones of the same form: judged by what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from migrator.harness import session
+
+pytestmark = pytest.mark.tensorflow
+PAIRS = Path(__file__).parent / "pairs"
+
+
+@pytest.mark.parametrize(
+    ("name", "verdicts"),
+    [
+        # Pixels of another scale, one-hot rows for classes, an eager loop for an Estimator.
+        ("pixels", {"migrated": ("EQUIVALENT", None), "wrong_scale": ("DIFFERENT", "L3")}),
+        # GRUCell and LSTMCell against the layers of Keras.
+        ("gru", {"migrated": ("EQUIVALENT", None), "wrong_forget_bias": ("DIFFERENT", "L3")}),
+        # Layers of one shape, made in another order.
+        ("towers", {"migrated": ("EQUIVALENT", None)}),
+        # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch.
+        (
+            "far",
+            {
+                "train_on_batch": ("EQUIVALENT", None),
+                "wrong_boundary": ("DIFFERENT", "L4b"),
+                "wrong_clip": ("DIFFERENT", "L4b"),
+            },
+        ),
+    ],
+)
+def test_what_programs_compute_decides(
+    session_for: Callable[[int], session.Session], name: str, verdicts: dict[str, tuple[str, str | None]]
+) -> None:
+    opened = session_for(2)
+    evidence = None
+    for migrated, wanted in verdicts.items():
+        case = session.make_case(PAIRS / name / "original.py", PAIRS / name / f"{migrated}.py")
+        evidence = evidence or session.collect_original(opened, case, lambda _: None)
+        made = session.verify(case, session=opened, evidence=evidence)
+        decided = made.document["decided_by"] if made.status.value == "DIFFERENT" else None
+        assert (made.status.value, decided) == wanted, made.summary

@@ -1,0 +1,131 @@
+"""L4b on recordings of single steps, and which points are chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy_programs import Program, initial_values, migrated_of, moved_by_one_ulp, names, run
+
+from migrator.harness import points
+from migrator.harness.protocol import l4b_single_steps, name_map, pairing
+from migrator.harness.protocol.results import LevelResult, Reason, Status
+from migrator.harness.recording import Recording
+
+MOMENTUM = Program(optimizer="momentum", steps=1)
+RENAMED = dict(zip(names("migrated").values(), names("original").values(), strict=True))
+STRESS = "features times 1000"
+
+
+def joined(*steps: Recording) -> Recording:
+    """Recordings of one step each as those of one run."""
+    first = steps[0]
+    return replace(
+        first,
+        steps=tuple(replace(one.steps[0], number=place) for place, one in enumerate(steps, start=1)),
+        states={place: one.states[1] for place, one in enumerate(steps, start=1)},
+        slots={place: one.slots[1] for place, one in enumerate(steps, start=1)},
+        gradients={place: one.gradients[1] for place, one in enumerate(steps, start=1)},
+    )
+
+
+def judged(far: Program, near: Program = MOMENTUM, stress: str = "", share: float = 0.0) -> LevelResult:
+    """A start that agrees, then a step in which the migrated program is `far`, its loss off by a share."""
+    starts = [initial_values(7), initial_values(8)]
+
+    def of(programs: tuple[Program, Program], seed: int | None = None, factor: float = 1.0) -> Recording:
+        values = [one if seed is None else moved_by_one_ulp(one, seed) for one in starts]
+        pairs = zip(programs, values, strict=True)
+        return joined(*(run(program, initial=value, learning_rate_factor=factor) for program, value in pairs))
+
+    originals = [of((near, near)), *(of((near, near), seed) for seed in (1, 2, 3))]
+    wrong = [of((migrated_of(near), far)), of((migrated_of(near), far), factor=1.01)]
+    if share:
+        last = replace(wrong[0].steps[1], loss=wrong[0].steps[1].loss * (1 + share))
+        wrong[0] = replace(wrong[0], steps=(wrong[0].steps[0], last))
+    taken = [l4b_single_steps.Taken(1), l4b_single_steps.Taken(500_000, stress)]
+    weights = {1: originals[0].initial, 2: {names("original")[key]: value for key, value in starts[1].items()}}
+    return l4b_single_steps.judge(originals, wrong, taken, weights, RENAMED, versions_differ=True)
+
+
+def test_steps_that_agree() -> None:
+    level = judged(migrated_of(MOMENTUM, float64_sums=True))
+    assert level.status is Status.EQUIVALENT and "1, 500000 agree" in level.summary
+    assert level.control is not None and level.control.detected
+
+
+def test_a_rate_that_is_off_far_out_is_named_at_its_step() -> None:
+    level = judged(migrated_of(MOMENTUM, learning_rate=0.0501))
+    assert level.status is Status.DIFFERENT
+    assert {one.step for one in level.differences} == {500_000}
+
+
+def test_a_branch_that_only_stress_takes() -> None:
+    level = judged(migrated_of(MOMENTUM, activation="relu"), stress=STRESS)
+    assert level.status is Status.DIFFERENT and STRESS in level.summary
+
+
+def test_under_stress_only_what_is_grossly_apart_is_a_difference() -> None:
+    assert judged(migrated_of(MOMENTUM), stress=STRESS, share=1e-4).status is Status.EQUIVALENT
+    assert judged(migrated_of(MOMENTUM), share=1e-4).status is Status.DIFFERENT
+    assert judged(migrated_of(MOMENTUM), stress=STRESS, share=1e-2).status is Status.DIFFERENT
+
+
+def test_a_rate_of_zero_shows_nothing() -> None:
+    idle = replace(MOMENTUM, learning_rate=0.0)
+    level = judged(migrated_of(idle), idle)
+    assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.CONTROL_NOT_DETECTED)
+
+
+def test_points_are_where_weights_were_kept_and_where_the_rate_changes() -> None:
+    recording = run(Program(optimizer="momentum", steps=30, rate_at_step=(20, 0.01)))
+    recording = replace(recording, rate_constants=(500_000,))
+    chosen = {one.step: one for one in points.choose(recording, (12_345,)) if not one.stress}
+    assert sorted(chosen) == [1, 2, 3, 11, 20, 31, 300, 12_345, 500_001, 500_002]
+    assert chosen[20].state == 10 and chosen[12_345].state == 30 and chosen[1].state == 0
+    stressed = [one for one in points.choose(recording) if one.stress]
+    assert {one.stress for one in stressed} >= {"features times 1000", "labels times 30", "weights times 10"}
+    assert not {one.step for one in stressed} & set(chosen)
+
+
+def test_a_stressed_point_changes_float_numbers_only() -> None:
+    recording = run(Program(steps=2))
+    point = points.Point(4, 1, recording.batches[0], features=30.0)
+    np.testing.assert_array_equal(point.change("features", np.ones(3, np.float32)), np.full(3, 30, np.float32))
+    np.testing.assert_array_equal(point.change("labels", np.ones(3, np.float32)), np.ones(3))
+    np.testing.assert_array_equal(point.change("features", np.ones(3, np.int64)), np.ones(3))
+
+
+def test_nothing_recorded_leaves_no_points() -> None:
+    recording = run(Program(steps=2))
+    assert points.choose(replace(recording, states={}, slots={})) == ()
+    kept = tuple(replace(one, kept=False) for one in recording.batches)
+    assert points.choose(replace(recording, batches=kept)) == ()
+
+
+class TestPairing:
+    """Variables of the same shape are told by their gradients from the same values."""
+
+    def recordings(self, *, wrong: bool = False) -> tuple[Recording, Recording, name_map.NameMap]:
+        ours = run(Program(steps=1))
+        gradient = ours.gradients[1]["dense/bias"]
+        first, second = gradient, gradient[::-1].copy()
+        variables = tuple(replace(ours.variables[1], name=name, order=n) for n, name in enumerate(("a", "b")))
+        left = replace(ours, variables=variables, gradients={1: {"a": first, "b": second}})
+        right = {"x": second, "y": first * (3 if wrong else 1)}
+        names_of = name_map.NameMap((("a", "x"), ("b", "y")), "creation order")
+        return left, replace(left, gradients={1: right}), names_of
+
+    def test_they_change_places_where_their_gradients_say_so(self) -> None:
+        ours, theirs, known = self.recordings()
+        of = pairing.classes(ours, known)
+        assert of == (("a", "b"),)
+        assert pairing.by_flow(ours, theirs, known, of).to_migrated() == {"a": "y", "b": "x"}
+
+    def test_gradients_that_agree_nowhere_change_nothing(self) -> None:
+        ours, theirs, known = self.recordings(wrong=True)
+        assert pairing.by_flow(ours, theirs, known, (("a", "b"),)) is known
+
+    def test_members_of_a_class_get_the_same_values(self) -> None:
+        made = pairing.alike({"a": np.ones(2), "b": np.zeros(2), "c": np.zeros(1)}, [("a", "b")])
+        assert made["b"].tolist() == [1, 1] and made["c"].tolist() == [0]

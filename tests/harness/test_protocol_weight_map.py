@@ -1,0 +1,114 @@
+"""Weights that the two programs keep in another form, against what the cells themselves compute."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from migrator.harness.protocol import name_map, weight_map
+from migrator.harness.recording import Array, Variable
+
+RANDOM = np.random.RandomState(0)
+
+
+def variables(*shapes: tuple[str, tuple[int, ...]]) -> tuple[Variable, ...]:
+    return tuple(Variable(name, shape, "float32", True, place, 1) for place, (name, shape) in enumerate(shapes))
+
+
+def values(of: tuple[Variable, ...]) -> dict[str, Array]:
+    return {one.name: RANDOM.normal(size=one.shape).astype(np.float32) for one in of}
+
+
+def sigmoid(value: Array) -> Array:
+    made: Array = 1.0 / (1.0 + np.exp(-value))
+    return made
+
+
+def paired(ours: tuple[Variable, ...], theirs: tuple[Variable, ...], given: dict[str, Array]) -> dict[str, Array]:
+    """The migrated program's weights, once they have gone there and back unchanged."""
+    found = weight_map.find(ours, theirs, {})
+    back: dict[str, Array] = {}
+    made = found.initial(given, {name: name for name in given})
+    for group in found.groups:
+        names = [one.name for one in group.original]
+        back |= dict(zip(names, group.to_original(made, weights=True).values(), strict=True))
+    for name, value in back.items():
+        np.testing.assert_array_equal(value, given[name])
+    assert set(back) == set(given)
+    return made
+
+
+def test_an_lstm_cell_of_tensorflow_1_is_that_of_keras() -> None:
+    ours = variables(("rnn/lstm_cell/kernel", (5, 8)), ("rnn/lstm_cell/bias", (8,)))
+    theirs = variables(("l/cell/kernel", (3, 8)), ("l/cell/recurrent_kernel", (2, 8)), ("l/cell/bias", (8,)))
+    given = values(ours)
+    made = paired(ours, theirs, given)
+    x, h, c = (RANDOM.normal(size=(4, n)).astype(np.float32) for n in (3, 2, 2))
+    i, j, f, o = np.split(np.concatenate([x, h], 1) @ given["rnn/lstm_cell/kernel"] + given["rnn/lstm_cell/bias"], 4, 1)
+    wanted = sigmoid(f) * c + sigmoid(i) * np.tanh(j)
+    z = x @ made["l/cell/kernel"] + h @ made["l/cell/recurrent_kernel"] + made["l/cell/bias"]
+    ki, kf, kc, ko = np.split(z, 4, 1)
+    np.testing.assert_allclose(sigmoid(kf) * c + sigmoid(ki) * np.tanh(kc), wanted, rtol=1e-5)
+    np.testing.assert_allclose(sigmoid(ko), sigmoid(o), rtol=1e-5)
+
+
+def test_a_gru_cell_of_tensorflow_1_is_that_of_keras() -> None:
+    ours = variables(
+        ("rnn/gru_cell/gates/kernel", (5, 4)),
+        ("rnn/gru_cell/gates/bias", (4,)),
+        ("rnn/gru_cell/candidate/kernel", (5, 2)),
+        ("rnn/gru_cell/candidate/bias", (2,)),
+    )
+    theirs = variables(("g/kernel", (3, 6)), ("g/recurrent_kernel", (2, 6)), ("g/bias", (6,)))
+    given = values(ours)
+    made = paired(ours, theirs, given)
+    x, h = (RANDOM.normal(size=(4, n)).astype(np.float32) for n in (3, 2))
+    both = np.concatenate([x, h], 1) @ given["rnn/gru_cell/gates/kernel"] + given["rnn/gru_cell/gates/bias"]
+    r, u = np.split(sigmoid(both), 2, 1)
+    candidate = np.concatenate([x, r * h], 1) @ given["rnn/gru_cell/candidate/kernel"]
+    candidate = np.tanh(candidate + given["rnn/gru_cell/candidate/bias"])
+    wanted = u * h + (1 - u) * candidate
+    kernel, recurrent, bias = (np.split(made[f"g/{name}"], 3, -1) for name in ("kernel", "recurrent_kernel", "bias"))
+    z, keras_r = (sigmoid(x @ kernel[n] + h @ recurrent[n] + bias[n]) for n in (0, 1))
+    hh = np.tanh(x @ kernel[2] + (keras_r * h) @ recurrent[2] + bias[2])
+    np.testing.assert_allclose(z * h + (1 - z) * hh, wanted, rtol=1e-5)
+
+
+def test_the_forget_bias_is_in_the_weight_of_keras() -> None:
+    ours = variables(("rnn/lstm_cell/kernel", (5, 8)), ("rnn/lstm_cell/bias", (8,)))
+    theirs = variables(("l/kernel", (3, 8)), ("l/recurrent_kernel", (2, 8)), ("l/bias", (8,)))
+    start = {"rnn/lstm_cell/bias": np.zeros(8, np.float32)}
+    own = {"l/bias": np.repeat(np.float32([0, 1, 0, 0]), 2)}
+    found = weight_map.find(ours, theirs, {}).with_offsets(start, own)
+    bias = next(group for group in found.groups if group.migrated[0].name == "l/bias")
+    np.testing.assert_array_equal(bias.to_migrated(start)["l/bias"], own["l/bias"])
+    np.testing.assert_array_equal(bias.to_migrated(start, weights=False)["l/bias"], np.zeros(8))
+    back = bias.to_original(own, weights=True)
+    np.testing.assert_array_equal(next(iter(back.values())), np.zeros(8))
+
+
+def test_heads_may_stand_apart() -> None:
+    ours = variables(("query/kernel", (8, 8)), ("query/bias", (8,)), ("out/kernel", (8, 8)), ("out/bias", (8,)))
+    theirs = variables(
+        ("mha/query/kernel", (8, 2, 4)),
+        ("mha/query/bias", (2, 4)),
+        ("mha/attention_output/kernel", (2, 4, 8)),
+        ("mha/attention_output/bias", (8,)),
+    )
+    found = weight_map.find(ours, theirs, {})
+    assert [(g.original[0].name, g.migrated[0].name) for g in found.groups] == [
+        ("query/kernel", "mha/query/kernel"),
+        ("query/bias", "mha/query/bias"),
+        ("out/kernel", "mha/attention_output/kernel"),
+    ]
+
+
+def test_a_kernel_is_not_a_bias_of_as_many_numbers() -> None:
+    ours = variables(("dense/kernel", (4, 2)), ("dense/gamma", (8,)))
+    theirs = variables(("dense/bias", (8,)), ("dense/kernel", (2, 2, 2)))
+    assert not weight_map.find(ours, theirs, {}).groups
+
+
+def test_nothing_is_grouped_where_the_variables_fit() -> None:
+    ours = variables(("a/kernel", (4, 4)), ("a/bias", (4,)))
+    assert weight_map.find(ours, ours, {}) == weight_map.WeightMap()
+    assert name_map.build(ours, ours).complete
