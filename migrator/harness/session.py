@@ -191,7 +191,9 @@ def _with_single_steps(session: Session, findings: Findings, versions_differ: bo
         levels = tuple(_by_single_steps(one) if one.id in ("L4", "L5") else one for one in levels)
     place = next((n for n, one in enumerate(levels) if one.id == "L5"), len(levels))
     levels = (*levels[:place], level, *levels[place:])
-    return replace(findings, levels=levels, extra_runs=(*findings.extra_runs, *runs))
+    # What could not be tried decides nothing, and is no failure of the programs.
+    ran = tuple(run for run in runs if run.outcome.failure is None)
+    return replace(findings, levels=levels, extra_runs=(*findings.extra_runs, *ran))
 
 
 def _by_single_steps(level: LevelResult) -> LevelResult:
