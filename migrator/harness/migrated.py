@@ -282,7 +282,10 @@ def _with_notes(level: LevelResult, terms: Terms) -> LevelResult:
     """L1 and L2 with what is to be said about the form of the weights and of the data."""
     if level.id == "L1":
         return replace(level, notes=(*level.notes, *terms.weights.told()))
-    return replace(level, notes=(*level.notes, *terms.said)) if level.id == l2_data.ID else level
+    if level.id != l2_data.ID or not terms.said:
+        return level
+    summary = level.summary.replace("are the same bit for bit", "hold the same, in another form")
+    return replace(level, summary=summary, notes=(*level.notes, *terms.said))
 
 
 def examples(run: Run, terms: Terms | None = None) -> Counter[str]:

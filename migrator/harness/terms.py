@@ -96,6 +96,9 @@ def with_data(terms: Terms, original: Run, migrated: Run, *, random_order: bool)
     if found is None:
         return terms
     said = batch_map.told(found, left[0][1])
+    unseen = [batch.step for batch in (*ours.batches, *theirs.batches) if not batch.kept]
+    if said and unseen:
+        said += (f"batches from step {min(unseen)} on were not kept: what has another form was not compared there",)
     return replace(terms, data=found, reference=original, said=said) if said else terms
 
 
