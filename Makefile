@@ -14,7 +14,7 @@ STAMP := $(VENV)/.installed
 step = @printf '\n== %s\n' '$(1)'
 
 .DEFAULT_GOAL := help
-.PHONY: help venv environments lint format types test-fast test test-all demo docs clean
+.PHONY: help venv environments lint format types test-fast test test-all demo docs site clean
 
 help: ## say what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -58,9 +58,15 @@ test-all: test-fast environments ## everything, which a release has to pass; not
 demo: environments ## migrate the multi-worker guide's program and verify it on a local cluster
 	@tools/demo $(BIN)
 
-docs: venv ## write the rule pages to docs/rules and the example into the README
+docs: venv ## write the rule pages, and what the examples and tutorials show now
 	$(call step,docs)
 	@$(BIN)/python tools/make_docs.py
+
+site: venv ## build the documents as a site in build/site
+	$(call step,site)
+	@$(BIN)/python tools/make_docs.py --pages
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+	@echo build/site/index.html
 
 clean: ## remove what the other targets made here (not the TensorFlow environments)
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -1,18 +1,33 @@
 """Brings the documents up to date with the code: `python tools/make_docs.py` in the repository.
 
-Writes the page of every rule and the catalogue of symbols to docs/rules, and the fixture's migrated program into the
-README.
+Writes the page of every rule and the catalogue of symbols to docs/rules, the fixture's migrated program into the
+README, what the commands of tutorials print into them, and the picture of a terminal. With --tensorflow the commands
+that run TensorFlow are run, too, which takes minutes; with --pages only docs/rules is written.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import os
+import pty
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from migrator.catalogue.page import table
 from migrator.catalogue.rows import row, symbols
 from migrator.rules.catalogue import all_rules
+from tests.tutorials import TUTORIALS, update
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURE = ROOT / "fixtures/multi_worker_guide"
@@ -70,6 +85,60 @@ def update_readme(readme: Path) -> None:
     readme.write_text(re.sub(r"(?s)(?<=```python\n).*?(?=```)", lambda _: next(programs), text), encoding="utf-8")
 
 
-if __name__ == "__main__":
+BLOCKED = """import tensorflow as tf
+
+columns = [tf.feature_column.numeric_column("age")]
+estimator = tf.estimator.BoostedTreesClassifier(columns, n_batches_per_layer=1)
+estimator.train(lambda: tf.data.Dataset.from_tensors(({"age": [1.0]}, [1])), max_steps=10)
+"""
+
+
+def in_terminal(command: list[str], folder: Path) -> str:
+    """What a command writes to a terminal, colours included."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    written = b""
+    with contextlib.suppress(OSError):  # the end, on Linux
+        while some := os.read(ours, 4096):
+            written += some
+    process.wait()
+    os.close(ours)
+    return written.decode().replace("\r\n", "\n")
+
+
+def draw_terminal(picture: Path) -> None:
+    """Draws what tf-migrate says of a program of two files and of one that is blocked, as it looks in a terminal."""
+    with tempfile.TemporaryDirectory() as name:
+        models = Path(name, "models")
+        shutil.copytree(ROOT / "fixtures/two_files/original", models)
+        (models / "trees.py").write_text(BLOCKED, encoding="utf-8")
+        printed = in_terminal([str(Path(sys.executable).with_name("tf-migrate")), "models"], Path(name))
+    console = Console(record=True, width=92, file=open(os.devnull, "w"), force_terminal=True)  # noqa: PTH123, SIM115
+    console.print(Text("$ tf-migrate models", style="bold"))
+    console.print(Text.from_ansi(printed))
+    drawn = console.export_svg(title="tf-migrate", unique_id="terminal")
+    # The fonts would be fetched from elsewhere; the reader's own will do.
+    picture.write_text(re.sub(r"(?s)\s*@font-face \{.*?\n\s*\}", "", drawn), encoding="utf-8")
+
+
+def main() -> None:
+    """Writes what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", action="store_true", help="only docs/rules")
+    parser.add_argument("--tensorflow", action="store_true", help="the commands that run TensorFlow, too")
+    asked = parser.parse_args()
+    print(f"{make_rule_pages(ROOT / 'docs/rules')} pages in docs/rules")
+    if asked.pages:
+        return
     update_readme(ROOT / "README.md")
-    print(f"README.md; {make_rule_pages(ROOT / 'docs/rules')} pages in docs/rules")
+    draw_terminal(ROOT / "docs/figures/terminal.svg")
+    for tutorial in TUTORIALS:
+        with tempfile.TemporaryDirectory() as folder:
+            changed = update(tutorial, Path(folder), asked.tensorflow)
+            print(f"{tutorial.relative_to(ROOT)}: {'changed' if changed else 'as it was'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from migrator import __version__
 
@@ -68,6 +69,16 @@ class Program(click.Group):
         if args and args[0] not in MODULES and args[0] not in _OWN_OPTIONS:
             args = [_MIGRATE, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Completes the first word: a command, or an option or a path of the one that has no name."""
+        command = self.get_command(ctx, _MIGRATE)
+        assert command is not None
+        if incomplete.startswith("-"):
+            more = command.shell_complete(DefaultContext(command, parent=ctx), incomplete)
+        else:
+            more = [CompletionItem(incomplete, type="file")]
+        return [*super().shell_complete(ctx, incomplete), *more]
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

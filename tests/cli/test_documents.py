@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+# The pages of docs/rules are made by `make docs`; tests/test_site.py looks at the links to them.
+DOCUMENTS = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if path.parent.name != "rules"]
 
 
 def test_before_and_after_in_the_readme_are_the_fixture() -> None:
@@ -21,6 +22,8 @@ def test_before_and_after_in_the_readme_are_the_fixture() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8")):
+        if "rules/" in target:
+            continue
         assert (document.parent / target).exists(), target
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -84,3 +85,22 @@ def test_help_shows_options_and_commands() -> None:
     ):
         assert expected in said
     assert said.count("--help") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("tf-migrate --str", ["plain,--strategy"]),
+        ("tf-migrate ver", ["plain,verify", "file,ver"]),
+        ("tf-migrate --strategy mir", ["plain,mirrored"]),
+        ("tf-migrate verify --st", ["plain,--steps", "plain,--stall-timeout"]),
+    ],
+)
+def test_completion(words: str, expected: list[str]) -> None:
+    count = len(words.split()) - 1
+    asked = {"_TF_MIGRATE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(count)}
+    program = "from migrator.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.split(), done.stderr) == (expected, "")
