@@ -249,9 +249,14 @@ def _files(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> Outcome
     found = _found(paths, settings)
     excluded = [one.path for one in found if not one.named and wishes.patterns.excludes(one.path)]
     left_out = set(excluded)
-    gathered = gather([one for one in found if one.path not in left_out], wishes.project, excluded)
+    whole = not settings.staged and any(_holds(path, wishes.project.root) for path in paths)
+    gathered = gather([one for one in found if one.path not in left_out], wishes.project, excluded, whole=whole)
     results = _with_not_given(_results(gathered, settings, wishes), gathered)
     return _accepted(_written(results, gathered, settings), gathered, settings, wishes)
+
+
+def _holds(path: Path, folder: Path) -> bool:
+    return path.is_dir() and folder.is_relative_to(path.resolve())
 
 
 def _results(gathered: Gathered, settings: Settings, wishes: Wishes) -> dict[Path, Migrated]:

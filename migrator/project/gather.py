@@ -10,7 +10,7 @@ from pathlib import Path
 from migrator.bridge.support import NAME
 from migrator.findings import Finding
 from migrator.project.accepted import MARK
-from migrator.project.imports import Edges, above, below, edges, is_concerned
+from migrator.project.imports import WORD, Edges, above, below, edges, is_concerned, joined
 from migrator.settings import Project
 from migrator.source.discovery import Found, files_in, real_path
 from migrator.source.reading import Source, decode, read_bytes
@@ -45,11 +45,14 @@ class Gathered:
         return self.shown.get(path, path)
 
 
-def gather(found: Sequence[Found], project: Project, excluded: Collection[Path] = ()) -> Gathered:
+def gather(
+    found: Sequence[Found], project: Project, excluded: Collection[Path] = (), *, whole: bool = False
+) -> Gathered:
     """Reads the given files, and what the programs that they are part of consist of beside them.
 
     Around are the files of the project that a given file imports, those that import one, and all that these import.
-    `excluded` are files that would have been given; they are around, too.
+    `excluded` are files that would have been given; they are around, too. `whole` says that no other files of the
+    project are left.
     """
     raws: dict[Path, bytes] = {}
     problems: dict[Path, Finding] = {}
@@ -61,7 +64,7 @@ def gather(found: Sequence[Found], project: Project, excluded: Collection[Path] 
             raws[one.path] = content
     own = [one.path for one in found]
     concerned = [path for path, raw in raws.items() if is_concerned(raw)]
-    further = _around(own, project, excluded) if concerned else {}
+    further = _around(own, () if whole else _listed(own, project), excluded) if concerned else {}
     spelled = _spelled(own, further)
     read = {spelled[path]: raw for path, raw in raws.items()}
     given = [spelled[path] for path in own]
@@ -100,19 +103,24 @@ def _programs(given: Mapping[Path, bytes], around: Mapping[Path, bytes]) -> tupl
     concerned = {path for path, raw in everything.items() if is_concerned(raw)}
     if not concerned:
         return set(), {}
-    imports = edges(everything, concerned)
+    imports = edges({path: everything[path] for path in everything if path in concerned}, concerned)
     found = below(imports, above(imports, concerned & given.keys()))
+    parts = joined({path, *imports[path]} for path in imports if path in found)
+    found = {path for part in parts if any(WORD in everything[path] for path in part) for path in part & found}
     found |= {path for path in concerned if path.stem == NAME}
     # What does not speak of TensorFlow may still hold a reference to what is to be changed.
-    found |= {path for path, some in imports.items() if path not in concerned and some & found}
+    others = edges({path: raw for path, raw in everything.items() if path not in concerned}, found)
+    imports |= {path: some for path, some in others.items() if some}
+    found |= imports.keys() - concerned
     return found, imports
 
 
-def _around(own: Sequence[Path], project: Project, excluded: Collection[Path]) -> dict[Path, bytes]:
-    """The files of the project beside the given ones, by their absolute paths, and what is in them."""
-    known = {real_path(path) for path in own}
+def _around(own: Sequence[Path], listed: Iterable[Path], excluded: Collection[Path]) -> dict[Path, bytes]:
+    """The files beside the given ones, by their absolute paths, and what is in them."""
     raws: dict[Path, bytes] = {}
-    for path in (*_listed(own, project), *(_absolute(path) for path in excluded)):
+    others = [*listed, *(_absolute(path) for path in excluded)]
+    known = {real_path(path) for path in own} if others else set()
+    for path in others:
         real = real_path(path)
         if real in known:
             continue
@@ -144,8 +152,10 @@ def _beside(folder: Path) -> Iterator[Path]:
     yield from (folder / name for name in names[:_MOST_AROUND] if not name.startswith("."))
 
 
-def _spelled(own: Sequence[Path], further: Iterable[Path]) -> dict[Path, Path]:
+def _spelled(own: Sequence[Path], further: Collection[Path]) -> dict[Path, Path]:
     """How the engine is told each path: files that import each other have to be told of in one way."""
+    if not further and all(not path.is_absolute() and ".." not in path.parts for path in own):
+        return {path: path for path in own}
     here = _absolute(Path())
     absolute = {path: path if path.is_absolute() else _absolute(path) for path in (*own, *further)}
     if all(path.is_absolute() for path in own):

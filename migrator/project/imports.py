@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 #: A file without any of these has nothing to do with a program, see `program.relevant.is_concerned`.
-_CONCERNED = (b"tensorflow", b"stimator", b"import *")
-_IMPORT = re.compile(
-    rb"(?:^|[;:])[ \t]*(?:from[ \t]+([.\w \t]+?)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]+))",
-    re.MULTILINE,
-)
+WORD = b"tensorflow"
+_CONCERNED = (WORD, b"stimator", b"import *")
+_KEYWORD = re.compile(rb"import(?=[ \t(*])")
 _NAME = re.compile(rb"\w+")
+_FROM = re.compile(rb"(?:^|[:;])[ \t]*from[ \t]*(\.[. \t]*|[ \t])([\w. \t]*)$")
 _COMMENT = re.compile(rb"#[^\n]*")
 # More files of one name than these, none of them where Python would look, tell nothing of what is imported.
 _FEW = 3
+
+_STANDARD: frozenset[str] = getattr(sys, "stdlib_module_names", frozenset())  # from Python 3.10 on
 
 Edges = Mapping[Path, frozenset[Path]]
 
@@ -26,18 +28,44 @@ def is_concerned(raw: bytes) -> bool:
     return any(word in raw for word in _CONCERNED)
 
 
-def imported(raw: bytes) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """What a file may import: how many dots are in front, and the names. A string may look like an import."""
-    for module, names, plain in _IMPORT.findall(_with_whole_lines(raw)):
-        if plain:
-            for one in plain.split(b","):
-                yield 0, _dotted(one.split(b" as ")[0])
-            continue
-        base, level = _dotted(module), module.count(b".", 0, len(module) - len(module.lstrip(b". \t")))
-        for one in _COMMENT.sub(b" ", names).strip(b"() \t\n").split(b","):
-            name = _NAME.search(one)
-            if name or b"*" in one:
-                yield level, (*base, *((name.group().decode("utf-8", "replace"),) if name else ()))
+def imported(raw: bytes, known: Container[str] | None = None) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """What a file may import: how many dots are in front, and the names. A string may look like an import.
+
+    With `known`, absolute imports that begin with another name are left out.
+    """
+    raw = _with_whole_lines(raw)
+    for match in _KEYWORD.finditer(raw):
+        start = raw.rfind(b"\n", 0, match.start()) + 1
+        before = raw[start : match.start()].rstrip(b" \t")
+        if not before.strip() or before.endswith((b":", b";")):
+            for one in _rest(raw, match.end()).split(b","):
+                names = _dotted(one.split(b" as ")[0])
+                if names and (known is None or names[0] in known):
+                    yield 0, names
+        elif (origin := _FROM.search(before)) is not None:
+            level, base = origin[1].count(b"."), _dotted(origin[2])
+            if not level and (not base or (known is not None and base[0] not in known)):
+                continue
+            yield from ((level, (*base, *name)) for name in _names(raw, match.end()))
+
+
+def _names(raw: bytes, start: int) -> Iterator[tuple[str, ...]]:
+    """What is imported from a module, one name each; none for all of it."""
+    names = raw[start : max(raw.find(b")", start), start)] if _opens(raw, start) else _rest(raw, start)
+    for one in _COMMENT.sub(b" ", names).strip(b"() \t\n").split(b","):
+        name = _NAME.search(one)
+        if name or b"*" in one:
+            yield (name.group().decode("utf-8", "replace"),) if name else ()
+
+
+def _opens(raw: bytes, start: int) -> bool:
+    return raw[start : start + 9].lstrip(b" \t").startswith(b"(")
+
+
+def _rest(raw: bytes, start: int) -> bytes:
+    """The rest of a line, without a comment and further statements."""
+    end = raw.find(b"\n", start)
+    return raw[start : end if end >= 0 else len(raw)].split(b"#", 1)[0].split(b";", 1)[0]
 
 
 def _with_whole_lines(raw: bytes) -> bytes:
@@ -81,6 +109,8 @@ class Resolver:
             if found:
                 yield from found
                 return
+        if module[0] in _STANDARD:
+            return
         for length in range(len(module), 0, -1):
             head = module[:length]
             ends = [stem for stem in self.by_name.get(head[-1], ()) if stem[-length:] == head]
@@ -100,7 +130,7 @@ def edges(raws: Mapping[Path, bytes], known: Collection[Path]) -> dict[Path, fro
     return {
         path: frozenset(
             found
-            for level, module in set(imported(raw))
+            for level, module in set(imported(raw, resolver.known))
             for found in resolver.find(path, level, module)
             if found != path
         )
@@ -145,9 +175,10 @@ def joined(sets: Iterable[Collection[Path]]) -> list[set[Path]]:
 
 
 def _parts(path: Path) -> tuple[str, ...]:
-    return tuple(part.strip("/") for part in path.parts)
+    return path.parts if path.parts[0] != "/" else ("", *path.parts[1:])
 
 
 def _stem(path: Path) -> tuple[str, ...]:
-    parts = _parts(path.with_suffix(""))
+    parts = _parts(path)
+    parts = (*parts[:-1], parts[-1].rpartition(".")[0] or parts[-1])
     return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from migrator.source.git import listed_files
@@ -40,7 +41,7 @@ def discover(paths: Sequence[Path]) -> list[Found]:
             found.extend(Found(file, named=False) for file in files_in(path) or ())
         else:
             found.append(Found(path, named=True))
-    return _each_once(found)
+    return found if len(paths) == 1 else _each_once(found)
 
 
 def module_files(folder: Path, parts: Sequence[str]) -> tuple[Path, Path]:
@@ -51,26 +52,60 @@ def module_files(folder: Path, parts: Sequence[str]) -> tuple[Path, Path]:
 def files_in(folder: Path, most: int | None = None) -> list[Path] | None:
     """The Python files that a folder stands for, sorted; None where more than `most` have to be looked at."""
     listed = _git_files(folder)
-    relative: list[Path] = []
+    relative: list[str] = []
     for file in listed if listed is not None else _walk(folder):
-        if file.suffix == ".py":
-            relative.append(file)
+        name = os.fspath(file)
+        if name.endswith(".py"):
+            relative.append(name)
             if most is not None and len(relative) > most:
                 return None
     root = real_path(folder)
-    folders: dict[Path, Path] = {}
+    folders: dict[str, Path | None] = {}  # where each of them leads, None for those that are left out
     environments: dict[Path, bool] = {}
-    kept: dict[Path, Path] = {}
-    links: dict[Path, Path] = {}
-    for file in relative:
-        path = folder / file
-        if _is_skipped(folder, file, environments):
+    kept: dict[Path, str] = {}
+    links: dict[Path, str] = {}
+    for name in relative:
+        head, _, last = name.rpartition(os.sep)
+        if head not in folders:
+            skipped = _is_skipped(folder, Path(head, "x.py"), environments)
+            folders[head] = None if skipped else _inside(folder / head, root)
+        parent = folders[head]
+        if parent is None or last.startswith("."):
             continue
-        real, is_link = _real(path, folders)
-        if real is not None and real.is_relative_to(root):
+        path = os.path.join(folder, name)  # noqa: PTH118 # thousands of files: Path is slow
+        kind = _kind(path)
+        if kind is _Kind.FILE:
+            kept[parent / last] = name
+        elif kind is _Kind.LINK and (real := real_path(Path(path))).is_relative_to(root):
             # Real files before links to them, so that a finding names the real one.
-            (links if is_link else kept).setdefault(real, path)
-    return sorted({**links, **kept}.values())
+            links.setdefault(real, name)
+    by_parts = sorted({**links, **kept}.values(), key=lambda name: name.split(os.sep))  # noqa: PTH206 # as above
+    return [folder / name for name in by_parts]
+
+
+def _inside(folder: Path, root: Path) -> Path | None:
+    real = real_path(folder)
+    return real if real.is_relative_to(root) else None
+
+
+class _Kind(Enum):
+    """What a path is."""
+
+    FILE = "a file"
+    LINK = "a link to a file"
+    OTHER = "anything else"
+
+
+def _kind(path: str) -> _Kind:
+    try:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISREG(mode):
+            return _Kind.FILE
+        if stat.S_ISLNK(mode) and Path(path).is_file():
+            return _Kind.LINK
+    except (OSError, ValueError):
+        pass
+    return _Kind.OTHER
 
 
 def real_path(path: Path) -> Path:
@@ -81,32 +116,26 @@ def real_path(path: Path) -> Path:
         return path.absolute()
 
 
-def _real(path: Path, folders: dict[Path, Path]) -> tuple[Path | None, bool]:
-    """Where the path of a file leads, None if not to a file, and whether it is a link; `folders` are known already."""
-    try:
-        mode = os.lstat(path).st_mode
-    except (OSError, ValueError):
-        return None, False
-    if stat.S_ISREG(mode):
-        parent = path.parent
-        if parent not in folders:
-            folders[parent] = real_path(parent)
-        return folders[parent] / path.name, False
-    if stat.S_ISLNK(mode) and path.is_file():
-        return real_path(path), True
-    return None, False
-
-
 def _each_once(found: Iterable[Found]) -> list[Found]:
     kept: dict[Path, Found] = {}
     folders: dict[Path, Path] = {}
     for file in found:
-        real = _real(file.path, folders)[0] or real_path(file.path)
+        real = _real(file.path, folders)
         known = kept.get(real)
         # A file that was also named keeps the strict treatment of named files.
         if known is None or (file.named and not known.named):
             kept[real] = file
     return list(kept.values())
+
+
+def _real(path: Path, folders: dict[Path, Path]) -> Path:
+    """Where a path leads; `folders` are those that are known already."""
+    if _kind(os.fspath(path)) is not _Kind.FILE:
+        return real_path(path)
+    parent = path.parent
+    if parent not in folders:
+        folders[parent] = real_path(parent)
+    return folders[parent] / path.name
 
 
 def _is_skipped(folder: Path, file: Path, environments: dict[Path, bool]) -> bool:
