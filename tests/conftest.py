@@ -5,6 +5,7 @@ however slow the machine is.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,6 +21,9 @@ from tests import release
 if TYPE_CHECKING:
     from migrator.harness.cluster import ForkServer
     from migrator.harness.runs import Session
+
+# What a test sees is made for it, by the tree that is tested; tests of the cache turn it on.
+os.environ["TF_MIGRATE_CACHE"] = "0"
 
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")

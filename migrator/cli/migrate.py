@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,6 +47,9 @@ class Settings:
     ignore: tuple[str, ...] = ()
     baseline: Baseline | None = None
     write_baseline: Path | None = None
+    jobs: int = 0
+    cache: bool = True
+    bar: bool = True
 
     @property
     def dry(self) -> bool:
@@ -142,6 +147,20 @@ class Settings:
     "--write-baseline", type=_FILE, help="Write what stands in the way now to a file, for --baseline; exit with 0."
 )
 @click.option(
+    "--jobs",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default="as many as there are processors",
+    help="How many processes do the work; on Linux, elsewhere it is one.",
+)
+@click.option(
+    "--cache/--no-cache",
+    default=True,
+    envvar="TF_MIGRATE_CACHE",
+    help="Take what this version made of the same files before from the user's cache. Default: on; the variable "
+    "TF_MIGRATE_CACHE=0 turns it off.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
@@ -166,6 +185,8 @@ def command(
     ignore: str | None,
     baseline: Path | None,
     write_baseline: Path | None,
+    jobs: int,
+    cache: bool,
     form: str,
     quiet: bool,
     verbose: bool,
@@ -200,6 +221,9 @@ def command(
             choices.ignore if ignore is None else _codes(ignore),
             None if write_baseline is not None else _baseline(baseline or baseline_of(project, choices)),
             write_baseline,
+            jobs,
+            cache,
+            not quiet,
         )
         _check_layouts(wishes.everywhere)
         if proves and Path("-") in paths:
@@ -271,7 +295,7 @@ def _results(gathered: Gathered, settings: Settings, wishes: Wishes) -> dict[Pat
             parts.setdefault(wish, []).append(part)
     found: list[list[Migrated]] = []
     for wish, some in parts.items():
-        results = _migrated(some, wish)
+        results = _migrated(some, wish, settings)
         if settings.tries:
             results = _tried(results)
         own = {path for path, one in wished.items() if one == wish}
@@ -428,7 +452,7 @@ def _stdin(settings: Settings, wishes: Wishes) -> Outcome:
     source = decode(STDIN, sys.stdin.buffer.read())
     if isinstance(source, Finding):
         return Outcome((FileOutcome(source.path, False, False, (source,)),), settings.dry, settings.check)
-    results = _migrated([[source]] if mentions_tensorflow(source) else [], wishes.of(STDIN), inside=True)
+    results = _migrated([[source]] if mentions_tensorflow(source) else [], wishes.of(STDIN), settings, inside=True)
     one = results.get(STDIN, Migrated(source, source.text))
     gathered = Gathered((STDIN,), {STDIN: source})
     file = _judged(one, gathered, settings)
@@ -457,16 +481,27 @@ def _judged(one: Migrated, gathered: Gathered, settings: Settings) -> FileOutcom
     return FileOutcome(str(path), changed, written=False, findings=tuple(shown))
 
 
-def _migrated(parts: Sequence[Sequence[Source]], wish: Wish, inside: bool = False) -> dict[Path, Migrated]:
+def _migrated(
+    parts: Sequence[Sequence[Source]], wish: Wish, settings: Settings, inside: bool = False
+) -> dict[Path, Migrated]:
     """What the engine makes of the files of programs."""
     if not parts:
         return {}  # most runs of a pre-commit hook: the engine is slow to load
+    from migrator.cli.progress import bar
     from migrator.migrate import Options
-    from migrator.project.run import EngineError, migrate_parts
+    from migrator.project.run import EngineError, Means, migrate_parts
 
     asked = dict(wish)
+    options = Options(**asked, bridge=asked["style"] == "auto", inside=inside)
     try:
-        return migrate_parts(parts, Options(**asked, bridge=asked["style"] == "auto", inside=inside))
+        with contextlib.ExitStack() as stack:
+            cache = None
+            if settings.cache and not inside and not os.environ.get("TF_MIGRATE_TRACEBACK"):
+                from migrator.project.cache import Cache
+
+                cache = stack.enter_context(Cache())
+            advance = stack.enter_context(bar("Migrating", settings.bar))
+            return migrate_parts(parts, options, Means(settings.jobs, cache, advance))
     except EngineError as error:
         raise _InternalError(error) from error
 

@@ -72,7 +72,8 @@ def gather(
     if own and not all(path.is_absolute() for path in own):
         shown |= {spelled[path]: Path(os.path.relpath(path)) for path in further if spelled[path].is_absolute()}
     around = {spelled[path]: raw for path, raw in further.items()}
-    programs, imports = _programs(read, around)
+    told = {spelled[path] for path in concerned} | {path for path, raw in around.items() if is_concerned(raw)}
+    programs, imports = _programs(read, around, told)
     sources: dict[Path, Source] = {}
     remarked: dict[Path, Source] = {}
     for path in (*given, *around):
@@ -97,10 +98,11 @@ def gather(
     )
 
 
-def _programs(given: Mapping[Path, bytes], around: Mapping[Path, bytes]) -> tuple[set[Path], Edges]:
+def _programs(
+    given: Mapping[Path, bytes], around: Mapping[Path, bytes], concerned: set[Path]
+) -> tuple[set[Path], Edges]:
     """The files that may belong to a program of the given ones, and what imports what."""
     everything = {**given, **around}
-    concerned = {path for path, raw in everything.items() if is_concerned(raw)}
     if not concerned:
         return set(), {}
     imports = edges({path: everything[path] for path in everything if path in concerned}, concerned)

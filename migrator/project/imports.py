@@ -8,9 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
-#: A file without any of these has nothing to do with a program, see `program.relevant.is_concerned`.
 WORD = b"tensorflow"
-_CONCERNED = (WORD, b"stimator", b"import *")
 _KEYWORD = re.compile(rb"import(?=[ \t(*])")
 _NAME = re.compile(rb"\w+")
 _FROM = re.compile(rb"(?:^|[:;])[ \t]*from[ \t]*(\.[. \t]*|[ \t])([\w. \t]*)$")
@@ -24,8 +22,8 @@ Edges = Mapping[Path, frozenset[Path]]
 
 
 def is_concerned(raw: bytes) -> bool:
-    """Whether a file may have to do with a program."""
-    return any(word in raw for word in _CONCERNED)
+    """Whether a file may have to do with a program, as `program.relevant.is_concerned` says of its text."""
+    return WORD in raw or b"stimator" in raw or b"import *" in raw
 
 
 def imported(raw: bytes, known: Container[str] | None = None) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrator.bridge.support import NAME
-from migrator.findings import Finding
+from migrator.findings import Finding, Severity
 from migrator.project.gather import Gathered
 from migrator.project.imports import is_concerned, joined
 from migrator.source.reading import Source, mentions_tensorflow
 
 if TYPE_CHECKING:
     from migrator.migrate import Options
+    from migrator.project.cache import Cache
+
+_WORTH_IT = 50_000  # bytes of programs: less is done before a second process has started
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,111 @@ def parts_of(gathered: Gathered) -> list[list[Source]]:
     return parts
 
 
-def migrate_parts(parts: Sequence[Sequence[Source]], options: Options) -> dict[Path, Migrated]:
+@dataclass(frozen=True)
+class Means:
+    """How the work is done, which makes no difference to what comes out."""
+
+    jobs: int = 1
+    """How many processes; 0 for as many as there are processors, where it is worth it."""
+    cache: Cache | None = None
+    advance: Callable[[int, int], None] = lambda done, total: None
+    """Is told how many parts are done, of how many."""
+
+
+def migrate_parts(parts: Sequence[Sequence[Source]], options: Options, means: Means) -> dict[Path, Migrated]:
     """What the engine makes of all files of these parts, new ones first. Raises EngineError."""
-    return joint([migrate_part(part, options) for part in parts])
+    cache = means.cache
+    if cache is None:
+        keys = [b""] * len(parts)
+        answers: list[bytes | None] = [None] * len(parts)
+    else:
+        from migrator.project.cache import key_of, tool
+
+        version = tool()
+        keys = [key_of(part, options, version) for part in parts]
+        answers = [cache.get(key) for key in keys]
+    missing = [place for place, answer in enumerate(answers) if answer is None]
+    done = len(parts) - len(missing)
+    for place, answer in _answers({place: parts[place] for place in missing}, options, means.jobs):
+        answers[place] = answer
+        if cache is not None:
+            cache.put(keys[place], answer)
+        done += 1
+        means.advance(done, len(parts))
+    return joint([_unpacked(answer, part) for answer, part in zip(answers, parts) if answer is not None])
+
+
+def _answers(parts: Mapping[int, Sequence[Source]], options: Options, jobs: int) -> Iterator[tuple[int, bytes]]:
+    """What the engine answers of each part, packed, by the place of the part, as they come."""
+    sizes = {place: sum(len(source.raw) for source in part) for place, part in parts.items()}
+    if not jobs:
+        jobs = _processors() if sum(sizes.values()) > _WORTH_IT else 1
+    jobs = min(jobs, len(parts)) if sys.platform == "linux" else 1
+    if jobs < 2:
+        for place, part in parts.items():
+            yield place, _packed(migrate_part(part, options))
+        return
+    # Only a fork starts without a look at the current folder, whose modules are not to be imported.
+    import signal
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    from migrator import migrate, modern  # noqa: F401 # what all processes need is imported once
+    from migrator.bridge import project  # noqa: F401
+    from migrator.migration import project as native  # noqa: F401
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=get_context("fork"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
+    )
+    try:
+        largest_first = sorted(parts, key=lambda place: -sizes[place])
+        waiting = {pool.submit(_work, parts[place], options): place for place in largest_first}
+        for one in as_completed(waiting):
+            yield waiting[one], one.result()
+    except BrokenProcessPool:
+        raise EngineError("a process of the work ended by itself, for want of memory perhaps; try --jobs 1") from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _work(part: Sequence[Source], options: Options) -> bytes:
+    return _packed(migrate_part(part, options))
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _packed(results: Sequence[Migrated]) -> bytes:
+    """What the engine made of a part, as bytes that say it without the files themselves."""
+    return json.dumps(
+        [
+            [
+                os.fsdecode(one.source.path),
+                one.text if one.changed else None,
+                [[f.path, f.line, f.column, f.code, f.severity.value, f.message] for f in one.findings],
+                one.alone,
+            ]
+            for one in results
+        ]
+    ).encode()
+
+
+def _unpacked(packed: bytes, part: Sequence[Source]) -> list[Migrated]:
+    sources = {source.path: source for source in part}
+    found = []
+    for name, text, findings, alone in json.loads(packed):
+        path = Path(name)
+        source = sources.get(path) or Source(path, b"", "", "utf-8", False)
+        told = tuple(
+            Finding(place, line, column, code, Severity(severity), message)
+            for place, line, column, code, severity, message in findings
+        )
+        found.append(Migrated(source, source.text if text is None else text, told, alone))
+    return found
 
 
 def migrate_part(sources: Sequence[Source], options: Options) -> list[Migrated]:
@@ -108,8 +215,3 @@ def _both(first: Migrated, second: Migrated) -> Migrated:
     if text is None:
         raise EngineError(f"two programs want different texts of {first.source.path}")
     return replace(first, text=text, findings=findings)
-
-
-def texts_of(results: Mapping[Path, Migrated]) -> dict[Path, str]:
-    """The text of every file, as it would be."""
-    return {path: one.text for path, one in results.items()}
