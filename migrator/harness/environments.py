@@ -106,7 +106,8 @@ def migrated_specification() -> Specification:
     return Specification(
         name="migrated",
         variable="TF_MIGRATE_MIGRATED_PYTHON",
-        requirements=(f"{package}==2.21.*", "tf-keras==2.21.*"),
+        # TensorFlow asks for TensorBoard no more, which programs' callbacks of that name need.
+        requirements=(f"{package}==2.21.*", "tf-keras==2.21.*", "tensorboard>=2.20"),
         # tf-keras asks for the distribution called tensorflow, which would be written over tensorflow-cpu's
         # files.
         without=() if package == "tensorflow" else ("tensorflow",),
@@ -282,6 +283,7 @@ def _add(specification: Specification, folder: Path, say: Say) -> None:
 
 def _requirements(file: Path, within: tuple[Path, ...] = ()) -> Iterator[str]:
     """The lines of a file of requirements and of those that it includes, without comments."""
+    file = file.resolve()
     if file in within:
         return
     try:

@@ -17,6 +17,7 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     other_trainings.jsonl     a line for every training of another model of the script, which is not recorded
     mutant.json               the known mistake that the plan asked for, and how often it was made
     calls.jsonl               how many steps were done before each call that trains, one line each
+    ended.jsonl               a line for each of these calls that came to its end
 
 Steps, batches, activations and the gradients that a train step writes itself are *packed tensors*: a
 serialized string vector, whose first element is a JSON header and whose others are serialized tensors.

@@ -39,7 +39,8 @@ OnProgress = Callable[[Progress], None]
 class Run:
     """One run of one program: what the cluster says of it and what it recorded (None: nothing usable).
 
-    `unrecorded`: it trained, but in a way whose steps are not recorded.
+    `unrecorded`: it trained, but in a way whose steps are not recorded. `late`: how it failed when its training was
+    over, which is recorded all the same; None if it did not.
     """
 
     role: str
@@ -48,6 +49,7 @@ class Run:
     recording: Recording | None
     complaint: str | None = None
     unrecorded: bool = False
+    late: str | None = None
 
     @property
     def record_dir(self) -> Path:
@@ -56,8 +58,8 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """Whether a task failed, or nothing usable was recorded."""
-        return self.outcome.failure is not None or self.recording is None
+        """Whether nothing usable was recorded, since a task failed or for another reason."""
+        return self.recording is None
 
 
 @dataclass(frozen=True)
@@ -221,12 +223,29 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
         stdin=case.stdin,
     )
     outcome = session.server(case, program).run(launch)
-    if outcome.failure is not None:
+    late = _failed_late(launch, outcome)
+    if outcome.failure is not None and late is None:
         return Run(role, program, outcome, None, outcome.failure.message)
     try:
-        return Run(role, program, outcome, replace(read(run_dir / "record"), program=program))
+        return Run(role, program, outcome, replace(read(run_dir / "record"), program=program), late=late)
     except RecordingError as error:
         return Run(role, program, outcome, None, str(error), isinstance(error, UnrecordedTraining))
+
+
+def _failed_late(launch: Launch, outcome: RunOutcome) -> str | None:
+    """How a program of one process failed when every call that trains had come to its end; None for any other end.
+
+    Of calls of Estimators, of sessions with hooks and of Keras that is known: not of other loops of a program's own.
+    """
+    failure = outcome.failure
+    if failure is None or failure.kind != "exit" or launch.shape.counts:
+        return None
+    folder = Path(launch.plan["record"]) / failure.task.folder
+    try:
+        begun, ended = (len((folder / name).read_text().splitlines()) for name in ("calls.jsonl", "ended.jsonl"))
+    except OSError:
+        return None
+    return failure.message if begun == ended else None
 
 
 def weights_file(session: Session, values: Mapping[str, np.ndarray], rename: Mapping[str, str] | None = None) -> str:

@@ -344,7 +344,7 @@ def verify(
     findings = compare(case, progress, session, evidence)
     if case.log_dir is not None:
         for run in findings.runs:
-            if run.failed:
+            if run.outcome.failure is not None or run.failed:
                 with contextlib.suppress(OSError):  # on a full disk the verdict counts more than they do
                     run.outcome.keep_logs(case.log_dir, run.role.replace(" ", "-").replace(",", ""))
     return report_of(findings, versions, started, time.monotonic() - clock)
@@ -352,6 +352,22 @@ def verify(
 
 def compare(case: Case, progress: OnProgress, session: Session, evidence: OriginalEvidence | None = None) -> Findings:
     """All runs and all levels that make sense, cheapest first; what follows a difference is not run."""
+    return _with_late_failures(_compared(case, progress, session, evidence))
+
+
+def _with_late_failures(findings: Findings) -> Findings:
+    """What failed after a training that was judged, in L0."""
+    migrated = findings.migrated.main or findings.migrated.probe
+    late = findings.original.main.late, None if migrated is None else migrated.late
+    if late == (None, None) or any(
+        level.id == l0_runs.ID and level.status is Status.FAILED for level in findings.levels
+    ):
+        return findings
+    levels = [l0_runs.failed_late(one, *late) if one.id == l0_runs.ID else one for one in findings.levels]
+    return replace(findings, levels=tuple(levels))
+
+
+def _compared(case: Case, progress: OnProgress, session: Session, evidence: OriginalEvidence | None) -> Findings:
     first = None
     if evidence is None:
         if case.shape.counts or one_interpreter(case):

@@ -161,6 +161,10 @@ class TaskFolder(object):
         self.append_line("calls.jsonl", {"steps_before": steps_done})
         atomic_write(os.path.join(self.record, "ready", "training-%d" % os.getpid()), b"")
 
+    def end_training(self):
+        """Notes that a call that trains came to its end, and not to an error."""
+        self.append_line("ended.jsonl", {"time": time.time()})
+
     def training_over(self):
         """Whether somebody trained and every process that trained is gone."""
         pids = [

@@ -632,6 +632,7 @@ class KerasRecorder(object):
             finally:
                 model.__dict__.pop("train_step", None)
             self.record_last_state(model)
+            self.folder.end_training()
             return history
         finally:
             self.training_depth -= 1

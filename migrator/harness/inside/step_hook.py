@@ -243,5 +243,6 @@ def hook_class(recorder, hooks):
                     self.record_state(session, number)
             elif recorder.steps_done and self.recorded_state != recorder.steps_done:
                 self.record_state(session, recorder.steps_done)
+            folder.end_training()
 
     return StepHook

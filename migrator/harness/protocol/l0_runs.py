@@ -24,6 +24,22 @@ def failed(program: str, message: str, tail: Sequence[str] = ()) -> LevelResult:
     )
 
 
+def failed_late(level: LevelResult, original: str | None, migrated: str | None) -> LevelResult:
+    """Adds to L0 how the programs failed when their trainings were over (None: they did not).
+
+    What only the migrated program fails at is its failure, although its training was judged. The original's is told.
+    """
+    told = [
+        f"the {program} program failed when its training was over, which was judged: {message}"
+        for program, message in (("original", original), ("migrated", migrated))
+        if message is not None
+    ]
+    level = replace(level, notes=(*level.notes, *told))
+    if migrated is None or original is not None or level.status is not Status.EQUIVALENT:
+        return level
+    return replace(level, status=Status.FAILED, reason=Reason.PROGRAM_FAILED, summary=told[-1])
+
+
 def timed_out(program: str, message: str, tail: Sequence[str] = ()) -> LevelResult:
     """The level's result when a run was ended because it took longer than was allowed: no word on the program."""
     return LevelResult(
