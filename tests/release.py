@@ -54,6 +54,13 @@ _CLUSTER = "a long run on a cluster of a kind that has a shorter one"
 _TABLE = "a table as it was when it was compared with TensorFlow"
 
 WAITING: tuple[Waiting, ...] = (
+    # -- tutorials -------------------------------------------------------------------------------------------------
+    Waiting(
+        "test_tutorials", "test_commands_with_tensorflow_print_what_is_shown",
+        ("dtensor-core", "dtensor-keras", "mirrored-custom-loop", "multi-worker", "repository", "tpu"),
+        "a fixture that is verified elsewhere, by the commands of a tutorial",
+        "test_tutorials::test_commands_with_tensorflow_print_what_is_shown[checkpoint]",
+    ),
     # -- fixtures --------------------------------------------------------------------------------------------------
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
