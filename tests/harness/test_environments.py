@@ -114,7 +114,9 @@ def test_locks_are_whole(name: str) -> None:
     assert all("==" in entry and "--hash=sha256:" in entry for entry in entries)
     assert not re.search("https?://|index-url|find-links", text)
     names = {entry.partition("==")[0] for entry in entries}
-    assert {"tensorflow", "tensorflow-cpu", "numpy"} <= names
+    specification = getattr(environments, f"{name}_specification")()
+    wanted = {re.split("[=<>~!]", one)[0] for one in specification.requirements}
+    assert {"tensorflow", "tensorflow-cpu", "numpy", *wanted} <= names
 
 
 def test_what_a_killed_maker_left_is_removed(fake: Path) -> None:
