@@ -50,11 +50,19 @@ class Settings:
     jobs: int = 0
     cache: bool = True
     bar: bool = True
+    backup: bool = False
+    out: Path | None = None
+    paths: tuple[Path, ...] = ()
 
     @property
     def dry(self) -> bool:
         """Whether files are left alone."""
         return self.diff or self.check
+
+    @property
+    def in_place(self) -> bool:
+        """Whether files are overwritten."""
+        return not self.dry and self.out is None
 
 
 @click.command(
@@ -74,6 +82,13 @@ class Settings:
     "is read.",
 )
 @click.option("--force", is_flag=True, help="Write also files with changes that git does not have.")
+@click.option("--backup", is_flag=True, help="Keep what is overwritten beside it, as train.py.orig.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Leave PATH alone, and write all of it to a new folder: the files as they are, and the new ones.",
+)
 @click.option(
     "--try",
     "tries",
@@ -179,6 +194,8 @@ def command(
     check: bool,
     staged: bool,
     force: bool,
+    backup: bool,
+    out: Path | None,
     tries: bool,
     proves: bool,
     select: str | None,
@@ -210,6 +227,8 @@ def command(
             raise click.UsageError("- (stdin) cannot be combined with other paths")
     elif baseline is not None and write_baseline is not None:
         raise click.UsageError("--baseline and --write-baseline exclude each other")
+    if out is not None:
+        _check_out(out, paths, diff or check or staged or backup or Path("-") in paths)
     try:
         project = find([Path()] if paths in ((), (Path("-"),)) else paths)
         choices = choices_of(project)
@@ -224,6 +243,9 @@ def command(
             jobs,
             cache,
             not quiet,
+            backup,
+            out,
+            paths,
         )
         _check_layouts(wishes.everywhere)
         if proves and Path("-") in paths:
@@ -378,7 +400,7 @@ def _refused(results: Mapping[Path, Migrated], own: Collection[Path], settings: 
         for source in changed
         if source.path not in own and source.raw
     }
-    if not settings.dry and not settings.force:
+    if settings.in_place and not settings.force and not settings.backup:
         refused |= uncommitted([source for source in changed if source.path in own], staged=settings.staged)
     return refused
 
@@ -413,10 +435,14 @@ def _written(results: Mapping[Path, Migrated], gathered: Gathered, settings: Set
             changed.append((len(files), one))
         files.append(file)
     files += around_outcomes(results, gathered)
-    if not settings.dry and changed:
+    if settings.out is not None:
+        _write_elsewhere(settings.out, [one for _, one in changed], settings)
+        for place, _ in changed:
+            files[place] = replace(files[place], written=True)
+    elif not settings.dry and changed:
         from migrator.source.writing import write_all
 
-        problems = write_all([(one.source, one.text) for _, one in changed])
+        problems = write_all([(one.source, one.text) for _, one in changed], backup=settings.backup)
         for (place, _), problem in equal_zip(changed, problems):
             file = files[place]
             told = [replace(problem, path=file.path)] if problem else []
@@ -424,6 +450,28 @@ def _written(results: Mapping[Path, Migrated], gathered: Gathered, settings: Set
                 file.path, problem is None, problem is None, tuple(sorted((*file.findings, *told)))
             )
     return Outcome(tuple(files), settings.dry, settings.check)
+
+
+def _write_elsewhere(out: Path, changed: Sequence[Migrated], settings: Settings) -> None:
+    from migrator.source.elsewhere import ElsewhereError, write_elsewhere
+    from migrator.source.reading import encode
+
+    try:
+        write_elsewhere(settings.paths, {one.source.path: encode(one.source, one.text) for one in changed}, out)
+    except ElsewhereError as error:
+        raise _Failed(str(error)) from error
+
+
+def _check_out(out: Path, paths: Sequence[Path], others: bool) -> None:
+    """Wrong usage where a new project cannot be written to `out`."""
+    from migrator.source.elsewhere import ElsewhereError, check_folder
+
+    if others:
+        raise click.UsageError("--out goes with neither --diff, --check, --staged, --backup nor stdin")
+    try:
+        check_folder(out, paths)
+    except ElsewhereError as error:
+        raise click.UsageError(f"--out: {error}") from None
 
 
 def _tried(results: Mapping[Path, Migrated]) -> dict[Path, Migrated]:
@@ -504,6 +552,10 @@ def _migrated(
             return migrate_parts(parts, options, Means(settings.jobs, cache, advance))
     except EngineError as error:
         raise _InternalError(error) from error
+
+
+class _Failed(click.ClickException):
+    exit_code = int(ExitCode.FAILED)
 
 
 class _InternalError(click.ClickException):

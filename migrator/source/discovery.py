@@ -83,6 +83,18 @@ def files_in(folder: Path, most: int | None = None) -> list[Path] | None:
     return [folder / name for name in by_parts]
 
 
+def all_files(folder: Path) -> list[Path]:
+    """All files of a folder, whatever they are: those that git has or does not ignore, else all but those skipped."""
+    listed = _git_files(folder)
+    names = listed if listed is not None else _walk(folder)
+    root = real_path(folder)
+    return [
+        folder / name
+        for name in names
+        if real_path((folder / name).parent).is_relative_to(root) and os.path.lexists(folder / name)
+    ]
+
+
 def _inside(folder: Path, root: Path) -> Path | None:
     real = real_path(folder)
     return real if real.is_relative_to(root) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -50,11 +51,12 @@ def write(source: Source, text: str) -> Finding | None:
     return write_all([(source, text)])[0]
 
 
-def write_all(texts: Sequence[tuple[Source, str]]) -> list[Finding | None]:
+def write_all(texts: Sequence[tuple[Source, str]], *, backup: bool = False) -> list[Finding | None]:
     """Replaces files as `write` does, and gives the same answers in their order.
 
     All that is new is on the disk before the first file is replaced. Where there is no room for all of them none is
-    replaced: a program may consist of several.
+    replaced: a program may consist of several. With `backup` what is replaced stays beside it, as `train.py.orig`
+    (`train.py.orig.1` where there is one).
     """
     staged: list[_Staged | Finding | None] = []
     try:
@@ -70,7 +72,7 @@ def write_all(texts: Sequence[tuple[Source, str]]) -> list[Finding | None]:
         place = texts[len(staged)][0].path
         message = f"{full}: there is no room for the new {place.name} in {place.parent}; no file was changed"
         return [_error(source, CANNOT_WRITE, message) for source, _ in texts]
-    return [one.put_in_place() if isinstance(one, _Staged) else one for one in staged]
+    return [one.put_in_place(backup) if isinstance(one, _Staged) else one for one in staged]
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,15 @@ class _Staged:
     temporary: Path
     is_new: bool = False
 
-    def put_in_place(self) -> Finding | None:
+    def put_in_place(self, backup: bool = False) -> Finding | None:
         """Replaces the file, in one step; the finding if that cannot be."""
         try:
             if self.is_new:
                 os.link(self.temporary, self.target)  # which, unlike a renaming, never replaces a file
                 self.temporary.unlink()
             else:
+                if backup:
+                    _keep(self.target)
                 self.temporary.replace(self.target)
         except OSError as error:
             self.discard()
@@ -100,6 +104,25 @@ class _Staged:
         """Leaves the file as it is."""
         with contextlib.suppress(OSError):
             self.temporary.unlink()
+
+
+def _keep(file: Path) -> Path:
+    """Gives the content of a file a second name, which nothing has: `train.py.orig`, or with a number behind it."""
+    for number in itertools.count():
+        kept = file.with_name(f"{file.name}.orig{f'.{number}' if number else ''}")
+        try:
+            os.link(file, kept)
+        except FileExistsError:
+            if kept.is_file() and kept.read_bytes() == file.read_bytes():
+                return kept
+        except OSError:  # a file system without links
+            if os.path.lexists(kept):
+                continue
+            shutil.copy2(file, kept)
+            return kept
+        else:
+            return kept
+    raise AssertionError("unreachable")
 
 
 def _stage(source: Source, text: str) -> _Staged | Finding | None:

@@ -172,9 +172,7 @@ def hook_class(recorder, hooks):
             if point is not None:
                 place = recorder.steps_done
                 session = run_context.session
-                points.of_session(
-                    tf, point, place, recorder.points, session, self.capture, self.model, self.slots
-                )
+                points.of_session(tf, point, place, recorder.points, session, self.capture, self.model, self.slots)
             fetches = dict(self.every)
             if self.kept_bytes < batches.limit(recorder.plan):
                 fetches.update(self.kept)
