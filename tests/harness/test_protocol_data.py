@@ -69,6 +69,18 @@ def test_numbers_that_are_random_in_the_original_are_not_compared() -> None:
     assert "how often each example is read" in level.notes[1]
 
 
+def test_two_runs_that_end_in_the_same_part_of_a_small_epoch_did_so_by_chance() -> None:
+    # Three examples, the training ends after two of them: which two is chance, and one in three runs agrees.
+    ours, theirs = Counter({"e0": 7, "e1": 7, "e2": 6}), Counter({"e0": 6, "e1": 7, "e2": 7})
+    level = judge((ours, theirs), ours)
+    assert level.status is Status.EQUIVALENT and "cut off within an epoch" in level.notes[1]
+    assert judge((ours, Counter({"e0": 5, "e1": 7, "e2": 8})), ours).status is Status.DIFFERENT
+    # Half of twenty: two runs do not agree by chance.
+    half = epochs(2, 20) + Counter({f"e{i}": 1 for i in range(10)})
+    other = epochs(2, 20) + Counter({f"e{i}": 1 for i in range(10, 20)})
+    assert judge((half, other), half).status is Status.DIFFERENT
+
+
 def test_a_part_of_the_first_epoch_says_nothing() -> None:
     # Each example once, other ones on both sides: a large data set that was cut off.
     ours, theirs = epochs(1), Counter({f"f{i}": 1 for i in range(6)})

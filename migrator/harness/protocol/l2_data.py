@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,8 @@ from migrator.harness.protocol.results import Control, Divergence, LevelResult, 
 from migrator.harness.recording import Batch, Recording
 
 ID, TITLE = "L2", "Same data"
+# Parts of an epoch, one of which two runs read by chance: with fewer, that they read the same one says nothing.
+_FEW_PARTS = 1000
 
 
 @dataclass(frozen=True)
@@ -115,12 +118,16 @@ class Examples:
 
         Then two runs of it read the same multiset; or, where only one is known, each example equally often and more
         than once, as whole epochs do. (Once each may also be a part of the first epoch, which is another in each
-        run.)
+        run.) Two runs that end within an epoch may have read the same part of it by chance, if there are few such
+        parts.
         """
-        if self.again is not None:
-            return Counter(self.original) == Counter(self.again)
-        counts = set(self.original.values())
-        return len(counts) == 1 and min(counts) > 1
+        counts = Counter(self.original.values())
+        if self.again is None:
+            return len(counts) == 1 and min(counts) > 1
+        if Counter(self.original) != Counter(self.again):
+            return False
+        within_an_epoch = bool(counts) and max(counts) - min(counts) == 1
+        return not within_an_epoch or math.comb(len(self.original), counts[max(counts)]) >= _FEW_PARTS
 
     @property
     def uneven(self) -> bool:
