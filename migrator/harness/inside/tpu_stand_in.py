@@ -12,6 +12,7 @@ import threading
 
 from parts import wrap
 from replicas import STAND_IN
+from virtual_devices import divide
 
 _PLACES = ("tensorflow", "tensorflow.compat.v2", "tensorflow.compat.v1")
 _RESOLVERS = (
@@ -66,7 +67,7 @@ def _patch_strategies(tf, cores, folder):
     """TPUStrategy, and the functions that come before it."""
     device = tf.config.list_physical_devices("CPU")[0]
     if cores > 1:
-        tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * cores)
+        divide(tf, device, cores)
 
     def make(cls, *args, **kwargs):
         folder.write_json("stand_in.json", {"stands_for": "TPUStrategy", "cores": cores})

@@ -8,6 +8,19 @@ import importlib
 
 from parts import wrap
 
+_THREADS = 32
+
+
+def divide(tf, device, count):
+    """Makes ``count`` virtual devices of one.
+
+    A distributed dataset holds a thread for each replica while it waits. With as many threads as a small machine has
+    cores, two such datasets that are read in turns wait for each other for ever: 2.15.1 on two cores did so in 2 of 2
+    runs, with 8 threads for each device in 1 of 3, with 32 in none of 3.
+    """
+    tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * count)
+    tf.config.threading.set_inter_op_parallelism_threads(_THREADS * count)
+
 
 def install(plan, program):
     """Obeys ``plan["devices"]``, the number of virtual CPUs; 1 or None: the devices are those that there are."""
@@ -19,7 +32,7 @@ def install(plan, program):
     else:
         tf = importlib.import_module("tensorflow")
         device = tf.config.list_physical_devices("CPU")[0]
-        tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * count)
+        divide(tf, device, count)
         for place in (tf.config, tf.config.experimental):
             # What the program says of its CPUs is said already.
             for name in ("set_logical_device_configuration", "set_virtual_device_configuration"):
