@@ -39,7 +39,8 @@ def _is_shown(finding: Finding, quiet: bool, verbose: bool) -> bool:
 
 def _changes(outcome: Outcome) -> Iterator[str]:
     for file in outcome.files:
-        if file.changed and not file.has(Severity.ERROR):
+        known = outcome.check and file.path in outcome.tolerated
+        if file.changed and not known and not file.has(Severity.ERROR):
             yield f"{'would migrate' if outcome.dry else 'migrated'} {file.path}"
 
 
