@@ -25,11 +25,11 @@ class Severity(Enum):
         return order.index(self) < order.index(other)
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Finding:
     """One remark on one place of one file.
 
-    Findings sort by file, then by place. ``str(finding)`` is ``TFMnnn path:line:col message``.
+    Findings sort by file, then by place. ``str(finding)`` is ``path:line:col: TFMnnn message``.
     """
 
     path: str
@@ -43,5 +43,22 @@ class Finding:
     message: str
     """One sentence on one line: what was found and what to do about it."""
 
+    cell: int = 0
+    """Of a notebook, once `line` is one of a cell: the number of the cell, 1-based. 0 elsewhere."""
+
+    @property
+    def place(self) -> str:
+        """``path:line:col``; in a cell of a notebook ``path:cell n:line:col``."""
+        return f"{self.path}:{f'cell {self.cell}:' if self.cell else ''}{self.line}:{self.column}"
+
     def __str__(self) -> str:
-        return f"{self.code} {self.path}:{self.line}:{self.column} {self.message}"
+        return f"{self.place}: {self.code} {self.message}"
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Finding):
+            return NotImplemented
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[object, ...]:
+        return self.path, self.cell, self.line, self.column, self.code, self.severity, self.message

@@ -18,6 +18,9 @@ from migrator.bridge.table import is_maker, is_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.free import free
 from migrator.names.spelling import canonical
+from migrator.source.discovery import SUFFIXES
+from migrator.source.notebooks import END_OF_CELL, NEW_CELL
+from migrator.source.reading import is_notebook
 
 _SHAPES = re.compile(r"\.value\b|\bDimension\b|\.dims\b")
 _MENTIONS = ("tensorflow", "stimator")
@@ -228,9 +231,13 @@ class _Project:
         placed = place(changing, self.imports)
         name = self._name(placed, changing)
         imported = {edge.imported for path in files for edge in self.imports.of.get(path, ()) if edge.imported != path}
+        file = placed.folder / f"{name}.py"
+        # A notebook is one file to its users; what it needs goes with it, unless the project has it already.
+        in_cell = len(changing) == 1 and is_notebook(changing[0]) and file not in self.texts
+        inside = self.inside or in_cell
         done = {
             path: self._try(
-                path, Support(name, inside=True) if self.inside else placed.support(path, name), path not in imported
+                path, Support(name, inside=True) if inside else placed.support(path, name), path not in imported
             )
             for path in changing
         }
@@ -241,13 +248,15 @@ class _Project:
             used.discard(FOR_ALL)
         if any(bridged.slim for bridged in done.values()):
             used.add("let_tf_slim_find_its_layers")
-        file = placed.folder / f"{name}.py"
-        if self.inside:
+        if inside:
             for bridged in done.values():
                 line = f"import {name}{COMMENT}\n"
                 before, _, after = bridged.text.partition(line)
                 gap = "\n" if before and not before.endswith("\n\n") else ""
-                bridged.text = f"{before}{gap}{section(used, name)}\n{after}" if after else bridged.text
+                made = section(used, name)
+                if in_cell:
+                    made = f"{NEW_CELL}\n{made.rstrip()}\n{END_OF_CELL}\n"
+                bridged.text = f"{before}{gap}{made}\n{after}" if after else bridged.text
         else:
             message = self._write_support(file, used)
             if message:
@@ -264,7 +273,7 @@ class _Project:
         for start in group:
             self.result.programs.add(start)
             self.result.files.update(reaches[start])
-            runs = f"its own `{name}`" if self.inside else f"`{file}`"
+            runs = f"its own `{name}`" if inside else f"`{file}`"
             message = f"the program keeps its code; {runs} runs it on Keras and tf.distribute"
             message += self._why(reaches[start])
             for node in makers[start]:
@@ -291,7 +300,7 @@ class _Project:
             for binding in self._read(path).bindings:
                 if binding.name == NAME and not (binding.origin or "").endswith(NAME):
                     taken.add(NAME)
-                if self.inside and binding.name == f"make_{NAME}":
+                if (self.inside or is_notebook(path)) and binding.name == f"make_{NAME}":
                     taken.add(NAME)
         return free(NAME, taken)
 
@@ -359,4 +368,4 @@ def _groups(reaches: Mapping[Path, list[Path]], changing: Collection[Path]) -> l
 
 
 def _relevant(texts: Mapping[Path, str]) -> dict[Path, str]:
-    return {path: text for path, text in texts.items() if path.suffix == ".py"}
+    return {path: text for path, text in texts.items() if path.suffix in SUFFIXES}

@@ -298,7 +298,7 @@ def _files(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> Outcome
     whole = not settings.staged and any(_holds(path, wishes.project.root) for path in paths)
     gathered = gather([one for one in found if one.path not in left_out], wishes.project, excluded, whole=whole)
     results = _with_not_given(_results(gathered, settings, wishes), gathered)
-    return _accepted(_written(results, gathered, settings), gathered, settings, wishes)
+    return _in_cells(_accepted(_written(results, gathered, settings), gathered, settings, wishes), gathered)
 
 
 def _holds(path: Path, folder: Path) -> bool:
@@ -360,10 +360,25 @@ def _accepted(outcome: Outcome, gathered: Gathered, settings: Settings, wishes: 
     return replace(outcome, files=tuple(files), tolerated=frozenset(tolerated))
 
 
+def _in_cells(outcome: Outcome, gathered: Gathered) -> Outcome:
+    """The outcome with places in notebooks as a user sees them."""
+    notebooks = {
+        str(path): source.notebook
+        for key, source in gathered.sources.items()
+        if source.notebook is not None
+        for path in (key, gathered.show(key))
+    }
+    if not notebooks:
+        return outcome
+    from migrator.report.cells import in_cells
+
+    return in_cells(outcome, notebooks)
+
+
 def _found(paths: Sequence[Path], settings: Settings) -> list[Found]:
     """The files that may be written."""
     from migrator.bridge.support import NAME
-    from migrator.source.discovery import Found, discover
+    from migrator.source.discovery import SUFFIXES, Found, discover
 
     if not settings.staged:
         found = discover(paths)
@@ -376,7 +391,9 @@ def _found(paths: Sequence[Path], settings: Settings) -> list[Found]:
             if staged is None:
                 raise click.UsageError(f"--staged: {path.absolute()} is in no git repository, or git cannot be asked")
             found += [
-                Found(_as_given(file, path), named=False) for file in staged if file.suffix == ".py" and file.is_file()
+                Found(_as_given(file, path), named=False)
+                for file in staged
+                if file.suffix in SUFFIXES and file.is_file()
             ]
     # What earlier runs wrote for bridged programs belongs to the tool, and to the files beside it.
     known = {one.path for one in found}

@@ -12,8 +12,8 @@ from migrator.findings import Finding
 from migrator.project.accepted import MARK
 from migrator.project.imports import WORD, Edges, above, below, edges, is_concerned, joined
 from migrator.settings import Project
-from migrator.source.discovery import Found, files_in, real_path
-from migrator.source.reading import Source, decode, read_bytes
+from migrator.source.discovery import SUFFIXES, Found, files_in, real_path
+from migrator.source.reading import Source, code_bytes, decode, is_notebook, read_bytes
 
 _MOST_AROUND = 20_000  # files that are looked at beside those that are given
 _LARGEST_AROUND = 2_000_000  # bytes of one of them
@@ -102,16 +102,17 @@ def _programs(
     given: Mapping[Path, bytes], around: Mapping[Path, bytes], concerned: set[Path]
 ) -> tuple[set[Path], Edges]:
     """The files that may belong to a program of the given ones, and what imports what."""
-    everything = {**given, **around}
+    everything = {path: code_bytes(path, raw) for path, raw in {**given, **around}.items()}
     if not concerned:
         return set(), {}
-    imports = edges({path: everything[path] for path in everything if path in concerned}, concerned)
+    modules = {path for path in concerned if not is_notebook(path)}  # which nothing can import
+    imports = edges({path: everything[path] for path in everything if path in concerned}, modules)
     found = below(imports, above(imports, concerned & given.keys()))
     parts = joined({path, *imports[path]} for path in imports if path in found)
     found = {path for part in parts if any(WORD in everything[path] for path in part) for path in part & found}
     found |= {path for path in concerned if path.stem == NAME}
     # What does not speak of TensorFlow may still hold a reference to what is to be changed.
-    others = edges({path: raw for path, raw in everything.items() if path not in concerned}, found)
+    others = edges({path: raw for path, raw in everything.items() if path not in concerned}, found & modules)
     imports |= {path: some for path, some in others.items() if some}
     found |= imports.keys() - concerned
     return found, imports
@@ -148,7 +149,7 @@ def _listed(own: Sequence[Path], project: Project) -> Iterable[Path]:
 def _beside(folder: Path) -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith(".py") and entry.is_file())
+            names = sorted(entry.name for entry in entries if entry.name.endswith(SUFFIXES) and entry.is_file())
     except OSError:
         return
     yield from (folder / name for name in names[:_MOST_AROUND] if not name.startswith("."))

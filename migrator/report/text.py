@@ -55,7 +55,7 @@ def _summary(outcome: Outcome) -> str:
         (counts["unchanged"] - accepted, "with nothing to do"),
     ]
     said = [f"{number} {what}" for number, what in parts if number]
-    return f"{_files(len(outcome.files))}: {', '.join(said)}." if said else "No Python files."
+    return f"{_files(len(outcome.files))}: {', '.join(said)}." if said else "No Python files or notebooks."
 
 
 def _stands_out(file: FileOutcome) -> bool:
@@ -73,7 +73,7 @@ def _print_coloured(findings: list[Finding], stream: TextIO) -> None:
 
     console = Console(file=stream, soft_wrap=True, highlight=False)
     for finding in findings:
-        line = Text(finding.code, style=_STYLES[finding.severity])
-        line.append(f" {finding.path}:{finding.line}:{finding.column}", style="bold")
+        line = Text(f"{finding.place}: ", style="bold")
+        line.append(finding.code, style=_STYLES[finding.severity])
         line.append(f" {finding.message}", style="default")
         console.print(line)

@@ -8,10 +8,14 @@ import sys
 import tokenize
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from migrator.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from migrator.source.notebooks import Notebook
 
 CANNOT_DECODE = "TFM901"
 CANNOT_PARSE = "TFM902"
@@ -51,6 +55,8 @@ class Source:
     encoding: str
     """Name of the codec, never one that adds a byte order mark by itself."""
     bom: bool
+    notebook: Notebook | None = None
+    """Of a notebook, whose text is that of its cells: where they are, see `with_text`."""
 
 
 def read(path: Path, *, strict: bool = True) -> Source | Finding:
@@ -60,9 +66,7 @@ def read(path: Path, *, strict: bool = True) -> Source | Finding:
 
 
 def read_bytes(path: Path) -> bytes | Finding:
-    """Returns what is in a file. A file that cannot be opened, or is none of Python, gives a TFM901 finding."""
-    if path.suffix == ".ipynb":
-        return _error(path, CANNOT_DECODE, "notebooks are not migrated; export it first: jupyter nbconvert --to script")
+    """Returns what is in a file. A file that cannot be opened gives a TFM901 finding."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 # which is a third faster, for thousands of files
             return file.read()
@@ -78,9 +82,11 @@ def decode(path: Path, raw: bytes, *, strict: bool = True) -> Source | Finding:
     The encoding is the file's own (byte order mark, PEP 263 declaration, else UTF-8). TFM901: the bytes are
     not in that encoding, or would not come back the same. TFM902: the text is not Python 3. A file that does
     not mention TensorFlow holds nothing to migrate, so whether it parses is looked at only when ``strict``.
+
+    The text of a notebook is the code of its cells, see `notebooks`.
     """
     try:
-        encoding, bom = declared_encoding(raw)
+        encoding, bom = ("utf-8", raw.startswith(_BOM)) if is_notebook(path) else declared_encoding(raw)
     except SyntaxError as error:
         return _error(path, CANNOT_DECODE, f"{error.msg}; correct the coding line or convert the file to UTF-8")
     body = raw[len(_BOM) :] if bom else raw
@@ -95,7 +101,9 @@ def decode(path: Path, raw: bytes, *, strict: bool = True) -> Source | Finding:
         return _error(path, CANNOT_DECODE, message, line, column)
     except (UnicodeError, LookupError, ValueError) as error:
         return _error(path, CANNOT_DECODE, f"cannot decode as {encoding}: {error}; convert the file to UTF-8")
-    source = Source(path, raw, text, encoding, bom)
+    source = _notebook(path, raw, text, bom) if is_notebook(path) else Source(path, raw, text, encoding, bom)
+    if isinstance(source, Finding):
+        return source
     if not _survives(source):
         message = f"the bytes would not come back the same from {encoding}; convert the file to UTF-8"
         return _error(path, CANNOT_DECODE, message)
@@ -105,13 +113,45 @@ def decode(path: Path, raw: bytes, *, strict: bool = True) -> Source | Finding:
 
 
 def encode(source: Source, text: str) -> bytes:
-    """Returns the bytes of ``text`` in the encoding of ``source``; UnicodeEncodeError for what it lacks."""
+    """Returns the bytes of ``text`` in the encoding of ``source``; UnicodeEncodeError for what it lacks.
+
+    Of a notebook: its bytes with that text in its cells; NotebookError where that is not possible.
+    """
+    if source.notebook is not None:
+        from migrator.source.notebooks import with_text
+
+        text = with_text(source.notebook, source.text, text)
     return (_BOM if source.bom else b"") + text.encode(source.encoding)
 
 
 def lines_of(text: str) -> list[str]:
     """The lines of a text, without their ends, as findings count them."""
     return _NEWLINE.split(text)
+
+
+def is_notebook(path: Path) -> bool:
+    """Tells whether a file is a notebook, by its name."""
+    return path.suffix == ".ipynb"
+
+
+def code_bytes(path: Path, raw: bytes) -> bytes:
+    """Returns the code that is in a file, as UTF-8 where it is a notebook: nothing where that cannot be read."""
+    if not is_notebook(path):
+        return raw
+    from migrator.source.notebooks import code_of
+
+    return code_of(raw.decode("utf-8-sig", "replace")).encode("utf-8", "replace")
+
+
+def _notebook(path: Path, raw: bytes, document: str, bom: bool) -> Source | Finding:
+    """The source of a notebook; where its JSON cannot be read, or it has another format, TFM901."""
+    from migrator.source.notebooks import NotebookError, read_notebook
+
+    try:
+        notebook, text = read_notebook(document)
+    except NotebookError as error:
+        return _error(path, CANNOT_DECODE, error.message, error.line, error.column)
+    return Source(path, raw, text, "utf-8", bom, notebook)
 
 
 def mentions_tensorflow(source: Source) -> bool:
@@ -121,19 +161,33 @@ def mentions_tensorflow(source: Source) -> bool:
 
 def check_syntax(source: Source) -> Finding | None:
     """Returns a TFM902 finding when the text is not Python that this interpreter can parse."""
-    error = syntax_error(source.text)
+    if source.notebook is None:
+        return _check_syntax(source.path, source.text)
+    lines = source.text.split("\n")
+    for cell in source.notebook.cells:
+        # Each by itself: a bracket that one cell leaves open is not the mistake of the next one.
+        found = _check_syntax(source.path, "\n".join(lines[cell.first : cell.first + len(cell.lines)]))
+        if found is not None:
+            at = min(found.line, len(cell.lines)) - 1
+            return replace(found, line=cell.lines[at], cell=cell.number)
+    return _check_syntax(source.path, source.text)
+
+
+def _check_syntax(path: Path, text: str) -> Finding | None:
+    error = syntax_error(text)
     if error is None:
         return None
     line = error.lineno or 1
-    lines = _NEWLINE.split(source.text)
+    lines = _NEWLINE.split(text)
     content = lines[line - 1] if line <= len(lines) else ""
     reason = error.msg.split(". Did you mean")[0]
     if error.msg.startswith(_PYTHON_2_MESSAGES) or _PYTHON_2.search(content):
-        todo = f"it looks like Python 2; convert it first: 2to3 -w -n {source.path}"
+        tool = "correct the cell" if is_notebook(path) else f"convert it first: 2to3 -w -n {path}"
+        todo = f"it looks like Python 2; {tool}"
     else:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         todo = f"correct it, or run tf-migrate under the Python it is written for (this is {version})"
-    return _error(source.path, CANNOT_PARSE, f"cannot parse: {reason}; {todo}", line, max(1, error.offset or 1))
+    return _error(path, CANNOT_PARSE, f"cannot parse: {reason}; {todo}", line, max(1, error.offset or 1))
 
 
 def syntax_error(text: str) -> SyntaxError | None:

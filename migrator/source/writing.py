@@ -31,10 +31,14 @@ def check(source: Source, text: str) -> bytes | Finding:
         return _error(source, DOES_NOT_PARSE, message, error.lineno or 1, max(1, error.offset or 1))
     try:
         new = encode(source, text)
-    except UnicodeEncodeError as problem:
+    except ValueError as problem:
+        if not isinstance(problem, UnicodeEncodeError):  # of a notebook
+            return _error(source, DOES_NOT_PARSE, f"{problem}; it was left as it was: please report it")
         line = text.count("\n", 0, problem.start) + 1
         message = f"{source.encoding} has no {text[problem.start]!a}; convert the file to UTF-8 first"
         return _error(source, CANNOT_WRITE, message, line)
+    if source.notebook is not None:
+        return new
     if declared_encoding(new) != (source.encoding, source.bom):
         message = "the migrated text lost its coding line; the file was left as it was: please report it"
         return _error(source, DOES_NOT_PARSE, message)

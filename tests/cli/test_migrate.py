@@ -142,7 +142,7 @@ def test_missing_path(run: Run, old: Path, tmp_path: Path) -> None:
 
 def test_folder_without_python(run: Run, tmp_path: Path) -> None:
     result = run(tmp_path)
-    assert (result.exit_code, result.stdout) == (0, "No Python files.\n")
+    assert (result.exit_code, result.stdout) == (0, "No Python files or notebooks.\n")
 
 
 @pytest.mark.parametrize(

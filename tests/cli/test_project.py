@@ -175,7 +175,7 @@ def test_files_with_other_newlines_in_the_tree_are_committed(two: Path) -> None:
 
 
 def test_staged_files_are_written_and_others_read(two: Path) -> None:
-    assert run("--staged").output == "No Python files.\n"
+    assert run("--staged").output == "No Python files or notebooks.\n"
     for name in ("model.py", "train.py"):
         (two / name).write_text((two / name).read_text() + "# staged\n")
     shutil.copytree(TWO_FILES / "original", two / "other")
