@@ -45,6 +45,7 @@ from migrator.program.parsed import ParsedFile, Project
 from migrator.program.subclasses import estimator_subclasses
 from migrator.source.discovery import discover
 from migrator.source.newlines import unified
+from migrator.source.notebooks import code_of
 from migrator.source.reading import Source, read
 
 KINDS = ("custom", "tpu", "canned", "keras", "subclass")
@@ -141,26 +142,9 @@ def copy(folder: Path, scratch: Path, whole: bool = False) -> None:
         if path.suffix == ".py" or other:
             shutil.copyfile(path, target)
             continue
-        text = code_of(path)
-        if text:
+        text = code_of(path.read_text(encoding="utf-8", errors="replace"))
+        if text.strip():
             target.with_suffix(".py").write_text(text, encoding="utf-8")
-
-
-def code_of(notebook: Path) -> str:
-    """The code cells of a notebook as one script; lines that only a notebook understands are comments."""
-    try:
-        cells = json.loads(notebook.read_text(encoding="utf-8")).get("cells", [])
-    except (ValueError, AttributeError):
-        return ""
-    parts = []
-    for cell in cells:
-        if cell.get("cell_type") == "code":
-            source = cell.get("source", "")
-            text = source if isinstance(source, str) else "".join(source)
-            if text.lstrip().startswith("%%"):
-                text = "\n".join(f"# {line}" for line in text.split("\n"))
-            parts.append(re.sub(r"^(\s*)([%!].*)$", r"\1pass  # \2", text, flags=re.MULTILINE))
-    return "\n\n".join(parts) + "\n"
 
 
 # -- one repository --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -261,6 +261,8 @@ def command(
         if base is not None or shard is not None:
             raise click.UsageError("--base and --shard are for a project: give one PATH")
         original, migrated, folders = _scripts(paths[0], paths[1], module)
+        context = click.get_current_context()
+        original, migrated = (context.with_resource(_as_script(path)) for path in (original, migrated))
         outputs.check()
         names = _read_names(name_map) if name_map is not None else {}
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that folders are cleared away
@@ -327,6 +329,19 @@ def command(
             click.echo(f"Error: {error}", err=True)
             raise SystemExit(int(ExitCode.FAILED)) from error
         raise SystemExit(outputs.finish(report, folder))
+
+
+@contextmanager
+def _as_script(path: Path) -> Iterator[Path]:
+    from migrator.harness.notebook_scripts import as_script
+    from migrator.source.notebooks import NotebookError
+
+    with ExitStack() as stack:
+        try:
+            script = stack.enter_context(as_script(path))
+        except NotebookError as error:
+            raise click.UsageError(f"{path}: {error}") from None
+        yield script
 
 
 def _said(*names: str) -> tuple[str, ...]:

@@ -201,6 +201,8 @@ def texts_now(root: Path) -> dict[Path, str]:
 
     found = {}
     for one in discover([root]):
+        if one.path.suffix != ".py":
+            continue  # a notebook is no script; two of them can be given by their names
         text = _text(one.path, one.path.read_bytes())
         if text is not None:
             found[one.path.relative_to(root)] = text

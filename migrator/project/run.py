@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 _WORTH_IT = 50_000  # bytes of programs: less is done before a second process has started
 
+_ASKS = (
+    "`{}` asks for TensorFlow 1, and this notebook runs on TensorFlow 2 now: take it out, or ask for tensorflow and "
+    "tf_keras"
+)
+
 
 @dataclass(frozen=True)
 class Migrated:
@@ -187,9 +192,21 @@ def migrate_part(sources: Sequence[Source], options: Options) -> list[Migrated]:
         Migrated(source, with_newlines_of(source.text, result.text), result.findings, result.alone)
         for source, result in zip(sources, results)
     ]
+    given = [_asking_for_tensorflow_1(one) if one.source.notebook is not None else one for one in given]
     return given + [
         Migrated(result.source, result.text, result.findings, result.alone) for result in results[len(sources) :]
     ]
+
+
+def _asking_for_tensorflow_1(one: Migrated) -> Migrated:
+    """A notebook with a finding for each line that asks for TensorFlow 1, where its code does not any more."""
+    if not one.changed or one.source.notebook is None:
+        return one
+    found = tuple(
+        Finding(str(one.source.path), line, 1, "TFM930", Severity.REVIEW, _ASKS.format(asked))
+        for line, asked in one.source.notebook.lines_for_tensorflow_1(one.source.text)
+    )
+    return replace(one, findings=(*one.findings, *found))
 
 
 def joint(parts: Sequence[Sequence[Migrated]]) -> dict[Path, Migrated]:

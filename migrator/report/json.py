@@ -30,6 +30,7 @@ def to_json(outcome: Outcome) -> str:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "path": finding.path,
+        **({"cell": finding.cell} if finding.cell else {}),
         "line": finding.line,
         "column": finding.column,
         "code": finding.code,

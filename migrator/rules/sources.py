@@ -41,6 +41,14 @@ RULES = (
         " under `TF_MIGRATE_TRACEBACK=1`. Another `--style` or `--strategy` may do until it is mended.",
     ),
     Rule(
+        "TFM930",
+        "a notebook asks its machine for TensorFlow 1",
+        Severity.REVIEW,
+        "`%tensorflow_version 1.x`, or an installation of TensorFlow 1 by pip, stands in a notebook whose code runs on"
+        " TensorFlow 2 from now on. Such lines are kept as they are: take the first out, and install `tensorflow` and"
+        " `tf_keras` in the place of the second.",
+    ),
+    Rule(
         "TFM910",
         "the settings of the project cannot be understood",
         Severity.ERROR,

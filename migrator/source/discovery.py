@@ -31,7 +31,8 @@ def discover(paths: Sequence[Path]) -> list[Found]:
     folder.
 
     A path that is not a folder is taken as it is, whatever its name and whether it exists or not: the user
-    asked for it, so reading it has to answer. A folder stands for its ``*.py`` and ``*.ipynb`` files. In a git tree these are
+    asked for it, so reading it has to answer. A folder stands for its ``*.py`` and ``*.ipynb`` files. In a git tree
+    these are
     the tracked ones and the untracked ones that git does not ignore; elsewhere, or in a folder that git
     ignores as a whole, all of them. Hidden files and folders, virtual environments, ``site-packages``,
     ``node_modules``, ``__pycache__`` and ``*.egg-info`` are left out, and so is a symbolic link that leads
@@ -52,7 +53,7 @@ def module_files(folder: Path, parts: Sequence[str]) -> tuple[Path, Path]:
 
 
 def files_in(folder: Path, most: int | None = None) -> list[Path] | None:
-    """The Python files and notebooks that a folder stands for, sorted; None where more than `most` have to be looked at."""
+    """The Python files and notebooks of a folder, sorted; None where more than `most` have to be looked at."""
     listed = _git_files(folder)
     relative: list[str] = []
     for file in listed if listed is not None else _walk(folder):

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 #: The ending of notebooks' names.
@@ -134,7 +134,7 @@ def read_notebook(document: str) -> tuple[Notebook, str]:
 
 
 def code_of(document: str) -> str:
-    """The code of a notebook's cells as one script, for which lines that are no Python do nothing; "" if it has none."""
+    """The code of a notebook's cells as one script, where lines that are no Python do nothing; "" if it has none."""
     try:
         notebook, text = read_notebook(document)
     except NotebookError:
@@ -296,13 +296,14 @@ def with_text(notebook: Notebook, old: str, new: str) -> str:
         return notebook.document
     if all(cell.opaque for cell in notebook.cells):
         raise NotebookError("the notebook has no cell for the migrated code")
-    lines = plain.split("\n")
-    owners = _owners(notebook, old.split("\n"), lines)
+    before = old.split("\n")
+    lines = plain.split("\n") if added else _behind_first_magics(before, plain.split("\n"))
+    owners = _owners(notebook, before, lines)
     edits: list[tuple[int, int, str]] = []
     for index, cell in enumerate(notebook.cells):
-        before = [code for at, code in added if owners[min(at, len(owners) - 1)] == index]
-        if before:
-            edits.append((cell.begin, cell.begin, "".join(_new_cell(notebook, code, cell) for code in before)))
+        further = [code for at, code in added if owners[min(at, len(owners) - 1)] == index]
+        if further:
+            edits.append((cell.begin, cell.begin, "".join(_new_cell(notebook, code, cell) for code in further)))
         if cell.opaque:
             continue
         own = [line for line, owner in zip(lines, owners) if owner == index and not _IS_MARKER.fullmatch(line.strip())]
@@ -333,6 +334,29 @@ def _without_new_cells(text: str) -> tuple[str, list[tuple[int, str]]]:
         else:
             kept.append(line)
     return "\n".join(kept), added
+
+
+def _behind_first_magics(old: Sequence[str], new: list[str]) -> list[str]:
+    """The lines of a text, the first new statements behind the lines after them that are no Python.
+
+    What is imported may be what `!pip install` puts there, and nothing new belongs into a cell of settings.
+    """
+    known = {line.strip() for line in old if line.strip()}
+    statements = list(_statements(new))
+    stay = [any(line.strip() in known for line in new[start:end]) for start, end in statements]
+    first = stay.index(False) if False in stay else len(stay)
+    added = next((at for at in range(first, len(stay)) if stay[at]), len(stay))
+    last = added
+    while last < len(statements) and _HIDDEN.fullmatch(new[statements[last][0]]):
+        last += 1
+    if last == added:
+        return new
+    start, stop = statements[first][0], statements[added - 1][1]
+    middle, end = statements[added][0], statements[last - 1][1]
+    gap = [line for line in new[stop:middle] if _IS_MARKER.fullmatch(line)]
+    if end < len(new) and _IS_MARKER.fullmatch(new[end]):
+        end += 1
+    return [*new[:start], *gap, *new[middle:end], *new[start:stop], *new[end:]]
 
 
 def _owners(notebook: Notebook, old: Sequence[str], new: Sequence[str]) -> list[int]:
@@ -462,7 +486,7 @@ def _new_cell(notebook: Notebook, code: str, before: Cell) -> str:
     from nbformat import v4
 
     data = json.loads(notebook.document)
-    cell = dict(v4.new_code_cell(code, id=hashlib.sha256(code.encode()).hexdigest()[:8]))
+    cell = dict(v4.new_code_cell(code, id=hashlib.sha256(code.encode()).hexdigest()[:8]))  # type: ignore[no-untyped-call]
     if (data.get("nbformat", 4), data.get("nbformat_minor", 0)) < (4, 5):
         del cell["id"]
     cell["source"] = _lines(code)

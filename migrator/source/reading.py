@@ -135,12 +135,15 @@ def is_notebook(path: Path) -> bool:
 
 
 def code_bytes(path: Path, raw: bytes) -> bytes:
-    """Returns the code that is in a file, as UTF-8 where it is a notebook: nothing where that cannot be read."""
+    """Returns the code that is in a file, as UTF-8 where it is a notebook: all of it where that cannot be read."""
     if not is_notebook(path):
         return raw
-    from migrator.source.notebooks import code_of
+    from migrator.source.notebooks import NotebookError, read_notebook
 
-    return code_of(raw.decode("utf-8-sig", "replace")).encode("utf-8", "replace")
+    try:
+        return read_notebook(raw.decode("utf-8-sig", "replace"))[1].encode("utf-8", "replace")
+    except NotebookError:
+        return raw
 
 
 def _notebook(path: Path, raw: bytes, document: str, bom: bool) -> Source | Finding:

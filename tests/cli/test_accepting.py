@@ -58,16 +58,16 @@ def test_a_comment_that_accepts_nothing_is_told(run: Run, root: Path, text: str,
     (root / "a.py").write_text(OLD + text)
     result = run(".")
     assert result.exit_code == 1
-    told = [one for one in result.output.splitlines() if one.startswith("TFM913")]
+    told = [one for one in result.output.splitlines() if ": TFM913 " in one]
     assert len(told) == (1 if said else 0)
     if said:
-        assert told[0].startswith(f"TFM913 a.py:{line}:") and said in told[0]
+        assert told[0].startswith(f"a.py:{line}:") and said in told[0]
 
 
 def test_a_comment_in_a_file_without_tensorflow_is_told(run: Run, root: Path) -> None:
     (root / "a.py").write_text("x = 1  # tf-migrate: ignore[TFM203]\n")
     result = run(".")
-    assert (result.exit_code, "TFM913 a.py:1:8 " in result.output) == (0, True)
+    assert (result.exit_code, "a.py:1:8: TFM913 " in result.output) == (0, True)
 
 
 def test_a_comment_does_not_hide_what_could_not_be_written(run: Run, root: Path) -> None:
@@ -137,7 +137,7 @@ def test_excluded_files_are_not_written_unless_named(run: Run, root: Path) -> No
         (root / name).write_text(OLD)
     assert run(".").output.splitlines()[-1] == "2 files: 1 migrated, 1 with nothing to do."
     assert (root / "old/b.py").read_text() == OLD == (root / "x_pb2.py").read_text()
-    assert run("old").output == "No Python files.\n"
+    assert run("old").output == "No Python files or notebooks.\n"
     assert run("old/b.py").exit_code == 0
     assert (root / "old/b.py").read_text() != OLD
 
@@ -172,9 +172,9 @@ def test_a_baseline_accepts_what_was_there(run: Run, root: Path) -> None:
     (root / "a.py").write_text(BLOCKED + "\nblocked = 2\n")
     (root / "d.py").write_text(BLOCKED)
     result = run(".", "--check", "--baseline", "known.json")
-    assert (result.exit_code, [one[:12] for one in result.output.splitlines() if "TFM203" in one]) == (
+    assert (result.exit_code, [one[:12] for one in result.output.splitlines() if ": TFM203 " in one]) == (
         1,
-        ["TFM203 d.py:"],
+        ["d.py:2:1: TF"],
     )
 
 
@@ -195,7 +195,7 @@ def test_findings_of_a_baseline_that_are_gone_are_told(run: Run, root: Path) -> 
     run(".", "--check", "--write-baseline", "known.json")
     (root / "a.py").write_text("x = 1\n")
     result = run(".", "--check", "--baseline", "known.json")
-    told = "TFM914 known.json:1:1 1 finding of this baseline is no longer there (it is TFM203 in a.py)"
+    told = "known.json:1:1: TFM914 1 finding of this baseline is no longer there (it is TFM203 in a.py)"
     assert (result.exit_code, told in result.output) == (0, True), result.output
     assert "TFM914" not in run("b.py", "--check", "--baseline", "known.json").output, "of what is looked at"
     (root / "a.py").unlink()

@@ -128,4 +128,4 @@ def test_findings_sort_by_place_and_render() -> None:
     first = Finding("a.py", 2, 1, "TFM101", Severity.MIGRATED, "m")
     assert sorted([Finding("a.py", 10, 1, "TFM101", Severity.MIGRATED, "m"), first])[0] == first
     assert first < Finding("a.py", 2, 1, "TFM101", Severity.REVIEW, "m"), "equal but for the severity"
-    assert str(first) == "TFM101 a.py:2:1 m"
+    assert str(first) == "a.py:2:1: TFM101 m"

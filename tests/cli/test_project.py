@@ -57,12 +57,12 @@ def test_one_of_two_files_is_no_half_migration(two: Path) -> None:
     result = run("train.py")
     assert result.exit_code == 1
     assert result.output.splitlines()[0] == (
-        "TFM911 train.py:7:1 this program stays as it is: `model.py` would have to change with it, and was not named, "
+        "train.py:7:1: TFM911 this program stays as it is: `model.py` would have to change with it, and was not named, "
         "or excluded; name it too, or the folder"
     )
     assert before == {name: (two / name).read_bytes() for name in before}
     result = run("model.py", "--check")
-    assert (result.exit_code, result.output.splitlines()[0].split(" this")[0]) == (1, "TFM911 model.py:1:1")
+    assert (result.exit_code, result.output.splitlines()[0].split(" this")[0]) == (1, "model.py:1:1: TFM911")
 
 
 @pytest.mark.parametrize("where", ["in git", "with a setup.py", "beside"])
@@ -103,7 +103,7 @@ def test_a_script_that_needs_what_was_not_named(two: Path) -> None:
     shutil.copy(two / "train.py", two / "whole.py")
     (two / "main.py").write_text("import tensorflow as tf\nimport train\n\ntrain.main(tf.constant(3))\n")
     result = run("--check", "main.py")
-    assert "TFM915 main.py:2:1 `model.py` and `train.py`, which this file needs, would be migrated" in result.output
+    assert "main.py:2:1: TFM915 `model.py` and `train.py`, which this file needs, would be migrated" in result.output
 
 
 def test_modern_files_do_not_wait_for_each_other(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_file_that_git_does_not_have_is_not_overwritten(two: Path) -> None:
     result = run(".")
     assert result.exit_code == 2
     assert result.output.splitlines()[0] == (
-        "TFM912 model.py:1:1 the file has changes that git does not have: it stays as it is, and so does its program "
+        "model.py:1:1: TFM912 the file has changes that git does not have: it stays as it is, and so does its program "
         "(`train.py`); stage or commit it first (git add), or give --force"
     )
     assert before == ((two / "model.py").read_bytes(), (two / "train.py").read_bytes())
@@ -198,7 +198,7 @@ def test_a_staged_file_with_further_changes_is_left(two: Path) -> None:
     git(two, "add", ".")
     (two / "train.py").write_text((two / "train.py").read_text() + "# not yet\n")
     result = run("--staged")
-    assert (result.exit_code, "TFM912 train.py:1:1 the file has changes that are not staged" in result.output) == (
+    assert (result.exit_code, "train.py:1:1: TFM912 the file has changes that are not staged" in result.output) == (
         2,
         True,
     )

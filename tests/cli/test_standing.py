@@ -51,10 +51,10 @@ def run(tmp_path: Path, *options: str, **files: str) -> Result:
 )
 def test_what_stands_is_told(text: str, findings: list[tuple[str, int, str]], tmp_path: Path) -> None:
     done = run(tmp_path, "--check", library=text)
-    lines = [line for line in done.output.splitlines() if line.startswith("TFM")]
+    lines = [line for line in done.output.splitlines() if ": TFM" in line]
     assert len(lines) == len(findings), done.output
     for line, (code, number, words) in zip(lines, findings, strict=True):
-        assert line.startswith(f"{code} {tmp_path}/library.py:{number}:") and words in line
+        assert line.startswith(f"{tmp_path}/library.py:{number}:") and f": {code} " in line and words in line
     assert done.exit_code == (1 if findings else 0)
 
 
@@ -102,8 +102,8 @@ def test_blocked_programs_tell_what_blocks_them_alone(tmp_path: Path) -> None:
     main = f"{TF}from model import model_fn\ntf.estimator.Estimator(model_fn).train(print, steps=1)\n"
     files = {"model": model, "main": main, "net": f"{TF}net = tf.layers.dense\n", "other": f"{TF}x = tf.layers.dense\n"}
     done = run(tmp_path, "--check", **files)
-    told = {line.split(":")[0] for line in done.output.splitlines() if line.startswith("TFM270")}
-    assert done.exit_code == 1 and told == {f"TFM270 {tmp_path}/other.py"}
+    told = {line.split(":")[0] for line in done.output.splitlines() if ": TFM270 " in line}
+    assert done.exit_code == 1 and told == {f"{tmp_path}/other.py"}
 
 
 def test_names_that_mean_the_same_anywhere_are_mended_one_by_one(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_names_that_mean_the_same_anywhere_are_mended_one_by_one(tmp_path: Path)
     assert "tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)\n" in new
     assert "tf.compat.v1.app.flags.DEFINE_integer('n', 3, '')\nx = tf.math.log(2.0)\n" in new
     assert "  tf.gfile.Exists('x')\nw = tf.get_variable('w', [1])\n" in new
-    told = [line.split(" ")[0] for line in done.output.splitlines() if line.startswith("TFM")]
+    told = [line.split(" ")[1] for line in done.output.splitlines() if ": TFM" in line]
     assert done.exit_code == 1 and told == ["TFM270"]  # of get_variable, which is left
 
 
@@ -143,7 +143,7 @@ with tf.compat.v1.Session() as session:
 def test_a_session_that_finds_no_graph(tmp_path: Path) -> None:
     """As `tf_upgrade_v2` leaves it: every name is there, and the first line fails on TensorFlow 2."""
     done = run(tmp_path, main=SESSION.format(""))
-    assert done.exit_code == 1 and f"TFM273 {tmp_path}/main.py:3:5 " in done.output
+    assert done.exit_code == 1 and f"{tmp_path}/main.py:3:5: TFM273 " in done.output
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_programs_that_were_called_done(name: str, tmp_path: Path) -> None:
     text, expected = OWN_WORDS[name]
     done = run(tmp_path, main=text)
     if expected.startswith("TFM"):
-        told = [line.split(" ")[0] for line in done.output.splitlines() if line.startswith("TFM")]
+        told = [line.split(" ")[1] for line in done.output.splitlines() if ": TFM" in line]
         assert done.exit_code == 1 and told[0] == expected
         assert (tmp_path / "main.py").read_text() == text
     else:

@@ -58,7 +58,7 @@ def test_bad_input_gives_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_bytes(b"import tensorflow as tf\nprint 'x'\n")
     done = tf_migrate("bad.py", "missing.py", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stdout.splitlines()[0].startswith(b"TFM902 bad.py:2:1 cannot parse")
+    assert done.stdout.splitlines()[0].startswith(b"bad.py:2:1: TFM902 cannot parse")
     assert b"Traceback" not in done.stdout + done.stderr
 
 

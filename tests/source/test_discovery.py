@@ -25,7 +25,7 @@ FILES = (
     "pkg.egg-info/x.py",
     "env/cartpole.py",
 )
-KEPT = ["env/cartpole.py", "pkg/model.py", "train.py"]
+KEPT = ["env/cartpole.py", "pkg/model.py", "pkg/notebook.ipynb", "train.py"]
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_git_tree_gives_tracked_and_untracked_but_no_ignored_files(tree: Path) -
     (tree / ".gitignore").write_text("generated/\nscratch.py\n")
     git(tree, "add", "tracked.py", "gone.py")
     (tree / "gone.py").unlink()
-    assert names(tree, root=tree) == ["env/cartpole.py", "pkg/model.py", "tracked.py", "train.py"]
-    assert names(tree / "pkg", root=tree) == ["pkg/model.py"]
+    assert names(tree, root=tree) == ["env/cartpole.py", "pkg/model.py", "pkg/notebook.ipynb", "tracked.py", "train.py"]
+    assert names(tree / "pkg", root=tree) == ["pkg/model.py", "pkg/notebook.ipynb"]
     assert names(tree / "generated", root=tree) == ["generated/x.py"], "an ignored folder that is asked for is walked"
     assert names(tree / "pkg/scratch.py", root=tree) == ["pkg/scratch.py"], "and so is an ignored file"
 
@@ -86,7 +86,7 @@ def test_git_variables_of_a_hook_do_not_mislead(tree: Path, tmp_path: Path, monk
     git(tmp_path / "other", "init")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other/.git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "other"))
-    assert names(tree, root=tree) == ["env/cartpole.py", "pkg/model.py"]
+    assert names(tree, root=tree) == ["env/cartpole.py", "pkg/model.py", "pkg/notebook.ipynb"]
 
 
 def test_without_git_the_folder_is_walked(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_named_files_are_taken_whatever_they_are(tree: Path) -> None:
 
 def test_relative_paths_stay_relative(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tree)
-    assert [str(found.path) for found in discover([Path("pkg")])] == ["pkg/model.py"]
+    assert [str(found.path) for found in discover([Path("pkg")])] == ["pkg/model.py", "pkg/notebook.ipynb"]
     assert [str(found.path) for found in discover([Path()])] == KEPT
 
 

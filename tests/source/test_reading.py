@@ -119,7 +119,7 @@ def test_place_of_a_syntax_error_after_lone_crs() -> None:
     finding = decode(PATH, b"x = 1\ry = 2\rprint 'z'\r")
     assert isinstance(finding, Finding)
     assert (finding.line, finding.column) == (3, 1)
-    assert str(finding).startswith("TFM902 train.py:3:1 cannot parse: ")
+    assert str(finding).startswith("train.py:3:1: TFM902 cannot parse: ")
 
 
 def test_syntax_of_files_that_do_not_concern_us_is_looked_at_only_when_strict() -> None:
@@ -141,12 +141,6 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
         assert isinstance(finding, Finding)
         assert finding.code == "TFM901"
         assert said in finding.message
-
-
-def test_notebooks_are_refused_with_advice(tmp_path: Path) -> None:
-    finding = read(tmp_path / "x.ipynb")
-    assert isinstance(finding, Finding)
-    assert "nbconvert" in finding.message
 
 
 MIXED = "a\r\nb\nc\rd\n"
