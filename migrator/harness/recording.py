@@ -32,7 +32,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -423,12 +423,32 @@ def _numbered(folder: Path) -> list[Path]:
     return sorted((path for path in folder.iterdir() if path.stem.isdigit()), key=lambda path: int(path.stem))
 
 
+# Larger arrays stay in their file: of a program of 100 million weights not all recordings fit into memory.
+_MAPPED_BYTES = 1 << 20
+
+
 def _arrays(path: Path) -> dict[str, Array]:
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+            members = {one.filename.removesuffix(".npy"): one for one in archive.infolist()}
+            return {name: _member(path, stream, archive, one) for name, one in members.items()}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise RecordingError(f"{path} cannot be read: {error}") from error
+
+
+def _member(path: Path, stream: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    """An array of an npz file; a large one as a map of the file, which is stored as it is."""
+    if member.file_size < _MAPPED_BYTES or member.compress_type != zipfile.ZIP_STORED:
+        with archive.open(member) as content:
+            read: Array = np.lib.format.read_array(content, allow_pickle=False)
+            return read
+    stream.seek(member.header_offset + 26)
+    name, extra = struct.unpack("<HH", stream.read(4))
+    stream.seek(member.header_offset + 30 + name + extra)
+    version = np.lib.format.read_magic(stream)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = header(stream)
+    return np.memmap(path, dtype, "r", offset=stream.tell(), shape=shape, order="F" if fortran else "C")
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrator.harness.protocol import judging
-from migrator.harness.protocol.compare import Kind, compare, ulp_distance
+from migrator.harness.protocol.compare import BLOCK, Kind, compare, ulp_distance
 from migrator.harness.protocol.measurements import STATE, Quantity
 from migrator.harness.protocol.tolerance import EPS, FORWARD, TRAJECTORY, UPDATE, Tolerance
 
@@ -123,3 +123,15 @@ def test_ulp_distance_counts_float32_numbers(value: float, steps: int) -> None:
 def test_ulp_distance_of_no_number_is_none() -> None:
     assert ulp_distance(float("nan"), 1.0) is None
     assert ulp_distance(1.0, float("inf")) is None
+
+
+@pytest.mark.parametrize("place", [0, BLOCK - 1, BLOCK, BLOCK + 7])
+def test_a_tensor_of_several_blocks_is_compared_whole(place: int) -> None:
+    ours = np.zeros((2, BLOCK // 2 + 4), np.float32)
+    theirs = ours.copy()
+    theirs.reshape(-1)[place] = 3.0
+    index = tuple(int(i) for i in np.unravel_index(place, ours.shape))
+    found = compare(ours, theirs)
+    assert (found.kind, found.absolute, found.index, found.migrated) == (Kind.VALUE, 3.0, index, 3.0)
+    theirs.reshape(-1)[place] = np.nan
+    assert (compare(ours, theirs).kind, compare(ours, theirs).index) == (Kind.NON_FINITE, index)

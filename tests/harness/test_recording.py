@@ -18,7 +18,10 @@ from migrator.harness.recording import (
     Step,
     _arrays,
     _evaluations,
+    chosen_batches,
+    converted_batches,
     decode_tensor,
+    encode_tensor,
     evaluation_weights,
     read,
     read_batch,
@@ -385,3 +388,53 @@ def _with_file(folder: Path, name: str, content: bytes) -> Path:
 def test_tensors_of_an_unknown_type_are_refused() -> None:
     with pytest.raises(ValueError, match="tensor of type 21"):
         decode_tensor(b"\x08\x15" + shape_of([1]) + field(4, struct.pack("<f", 1.0)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([[1.5, -2.0], [0.1, 3e38]], np.float32),
+        np.array([1, -1, 2**40], np.int64),
+        np.array(True),
+        np.zeros((0, 3), np.float32),
+        np.array([[b"a", b""], [b"\xff\x00", b"long" * 100]], dtype=object),
+    ],
+)
+def test_a_tensor_is_encoded_as_it_is_decoded(value: Any) -> None:
+    dtype = "string" if value.dtype == object else value.dtype.name
+    encoded = encode_tensor(dtype, value)
+    name, decoded = decode_tensor(encoded)
+    assert (name, decoded.shape) == (dtype, value.shape)
+    np.testing.assert_array_equal(decoded, value)
+    if value.dtype != object:
+        assert encoded == tensor(value)
+
+
+def test_batches_of_a_run_are_written_in_another_form(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    describe(record, "local-0")
+    for number in (1, 2, 3):
+        batch = {"features": np.full((2, 1), number, np.float32), "labels": np.array([number, 0])}
+        add_step(record, "local-0", number, 1.0, batch=batch)
+    recording = read(record)
+    made = converted_batches(record, tmp_path / "made", lambda batch: {"features/x": batch["features"] * 2})
+    names = sorted(path.name for path in (made / "local-0" / "batches").iterdir())
+    assert names == [f"{number:018d}" for number in (1, 2, 3)]
+    chosen = [(recording.batches[2], lambda path, value: value), (recording.batches[0], lambda path, value: value * 3)]
+    some = chosen_batches(record, tmp_path / "some", chosen) / "local-0" / "batches"
+    contents = [decode_tensor((some / f"{n:018d}").read_bytes())[1] for n in (0, 1)]
+    labels = [decode_tensor(one[2])[1].tolist() for one in contents]
+    assert labels == [[3, 0], [3, 0]]
+    assert json.loads(contents[0][0])["paths"] == ["features", "labels"]
+
+
+def test_large_arrays_stay_in_their_file_and_are_the_same(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    describe(record, "local-0")
+    add_step(record, "local-0", 1, 1.0)
+    large, small = np.arange(400_000, dtype=np.float32).reshape(2, -1), np.arange(3, dtype=np.float32)
+    save(record, "local-0", "states/00000001.npz", large=large, small=small)
+    state = read(record).states[1]
+    assert isinstance(state["large"], np.memmap) and not isinstance(state["small"], np.memmap)
+    np.testing.assert_array_equal(state["large"], large)
+    np.testing.assert_array_equal(state["small"], small)

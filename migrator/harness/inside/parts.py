@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import io
 import os
 import threading
 import zipfile
@@ -27,13 +26,13 @@ def write_once(path, data):
 
 def write_arrays(path, arrays):
     """Writes a dict name -> array as an npz file, atomically; names may hold any character."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    temporary = "%s.%d.%d.tmp" % (path, os.getpid(), threading.get_ident())
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(arrays):
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.asarray(arrays[name]), allow_pickle=False)
-            archive.writestr(name + ".npy", member.getvalue())
-    atomic_write(path, buffer.getvalue())
+            value = np.asarray(arrays[name])
+            with archive.open(name + ".npy", "w", force_zip64=value.nbytes > 1 << 30) as member:
+                np.lib.format.write_array(member, value, allow_pickle=False)
+    os.rename(temporary, path)
 
 
 def of_replicas(values):

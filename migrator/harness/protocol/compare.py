@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -37,11 +38,37 @@ class Comparison:
     detail: str = ""
 
 
+#: Numbers that are looked at together: a tensor of many millions is not copied to be compared.
+BLOCK = 1 << 22
+
+
+def blocks(*tensors: Array) -> Iterator[tuple[int, tuple[Array, ...]]]:
+    """The same numbers of tensors of one shape, one after the other: the place of the first, and they themselves."""
+    flat = [tensor.reshape(-1) for tensor in tensors]
+    for start in range(0, flat[0].size, BLOCK):
+        yield start, tuple(one[start : start + BLOCK] for one in flat)
+
+
+def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(place, shape))
+
+
 def _bad_index(values: Array) -> tuple[int, ...] | None:
     if not np.issubdtype(values.dtype, np.floating):
         return None
-    bad = np.argwhere(~np.isfinite(values))
-    return tuple(int(i) for i in bad[0]) if len(bad) else None
+    for start, (block,) in blocks(values):
+        bad = np.flatnonzero(~np.isfinite(block))
+        if len(bad):
+            return _index(start + int(bad[0]), values.shape)
+    return None
+
+
+def _difference(a: Array, b: Array) -> Array:
+    # Booleans have no difference in numpy, and int64 may not fit a float64: exact inequality decides for both.
+    apart: Array = a != b
+    if np.issubdtype(a.dtype, np.floating):
+        apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return apart.astype(np.float64, copy=False)
 
 
 def compare(original: Array | None, migrated: Array | None) -> Comparison:
@@ -69,14 +96,14 @@ def compare(original: Array | None, migrated: Array | None) -> Comparison:
                 migrated=float(migrated[index]),
                 detail="non-finite",
             )
-    # Booleans have no difference in numpy, and int64 may not fit a float64: exact inequality decides for
-    # both.
-    if np.issubdtype(original.dtype, np.floating):
-        difference = np.abs(original.astype(np.float64) - migrated.astype(np.float64))
-    else:
-        difference = (original != migrated).astype(np.float64)
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(difference)), difference.shape))
-    return Comparison(Kind.VALUE, float(difference[index]), index, float(original[index]), float(migrated[index]))
+    greatest, place = -1.0, 0
+    for start, pair in blocks(original, migrated):
+        difference = _difference(*pair)
+        first = int(np.argmax(difference))
+        if difference[first] > greatest:
+            greatest, place = float(difference[first]), start + first
+    index = _index(place, original.shape)
+    return Comparison(Kind.VALUE, greatest, index, float(original[index]), float(migrated[index]))
 
 
 def ulp_distance(a: float, b: float) -> int | None:

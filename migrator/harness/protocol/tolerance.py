@@ -153,13 +153,13 @@ def _rounding(
     """
     if not np.issubdtype(value.dtype, np.floating) or value.size == 0:
         return 0.0
-    values = value.astype(np.float64)
-    scale = float(np.max(np.abs(values)))
+    scale = float(np.max([np.max(np.abs(block)) for _, (block,) in compare.blocks(value)]))
     if not math.isfinite(scale):
         return math.inf
     moved = scale
     if start is not None and start.shape == value.shape:
-        moved = float(np.max(np.abs(values - start.astype(np.float64))))
+        pairs = compare.blocks(value, start)
+        moved = max(float(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)))) for _, (a, b) in pairs)
     return EPS * (own * scale + max(spread, condition) * moved)
 
 
