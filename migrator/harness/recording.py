@@ -789,7 +789,8 @@ def chosen_batches(
         header, tensors = _unpack(folder / "batches" / names[batch.step - 1])
         paths = header["paths"]
         made = [(dtype, change(path, value)) for path, (dtype, value) in zip(paths, tensors[: len(paths)], strict=True)]
-        (place / f"{number:018d}").write_bytes(_packed(header, made))
+        # Behind the components stands how many examples each of several replicas has.
+        (place / f"{number:018d}").write_bytes(_packed(header, made + list(tensors[len(paths) :])))
     return target
 
 
