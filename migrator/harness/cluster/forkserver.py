@@ -10,6 +10,7 @@ import selectors
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -81,6 +82,7 @@ class ForkServer:
         self._pending = b""
         self._requests = -1
         self._events = -1
+        self._one_run = threading.Lock()
 
     def __enter__(self) -> ForkServer:
         requests_read, self._requests = os.pipe()
@@ -151,7 +153,8 @@ class ForkServer:
         return dict(self._description)
 
     def run(self, launch: Launch, on_line: OnLine | None = None) -> RunOutcome:
-        """Run a program once on its cluster; returns when all of it has ended.
+        """Run a program once on its cluster; returns when all of it has ended. A run that another thread asks for
+        meanwhile waits.
 
         `on_line` gets each line that a task prints. `launch.run_dir`/tasks is emptied first. A failure of
         the program is in the outcome, not an exception; a failure of the server is a ForkServerError.
@@ -159,6 +162,10 @@ class ForkServer:
         """
         if launch.program != self._program:
             raise ValueError(f"this server runs {self._program} programs, the launch is of a {launch.program} one")
+        with self._one_run:
+            return self._run(launch, on_line)
+
+    def _run(self, launch: Launch, on_line: OnLine | None) -> RunOutcome:
         self._check_running()
         server = self.describe()["pid"]
         # Absolute from here on: the tasks write to the same folders even if a script changes its directory.
