@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
     from migrator.source.discovery import Found
     from migrator.source.reading import Source
 
+# The forms of a report, and what makes them: the modules are imported when they are asked for.
+_RENDERERS = {
+    "json": ("migrator.report.json", "to_json"),
+    "sarif": ("migrator.report.sarif", "to_sarif"),
+    "github": ("migrator.report.github", "to_github"),
+    "junit": ("migrator.report.junit", "to_junit"),
+}
+FORMATS = ("text", *_RENDERERS)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 STDIN = Path("<stdin>")
 
@@ -178,10 +187,10 @@ class Settings:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="Form of the report.",
+    help="Form of the report: lines for people, JSON, SARIF 2.1.0, commands of GitHub workflows, or JUnit XML.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Report only what stands in the way.")
 @click.option("-v", "--verbose", is_flag=True, help="Report also what was carried over, line by line.")
@@ -587,10 +596,15 @@ class _InternalError(click.ClickException):
 
 def _report(outcome: Outcome, form: str, stream: str, quiet: bool, verbose: bool) -> None:
     out = sys.stdout if stream == "stdout" else sys.stderr
-    if form == "json":
-        from migrator.report.json import to_json
+    if form in _RENDERERS:
+        module, function = _RENDERERS[form]
+        try:
+            render = getattr(importlib.import_module(module), function)
+        except ModuleNotFoundError as error:
+            from migrator.cli.extras import MissingExtra
 
-        out.write(to_json(outcome))
+            raise MissingExtra(error.name or module) from error
+        out.write(render(outcome))
         return
     from migrator.report.text import print_text
 

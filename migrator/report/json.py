@@ -8,6 +8,7 @@ from typing import Any
 from migrator import __version__
 from migrator.findings import Finding
 from migrator.report.outcome import Outcome, count
+from migrator.report.pages import rule_url
 
 FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
@@ -36,4 +37,5 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "code": finding.code,
         "severity": finding.severity.value,
         "message": finding.message,
+        "url": rule_url(finding.code),
     }

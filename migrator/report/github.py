@@ -1,0 +1,29 @@
+"""An outcome as commands of GitHub workflows, which show findings beside the lines of a pull request."""
+
+from __future__ import annotations
+
+from migrator.findings import Finding, Severity
+from migrator.report.outcome import Outcome
+
+_COMMANDS = {Severity.REVIEW: "notice", Severity.MANUAL: "warning", Severity.ERROR: "error"}
+
+
+def to_github(outcome: Outcome) -> str:
+    """Returns one line for each finding that is not about what was carried over."""
+    return "".join(f"{_command(finding)}\n" for finding in outcome.findings if finding.severity in _COMMANDS)
+
+
+def _command(finding: Finding) -> str:
+    # Lines of a cell are not lines of the file.
+    place = "" if finding.cell else f",line={finding.line},col={finding.column}"
+    title = _property(f"tf-migrate {finding.code}")
+    message = f"cell {finding.cell}, line {finding.line}: {finding.message}" if finding.cell else finding.message
+    return f"::{_COMMANDS[finding.severity]} file={_property(finding.path)}{place},title={title}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
