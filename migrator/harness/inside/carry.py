@@ -263,7 +263,8 @@ def main():
     """Has a process of its own do the job, which must not change anything but what is in the job's folder."""
     with open(sys.argv[1]) as file:
         job = json.load(file)
-    view = views.View([job["folder"]], [os.getcwd(), os.path.dirname(job["script"])])
+    here = os.getcwd()
+    view = views.View([job["folder"]], [here, os.path.dirname(job["script"])])
     try:
         if not views.try_out():
             view.make()
@@ -279,6 +280,7 @@ def main():
         sys.exit(0 if status == 0 else 1)
     child.die_with_parent(signal.SIGKILL)
     view.enter()
+    os.chdir(here)  # the view's, or a relative model_dir would be one of the root
     child.die_with_parent(signal.SIGKILL)  # the kernel may forget it when the rights of a process change
     guard.Guard(os.path.join(job["folder"], guard.NOTES), view.own, view.covered, REFUSED).install()
     carry(job)
