@@ -61,6 +61,31 @@ WAITING: tuple[Waiting, ...] = (
         "a fixture that is verified elsewhere, by the commands of a tutorial",
         "test_tutorials::test_commands_with_tensorflow_print_what_is_shown[checkpoint]",
     ),
+    # -- the guides' programs --------------------------------------------------------------------------------------
+    Waiting(
+        "test_guides", "test_a_migrated_guide_runs_by_itself", ("S1_v1", "S1_v1_env", "S1_tf2_mwms"), _VARIANT,
+        "test_guides::test_a_migrated_guide_runs_by_itself[S1_notebook]",
+    ),
+    Waiting(
+        "test_guides", "test_a_guide_runs_where_it_was_written_for",
+        (
+            "S1_v1", "S1_v1_env", "S1_notebook", "S1_tf2_ps", "S1_tf2_mwms", "S2_guide", "S3_guide", "S4_article",
+        ),
+        "what TensorFlow itself does with programs that do not change",
+        "test_guides::test_a_migrated_guide_runs_by_itself[S1_notebook]",
+    ),
+    Waiting(
+        "test_guides", "test_a_guide_for_a_tpu_runs_on_the_stand_in", ("S5_p_fit", "S5_p_multi", "S5_p_spe"), _VARIANT,
+        "test_guides::test_a_guide_for_a_tpu_runs_on_the_stand_in[S5_p_loop]",
+    ),
+    Waiting(
+        "test_guides", "test_a_guide_is_equivalent",
+        (
+            "S1_tf2_mwms_worker=2", "S1_v1_env_chief=1,worker=2,ps=2,evaluator=1", "S1_notebook", "S2_guide",
+            "S3_guide", "S4_article_2", "S5_p_fit", "S5_p_loop", "S5_p_multi", "S5_p_spe",
+        ),
+        _CLUSTER, "test_guides::test_a_guide_is_equivalent[S1_tf2_mwms]",
+    ),
     # -- fixtures --------------------------------------------------------------------------------------------------
     Waiting(
         "test_bridges_are_verified", "test_a_fixture_on_the_bridge_is_equivalent",
