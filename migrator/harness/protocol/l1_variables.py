@@ -154,8 +154,9 @@ def _with_initial(
         notes.append(f"initial values of {few}: fewer than {initial_values.FEWEST} random numbers, not judged")
     control = None
     if counts["random"]:
-        control = Control("the original's initial values, scaled by the square root of two", found.control_detected)
-        if not found.control_detected:
+        if found.control_detected:
+            control = Control("the original's initial values, scaled by the square root of two", True)
+        else:  # what is not judged for want of numbers is no part of what this level says
             notes.append("initial values: too few numbers to see that they are scaled by the square root of two")
     if not found.rejected:
         told = f"; their own initial values agree ({counts['constant']} constant, {counts['random']} random)"
