@@ -38,6 +38,7 @@ _FIELDS = {
     "full": "all_mutants",
     "seeds": "seeds",
     "stdin": "stdin",
+    "required": "required",
 }
 
 
@@ -193,6 +194,13 @@ class _Verify(click.Command):
     help="The longest that a run may show no progress.",
 )
 @click.option(
+    "--require",
+    "required",
+    multiple=True,
+    metavar="WHAT,...",
+    help="What has to be shown for EQUIVALENT: steps (all of them), steps=N, a level (L7 say), artefacts.",
+)
+@click.option(
     "--allow-writes",
     is_flag=True,
     help="Let the programs change, delete and export files outside of their runs, as they do by themselves.",
@@ -222,6 +230,7 @@ def command(
     original_tensorflow: str,
     timeout: float,
     stall_timeout: float,
+    required: tuple[str, ...],
     allow_writes: bool,
     outputs: Outputs,
 ) -> None:
@@ -286,6 +295,7 @@ def command(
                 total_timeout=timeout,
                 stall_timeout=stall_timeout,
                 allow_writes=allow_writes,
+                required=required,
                 keras=int(keras),
                 tpu_cores=tpu_cores,
                 devices=devices,
@@ -304,6 +314,7 @@ def command(
                     "promised",
                     "timeout",
                     "stall_timeout",
+                    "required",
                     "allow_writes",
                     "name_map",
                     "module",

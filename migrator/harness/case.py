@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from migrator.harness.cluster import ClusterShape
+from migrator.harness.protocol import grade, verdict
 from migrator.harness.protocol.l6_asynchronous import FEWEST_SEEDS
 from migrator.harness.versions import OriginalRuns, written_for
 
@@ -35,6 +36,7 @@ class Case:
     for each of its GPUs. `original_devices` is that of the original alone, where `original_runs` says that it is a
     TensorFlow 2 program too. `tpu_cores` virtual CPUs stand in for a
     TPU, where the migrated program asks for one. `allow_writes`: the programs may change files outside of their runs.
+    `required` names what has to be shown for EQUIVALENT beside what always has to (see protocol.grade.checked).
     `module` is the name of both scripts where they are run as `python -m` does; `folders` are the working directories
     of the original and of the migrated program (None: that of the tool), where such modules are looked up. Each
     process reads `stdin` from its beginning. `command` is the command line that asked for the comparison, up to its
@@ -71,6 +73,7 @@ class Case:
     command: tuple[str, ...] = ()
     sample_steps: tuple[int, ...] = ()
     from_checkpoint: Path | None = None
+    required: tuple[str, ...] = ()
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:
@@ -130,6 +133,10 @@ def check(case: Case) -> None:
         raise CaseError("Keras 3 trains on no parameter servers: leave --cluster out, or verify with --keras 2")
     if case.keras == 3 and case.all_mutants:
         raise CaseError("--full tries known-bad versions that exist for Keras 2 only")
+    try:
+        grade.checked(case.required, verdict.ORDER)
+    except ValueError as error:
+        raise CaseError(str(error)) from None
     if case.shape.counts and not case.shape.trainers():
         raise CaseError(f"the cluster {case.shape} has no task that trains")
     if case.report_dir is not None:

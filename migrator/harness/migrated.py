@@ -137,7 +137,14 @@ def evaluation_plan(
         return terms.initial(values, names)
 
     weights = evaluation_files(session, watched, names, theirs) if names.complete else []
-    return {"evaluate": True, "evaluate_weights": weights, "evaluation_control": True}
+    of_step = {one["step"]: one for one in weights}
+    predicted = [] if watched.recording is None else [one.step for one in watched.recording.predictions]
+    return {
+        "evaluate": True,
+        "evaluate_weights": weights,
+        "evaluation_control": True,
+        "predict_weights": [of_step[step] for step in predicted if step in of_step],
+    }
 
 
 def run_migrated(
@@ -186,14 +193,15 @@ def run_migrated(
         main = terms.of(main)
         found = replace(found, main=main)
     assert main.recording is not None
+    random = evidence.random_order or l2_data.seeded_by_chance(original, main.recording)
     base = ladder.foundation(
         original,
         main.recording,
         names,
         training_tasks(one_trainer(case.shape)),
         training_tasks(shape),
-        random_order=evidence.random_order,
-        examples=(examples(evidence.main, terms), examples(main)) if evidence.random_order else None,
+        random_order=random,
+        examples=(examples(evidence.main, terms), examples(main)) if random else None,
         examples_again=examples_again(evidence, terms),
         parameter_servers=parameter_servers(shape),
         own_initial=(original.initial, first.recording.initial),

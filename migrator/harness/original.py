@@ -101,7 +101,9 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
     if several:
         # First, because it tells how long the training is: the others are made to measure.
         progress(Progress("original", done, total))
-        free = run_program(session, case, "original", "original free-running", case.shape, evaluate=True)
+        free = run_program(
+            session, case, "original", "original free-running", case.shape, evaluate=True, evaluation_noise=True
+        )
         done += 1
         if free.recording is None:
             return OriginalEvidence(free, None, free)
@@ -121,6 +123,7 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
             one_trainer(case.shape),
             steps=step_limit,
             evaluate=evaluates(case),
+            evaluation_noise=evaluates(case),
         )
     if main.recording is None:
         return OriginalEvidence(main, None, free)
@@ -142,7 +145,14 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
         return evidence
     # What cannot be replayed cannot be compared either: once more, to the last batch that was kept.
     again = run_program(
-        session, case, "original", "original", one_trainer(case.shape), steps=kept - 1, evaluate=evaluates(case)
+        session,
+        case,
+        "original",
+        "original",
+        one_trainer(case.shape),
+        steps=kept - 1,
+        evaluate=evaluates(case),
+        evaluation_noise=evaluates(case),
     )
     limit = budget.lesser(kept - 1, evidence.replicate_limit)
     evidence = replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)

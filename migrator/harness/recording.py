@@ -12,8 +12,10 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     states/<step>[.npz]       weights after a step; slots/<step>[.npz] the optimizer's slots
     activations/<step>        outputs of the layers in the first step
     evaluations.jsonl         results of evaluate(), one line each
-    evaluations/<step>.npz    what an original's checkpoint held that was evaluated
+    evaluations/<step>.npz    what an original's checkpoint held that was evaluated, or predicted with
+    predictions/<number>.npz  what each call predicted for its first examples; .json says of which weights
     stand_in.json             what was put in the place of a TPU
+    exports/<name>            copies of the SavedModels that were written; exports.jsonl says where to
     other_trainings.jsonl     a line for every training of another model of the script, which is not recorded
     mutant.json               the known mistake that the plan asked for, and how often it was made
     calls.jsonl               how many steps were done before each call that trains, one line each
@@ -141,6 +143,17 @@ class Optimizer:
     others: tuple[Optimizer, ...] = ()
 
 
+@dataclass(frozen=True)
+class Shuffle:
+    """A `Dataset.shuffle`: its buffer (None: computed), whether it has a seed of its own, and whether each pass over
+    the data has another order.
+    """
+
+    buffer: int | None
+    seeded: bool
+    each_time: bool
+
+
 LOSS_OF_BATCHES, LOSS_OF_EXAMPLES = "loss, mean of batches", "loss, mean of examples"
 
 
@@ -151,7 +164,8 @@ class Evaluation:
     ``step`` is the global step (the optimizer's iterations) of the weights, None where the program has no
     optimizer. ``same_weights`` are the results with the weights that the plan gave for ``weights_step``, and
     ``control`` those with the weights that the run began with; None where the plan asked for none or, as
-    ``note`` says, it was not possible. Beside the metrics, a Keras program's results may hold `LOSS_OF_BATCHES` and
+    ``note`` says, it was not possible. ``nudged`` are those of the program's own weights, each moved by one ulp: what
+    rounding alone does to the metrics. Beside the metrics, a Keras program's results may hold `LOSS_OF_BATCHES` and
     `LOSS_OF_EXAMPLES`, two means of its loss that the recorder has summed up itself.
     """
 
@@ -162,6 +176,33 @@ class Evaluation:
     weights_step: int | None = None
     control: dict[str, float] | None = None
     note: str = ""
+    nudged: tuple[dict[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one call predicted for its first examples, by the path of the output ("" where there is just one).
+
+    Arrays have the examples along their first axis; text is bytes. ``step`` is the global step of the weights, None
+    where it is not known. ``same_weights``, ``control`` and ``nudged`` are as for `Evaluation`.
+    """
+
+    task: str
+    step: int | None
+    outputs: dict[str, Array]
+    same_weights: dict[str, Array] | None = None
+    weights_step: int | None = None
+    control: dict[str, Array] | None = None
+    nudged: tuple[dict[str, Array], ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Export:
+    """A SavedModel that the program wrote to ``path``, and the copy of it; None if it was too large to keep."""
+
+    path: str
+    copy: Path | None
 
 
 @dataclass(frozen=True)
@@ -181,8 +222,8 @@ class Recording:
     where the rate was constant up to that step; otherwise the canonical entry is absent. ``raw_slots``
     holds what the program itself stored. ``gradients`` are summed over synchronous replicas.
     ``dropout_rates`` are those of the dropouts at work in training, ``dropout_inputs`` the shapes of one
-    example before each (None: unknown), ``dropout_after`` the calls of layers with weights before each (None:
-    the program has weights outside layers). ``update_ops`` counts the updates of moving averages that are part
+    example before each (None: unknown), ``dropout_after`` the trained variables that the input of each depends on
+    (None: the step was no graph). ``update_ops`` counts the updates of moving averages that are part
     of the train step.
 
     ``activations`` are the outputs of the layers with weights in the first step of the first trainer, in the
@@ -195,7 +236,9 @@ class Recording:
     servers make the trainers take their steps together (SyncReplicasOptimizer). ``loop``: the steps are those of a loop
     of the program's own. ``rate_constants`` are whole numbers in a graph's learning rate: steps where it may change.
     ``thresholds`` are the numbers that a step compares others with (None: not known). ``slot_variables`` are the names
-    that slots have in a checkpoint of the original.
+    that slots have in a checkpoint of the original. ``predictions`` are
+    those of the calls that predict, and ``exports`` the SavedModels that were written, in their order. ``shuffles`` are
+    those of the training data (None: not known).
     """
 
     program: str
@@ -230,6 +273,9 @@ class Recording:
     rate_constants: tuple[int, ...] = ()
     thresholds: tuple[float, ...] | None = None
     slot_variables: dict[tuple[str, str], str] = field(default_factory=dict)
+    predictions: tuple[Prediction, ...] = ()
+    exports: tuple[Export, ...] = ()
+    shuffles: tuple[Shuffle, ...] | None = None
 
 
 # -- packed tensors --
@@ -623,11 +669,55 @@ def _evaluations(tasks: Mapping[str, Path]) -> tuple[Evaluation, ...]:
                         weights_step=entry.get("weights_step"),
                         control=_results(entry.get("control")),
                         note=entry.get("note", ""),
+                        nudged=tuple(_results(one) or {} for one in entry.get("nudged", [])),
                     )
                     found.append((float(entry["time"]), evaluation))
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise RecordingError(f"{path} cannot be read: {error}") from error
     return tuple(evaluation for _, evaluation in sorted(found, key=lambda one: one[0]))
+
+
+def _predictions(tasks: Mapping[str, Path]) -> tuple[Prediction, ...]:
+    """Those of the first task that predicts, in the order of its calls."""
+    for task, folder in tasks.items():
+        found = []
+        for path in _numbered(folder / "predictions"):
+            if path.suffix != ".npz":
+                continue
+            said = _json(path.with_suffix(".json"))
+            outputs: dict[str, dict[str, Array]] = {}
+            for name, value in _arrays(path).items():
+                what, _, output = name.partition("|")
+                outputs.setdefault(what, {})[output] = value
+            found.append(
+                Prediction(
+                    task=task,
+                    step=said["step"],
+                    outputs=outputs.get("own", {}),
+                    same_weights=outputs.get("same"),
+                    weights_step=said.get("weights_step"),
+                    control=outputs.get("control"),
+                    nudged=tuple(value for what, value in sorted(outputs.items()) if what.startswith("nudged")),
+                    note=str(said.get("note", "")),
+                )
+            )
+        if found:
+            return tuple(found)
+    return ()
+
+
+def _exports(tasks: Mapping[str, Path]) -> tuple[Export, ...]:
+    """Those of all tasks, in the order of the tasks and of their writing."""
+    found = []
+    for folder in tasks.values():
+        path = folder / "exports.jsonl"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            try:
+                entry = json.loads(line)
+                found.append(Export(entry["path"], folder / "exports" / entry["name"] if entry["kept"] else None))
+            except (ValueError, KeyError, TypeError) as error:
+                raise RecordingError(f"{path} cannot be read: {error}") from error
+    return tuple(found)
 
 
 def _activations(tasks: Mapping[str, Path]) -> dict[str, Array]:
@@ -738,6 +828,11 @@ def read(record_dir: Path) -> Recording:
             for variable, _, slot in [key.rpartition("|")]
         },
         thresholds=None if "thresholds" not in program else tuple(float(one) for one in program["thresholds"]),
+        predictions=_predictions(tasks),
+        exports=_exports(tasks),
+        shuffles=None
+        if program.get("shuffles") is None
+        else tuple(Shuffle(buffer, bool(seeded), bool(each)) for buffer, seeded, each in program["shuffles"]),
     )
 
 
@@ -770,6 +865,8 @@ def beginning(recording: Recording, steps: int) -> Recording:
         gradients=until(recording.gradients),
         participation={task: min(count, steps) for task, count in recording.participation.items()},
         evaluations=(),
+        predictions=(),
+        exports=(),
     )
 
 

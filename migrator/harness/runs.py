@@ -158,6 +158,8 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "evaluate": False,
         "evaluate_weights": None,
         "evaluation_control": False,
+        "evaluation_noise": False,
+        "predict_weights": None,
         "turns": False,
         "tpu_cores": None,
         "devices": 1,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from migrator.harness import points
+from migrator.harness import exports, points
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -44,12 +44,13 @@ from migrator.harness.protocol import (
     l2_data,
     l6_asynchronous,
     l7_evaluation,
+    l8_artefacts,
     ladder,
     name_map,
     tolerance,
     verdict,
 )
-from migrator.harness.protocol.results import AsyncEvidence, LevelResult, MutantOutcome, Reason, Status
+from migrator.harness.protocol.results import Artefact, AsyncEvidence, LevelResult, MutantOutcome, Reason, Status
 from migrator.harness.recording import Recording
 from migrator.harness.report.document import Report
 from migrator.harness.runs import (
@@ -76,6 +77,7 @@ class Findings:
     limits: tolerance.Tolerance | None = None
     mutants: tuple[MutantOutcome, ...] = ()
     evaluations: tuple[l7_evaluation.MetricRow, ...] = ()
+    artefacts: tuple[Artefact, ...] = ()
     asynchronous: AsyncEvidence | None = None
     extra_runs: tuple[Run, ...] = ()
 
@@ -283,6 +285,22 @@ def _with_evaluation(findings: Findings) -> Findings:
     return replace(findings, levels=(*findings.levels, level), evaluations=rows)
 
 
+def _with_artefacts(session: Session, findings: Findings) -> Findings:
+    """L8, from the runs in which evaluation was looked at."""
+    evidence, found = findings.original, findings.migrated
+    local = evaluates(findings.case)
+    runs = (evidence.main, found.main) if local else (evidence.free, found.free)
+    ours, theirs = map(recording_of, runs)
+    if ours is None or theirs is None or findings.limits is None or findings.case.both_original:
+        return findings
+    served = None
+    if ours.exports and theirs.exports and found.names is not None and evidence.initial is not None:
+        assert runs[0] is not None and runs[1] is not None
+        served = exports.ask(session, findings.case, runs[0], runs[1], found.names, evidence.initial)
+    judged = l8_artefacts.judge(ours, theirs, findings.limits, served)
+    return replace(findings, levels=(*findings.levels, judged.level), artefacts=judged.artefacts)
+
+
 def _with_seeds(session: Session, findings: Findings, progress: OnProgress) -> Findings:
     """L6: paired seeds of the free asynchronous cluster."""
     case, found = findings.case, findings.migrated
@@ -400,6 +418,8 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
             findings = _with_order(session, findings, progress, versions_differ)
         if not findings.settled:
             findings = _with_evaluation(findings)
+        if not findings.settled:
+            findings = _with_artefacts(session, findings)
         if case.seeds and asynchronous(case.shape) and not findings.settled:
             findings = _with_seeds(session, findings, progress)
         if case.all_mutants and not findings.settled and findings.limits is not None:

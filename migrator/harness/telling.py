@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from migrator.harness import budget
 from migrator.harness.case import Case, asynchronous, one_trainer, parameter_servers
-from migrator.harness.protocol import l7_evaluation, remedies, verdict
-from migrator.harness.protocol.results import LevelResult, Randomness, Remedy, Status
+from migrator.harness.protocol import grade, l7_evaluation, remedies, verdict
+from migrator.harness.protocol.results import LevelResult, Randomness, Reason, Remedy, Status
 from migrator.harness.report.document import Report, RunSummary, build, command_words
 from migrator.harness.report.evidence import EvaluationRow
 from migrator.harness.runs import began_anew, migrated_shape, recording_of
@@ -69,7 +69,8 @@ def report_of(findings: Findings, versions: Sequence[Mapping[str, Any]], started
     case, original, migrated = findings.case, findings.original, findings.migrated
     required = required_levels(case)
     levels = verdict.complete(findings.levels, required)
-    decided = verdict.decide(levels, required)
+    judged = _graded(findings, levels)
+    decided = _with_requirements(verdict.decide(levels, required), judged, case)
     described = _described(case)
     return build(
         levels=levels,
@@ -97,13 +98,36 @@ def report_of(findings: Findings, versions: Sequence[Mapping[str, Any]], started
         asynchronous=findings.asynchronous,
         seeds=tuple(range(1, case.seeds + 1)),
         evaluations=tuple(map(_evaluation_row, findings.evaluations)),
+        grade=judged,
+        artefacts=findings.artefacts,
     )
+
+
+def _graded(findings: Findings, levels: Sequence[LevelResult]) -> grade.Grade:
+    """How strong the verdict of these levels is."""
+    case, original = findings.case, findings.original.main.recording
+    compared = recording_of(findings.migrated.compared)
+    in_order = any(level.id == "L5s" and level.status is Status.EQUIVALENT for level in levels)
+    together = original is not None and len(original.participation) > 1
+    trainers = len(case.shape.trainers()) if in_order or together else 1
+    return grade.grade(levels, findings.artefacts, original, compared, trainers)
+
+
+def _with_requirements(decided: verdict.Verdict, judged: grade.Grade, case: Case) -> verdict.Verdict:
+    """The verdict, which is no EQUIVALENT where the user requires more than was shown."""
+    lacking = grade.lacking(judged, grade.checked(case.required, verdict.ORDER))
+    if decided.status is not Status.EQUIVALENT or not lacking:
+        return decided
+    sentence = f"what was compared agrees, and what is required was not shown: {', '.join(lacking)}"
+    return verdict.Verdict(Status.INCONCLUSIVE, sentence, None, Reason.REQUIRED_MISSING)
 
 
 def _remedy(
     findings: Findings, decided: verdict.Verdict, levels: Sequence[LevelResult], described: Mapping[str, Any]
 ) -> Remedy | None:
     level = next((one for one in levels if one.id == decided.level), None)
+    if decided.reason is Reason.REQUIRED_MISSING:
+        level = LevelResult("--require", "", decided.status, decided.sentence, decided.reason)
     if decided.status is not Status.INCONCLUSIVE or level is None:
         return None
     original = findings.original.main.recording

@@ -162,15 +162,15 @@ class TestDropout:
     ) -> None:
         rates = (0.5,) * len(ours)
         sides = pair({"dropout_after": ours, "dropout_rates": rates}, {"dropout_after": theirs, "dropout_rates": rates})
-        assert row("layers before each dropout", *sides).same is same
+        assert row("weights before each dropout", *sides).same is same
         level = configuration.judge(*sides)
         assert (level.status is Status.DIFFERENT) == (same is False)
-        assert any("layers before each dropout: not known" in note for note in level.notes) == (same is None)
+        assert any("weights before each dropout: not known" in note for note in level.notes) == (same is None)
 
     def test_two_rates_that_changed_places(self) -> None:
         ours = {"dropout_after": (1, 2), "dropout_rates": (0.1, 0.5)}
         theirs = {"dropout_after": (1, 2), "dropout_rates": (0.5, 0.1)}
-        found = row("layers before each dropout", *pair(dict(ours), dict(theirs)))
+        found = row("weights before each dropout", *pair(dict(ours), dict(theirs)))
         assert (found.original, found.migrated, found.same) == ("1 (0.1); 2 (0.5)", "1 (0.5); 2 (0.1)", False)
 
     def test_a_program_without_dropout_has_one_row(self) -> None:

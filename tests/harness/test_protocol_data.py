@@ -12,7 +12,7 @@ from numpy_programs import Program, migrated_of, run
 
 from migrator.harness.protocol import l2_data
 from migrator.harness.protocol.results import LevelResult, Reason, Status
-from migrator.harness.recording import Recording, SourceLine
+from migrator.harness.recording import Recording, Shuffle, SourceLine
 
 PROGRAM = Program(steps=8)
 
@@ -129,3 +129,64 @@ def test_what_may_never_pass_at_l2(batches: str) -> None:
     assert level.status is not Status.EQUIVALENT
     assert l2_data.judge(ours, theirs).level.status is Status.EQUIVALENT
     assert np.all([batch.size == 16 for batch in rows])
+
+
+class TestShuffles:
+    """How the two programs mix their data."""
+
+    HUNDRED = (Shuffle(100, False, True),)
+
+    def judge(
+        self, ours: tuple[Shuffle, ...] | None, theirs: tuple[Shuffle, ...] | None, times: int = 3
+    ) -> LevelResult:
+        original, migrated = (run(PROGRAM), run(migrated_of(PROGRAM, data_seed=2)))
+        counts = dict.fromkeys(map(str, range(100)), times)
+        return l2_data.judge(
+            replace(original, shuffles=ours),
+            replace(migrated, shuffles=theirs),
+            random_order=True,
+            examples=(counts, counts),
+            examples_again=counts,
+        ).level
+
+    @pytest.mark.parametrize(
+        ("theirs", "what"),
+        [
+            (HUNDRED, None),
+            (None, None),
+            ((Shuffle(None, False, True),), None),
+            ((Shuffle(1000, False, True),), None),  # no more than all examples can be mixed
+            ((Shuffle(2, False, True),), "shuffle buffer"),
+            ((Shuffle(100, False, False),), "reshuffle_each_iteration"),
+        ],
+    )
+    def test_buffers_and_passes(self, theirs: tuple[Shuffle, ...] | None, what: str | None) -> None:
+        level = self.judge(self.HUNDRED, theirs)
+        assert level.status is (Status.EQUIVALENT if what is None else Status.DIFFERENT), level.summary
+        assert [one.tensor for one in level.differences] == ([] if what is None else [what])
+
+    def test_one_pass_has_one_order(self) -> None:
+        assert self.judge(self.HUNDRED, (Shuffle(100, False, False),), times=1).status is Status.EQUIVALENT
+
+    def test_the_seed_of_the_program_alone_gives_each_its_own_order(self) -> None:
+        original, migrated = (run(PROGRAM), run(migrated_of(PROGRAM, data_seed=2)))
+        seeded = (Shuffle(100, True, True),)
+        for ours, theirs, chance in (
+            (self.HUNDRED, self.HUNDRED, True),
+            (seeded, seeded, False),
+            (seeded, self.HUNDRED, False),
+            (self.HUNDRED, (), False),
+            (self.HUNDRED, None, False),
+        ):
+            pair = replace(original, shuffles=ours), replace(migrated, shuffles=theirs)
+            assert l2_data.seeded_by_chance(*pair) is chance
+        same = replace(original, shuffles=self.HUNDRED)
+        assert not l2_data.seeded_by_chance(same, same)
+        both = (self.HUNDRED, self.HUNDRED)
+        assert "is up to the program's seed alone" not in self.judge(*both).summary
+        # What migrated.py asks for where neither program has a seed of its own and both read in a fixed order.
+        counts = dict.fromkeys(map(str, range(100)), 3)
+        pair = replace(original, shuffles=both[0]), replace(migrated, shuffles=both[1])
+        level = l2_data.judge(*pair, random_order=True, examples=(counts, counts)).level
+        assert level.status is Status.EQUIVALENT
+        assert "their order is up to the program's seed alone, and the next levels replay" in level.summary

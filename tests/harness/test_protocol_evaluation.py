@@ -76,11 +76,26 @@ def test_rounding_is_all_that_the_same_weights_may_show(times: float, status: St
     assert level.tolerance == 8.0
 
 
-def test_a_spread_of_the_replicates_that_is_larger_than_rounding_widens_it() -> None:
-    other = {"loss": 0.5, "accuracy": 0.76}
+def test_what_one_ulp_of_the_weights_moves_the_metric_by_is_rounding_too() -> None:
+    other = {"loss": 0.5, "accuracy": 0.752}
     assert judge(original(), migrated(theirs(same=other))).status is Status.DIFFERENT
-    flips = [original(ev(10, {"loss": 0.5, "accuracy": value})) for value in (0.752, 0.7492)]
-    assert judge(original(), migrated(theirs(same=other)), replicates=flips).status is Status.EQUIVALENT
+    moved = replace(ev(10, GOOD), nudged=({"loss": 0.5, "accuracy": 0.75}, {"loss": 0.5, "accuracy": 0.751}))
+    level = judge(original(moved), migrated(theirs(same=other)))
+    assert level.status is Status.EQUIVALENT and level.ratio == pytest.approx(2.0)
+
+
+def test_trainings_that_part_excuse_no_metric_of_the_same_weights() -> None:
+    # One of a thousand examples counted otherwise, where replicates of the training part in ten of them.
+    other = {"loss": 0.5, "accuracy": 0.749}
+    flips = [original(ev(10, {"loss": 0.5, "accuracy": value})) for value in (0.76, 0.74)]
+    level = judge(original(), migrated(theirs(same=other)), replicates=flips)
+    assert level.status is Status.DIFFERENT
+    assert level.differences[0].tensor == "accuracy"
+
+
+def test_a_repeated_evaluation_that_is_no_number_widens_nothing() -> None:
+    moved = replace(ev(10, GOOD), nudged=({"loss": math.nan, "accuracy": math.inf},))
+    assert judge(original(moved), migrated(theirs(same=WORSE))).status is Status.DIFFERENT
 
 
 class TestOwnTraining:
@@ -101,6 +116,20 @@ class TestOwnTraining:
         level = judge(original(), migrated(theirs(WORSE)), replicates=replicates(0.5, 0.5)[:count])
         assert level.status is Status.EQUIVALENT
         assert "fewer than two replicates" in level.notes[0]
+
+    def test_one_example_counted_otherwise_is_left_to_the_same_weights(self) -> None:
+        # Six replicates counted as many examples each; the losses part within their noise.
+        flipped = {"loss": 0.501, "accuracy": 0.7433}
+        spread = replicates(0.501, 0.4995)
+        level = judge(original(), migrated(theirs(flipped)), replicates=spread)
+        assert level.status is Status.EQUIVALENT, level.summary
+        assert "accuracy of its own training of step 10 is 0.7433, and 0.75 in the original" in level.notes[0]
+        # Not where the metric itself is another, nor where the training is.
+        wrong = theirs(flipped, {"loss": 0.5, "accuracy": 0.7433})
+        assert judge(original(), migrated(wrong), replicates=spread).status is Status.DIFFERENT
+        far = theirs({"loss": 0.509, "accuracy": 0.7433})
+        found = judge(original(), migrated(far), replicates=spread)
+        assert found.status is Status.DIFFERENT and len(found.differences) == 2
 
     def test_replicates_of_another_step_give_no_floor(self) -> None:
         level = judge(original(), migrated(theirs(WORSE)), replicates=replicates(0.5, 0.5, step=20))

@@ -102,11 +102,11 @@ def test_a_file_that_is_no_report_is_one_clear_error(tmp_path: Path) -> None:
             report.load(path)
 
 
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [2, 4])
 def test_a_report_of_another_version_says_what_to_do(version: int, tmp_path: Path) -> None:
     document = {**REPORTS["EQUIVALENT"].document, "schema_version": version}
     (tmp_path / "report.json").write_text(json.dumps(document))
-    with pytest.raises(json_report.ReportError, match=rf"schema_version {version}, this one reads 2.*verify again"):
+    with pytest.raises(json_report.ReportError, match=rf"schema_version {version}, this one reads 3.*verify again"):
         report.load(tmp_path)
 
 
@@ -153,7 +153,10 @@ def test_the_command_holds_the_options_of_the_case() -> None:
 
 def cases(made: Report) -> dict[str, TestCase]:
     (suite,) = JUnitXml.fromstring(junit.render(made).encode())
-    return {case.classname: case for case in suite}
+    assert suite.time == pytest.approx(made.document["duration_s"])
+    pairs = {case.classname.rpartition(".")[0] for case in suite}
+    assert len(pairs) == 1 and pairs.pop().endswith(("such> file", "harness.report_documents"))
+    return {case.classname.rpartition(".")[2]: case for case in suite}
 
 
 def test_junit_has_a_case_for_each_level_and_counts_inconclusive_as_error() -> None:

@@ -105,7 +105,7 @@ class Capture(object):
         self.offered = []  # gradients as a wrapping optimizer got them, too
         self.layers = LayerTrace()
         self.clipping = Clipping()
-        self.dropouts = []  # (rate, shape of an example, layers before) of every dropout at work
+        self.dropouts = []  # (rate, shape of an example, Sources) of every dropout at work
         self.optimizer_line = None
         self.own_rate = None  # of an optimizer class of the program's own
         self.local = None  # [(gradient, variable)] of this replica alone, where applied ones are of all replicas

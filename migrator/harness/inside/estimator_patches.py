@@ -153,7 +153,11 @@ def patch_sources(tf, Estimator, optimizers, recorder):
     def call_input_fn(original, self, input_fn, mode, *args, **kwargs):
         if mode == tf.estimator.ModeKeys.TRAIN:
             recorder.sources.setdefault("input", sources.line_of_function(input_fn))
-        return original(self, input_fn, mode, *args, **kwargs)
+            recorder.shuffles, recorder.reading = [], True
+        try:
+            return original(self, input_fn, mode, *args, **kwargs)
+        finally:
+            recorder.reading = False
 
     parts.wrap(Estimator, "_call_input_fn", call_input_fn)
 

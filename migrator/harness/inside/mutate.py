@@ -723,6 +723,20 @@ def changed_weights(mutation):
     parts.wrap(mutation.model, "fit", fit)
 
 
+def predictions(mutation):
+    """What a model predicts is multiplied by ``factor``; its losses and metrics are not."""
+    tf = mutation.tf
+
+    def step(original, model, *args, **kwargs):
+        mutation.change(model)
+        return tf.nest.map_structure(
+            lambda one: one * tf.cast(mutation.mutant["factor"], one.dtype) if one.dtype.is_floating else one,
+            original(model, *args, **kwargs),
+        )
+
+    parts.wrap(mutation.model, "predict_step", step)
+
+
 def metrics(mutation):
     """``change`` "labels": the metrics count classes from one; "threshold": they see predictions 0.1 higher."""
     tf = mutation.tf
@@ -785,6 +799,7 @@ KINDS = {
     "stale_evaluation": stale_evaluation,
     "changed_weights": changed_weights,
     "metrics": metrics,
+    "predictions": predictions,
     "evaluation_loss": evaluation_loss,
 }
 

@@ -174,6 +174,45 @@ class BridgeRecorder(EstimatorRecorder):
         self.folder.append_line("evaluations.jsonl", line)
         return results
 
+    def predict(
+        self,
+        original,
+        estimator,
+        input_fn,
+        predict_keys=None,
+        hooks=None,
+        checkpoint_path=None,
+        yield_single_examples=True,
+    ):
+        """``Estimator.predict``, and behind it what is predicted with the weights of the plan and the first ones."""
+
+        def made():
+            return original(estimator, input_fn, predict_keys, hooks, checkpoint_path, yield_single_examples)
+
+        if self.is_other(estimator) or not self.plan.get("evaluate", True):
+            return made()
+
+        def others(number, take, whole):
+            chosen = self.predictions.chosen(self.plan, number)
+            start = self.folder.initial_file() if self.plan.get("evaluation_control") else None
+            outputs, notes = {}, {}
+            for what, path in (("same", chosen and chosen["path"]), ("control", start)):
+                if path is None:
+                    continue
+                with np.load(path) as archive:
+                    self.other_weights = {name: archive[name] for name in archive.files}
+                try:
+                    outputs[what] = take(made())
+                except (KeyError, ValueError) as error:
+                    notes["note"] = "not predicted with other weights: %s" % error.args[0]
+                finally:
+                    self.other_weights = None
+            if "same" in outputs:
+                notes["weights_step"] = chosen["step"]
+            return outputs, notes
+
+        return self.predictions.watched(made(), self.steps_done, others, yield_single_examples)
+
     def latest_checkpoint(self, original, estimator):
         """What an evaluator looks for until the training is over and its last checkpoint evaluated."""
         over = self.folder.training_over()
@@ -252,6 +291,7 @@ class BridgeRecorder(EstimatorRecorder):
         if self.plan["task"]["type"] == "evaluator":
             parts.wrap(estimator, "latest_checkpoint", self.latest_checkpoint)
         parts.wrap(estimator, "evaluate", self.evaluate)
+        parts.wrap(estimator, "predict", self.predict)
         if self.plan.get("replay"):
 
             def call_input_fn(original, this, input_fn, mode, *args, **kwargs):

@@ -9,18 +9,21 @@ import time
 
 import batches
 import estimator_patches
+import nudged
 import numpy as np
 import own_optimizers
 import parts
 import points
+import predictions
 import replicas
+import shuffles
 import sources
 import v1_optimizers
-from capture import AVERAGED, Capture, stored
+from capture import AVERAGED, Capture
 from folder import call_boundaries
 from redirect import Redirect
 from step_hook import make_hook
-from tracing import watch_clipping
+from tracing import Sources, watch_clipping
 from turns import Turnstile, wanted
 
 RATE_TENSORS = ("_learning_rate_tensor", "_lr_t")
@@ -51,8 +54,12 @@ class EstimatorRecorder(object):
         self.in_step = False  # whether servers make the trainers of this cluster wait for each other
         self.local_replicas = 1
         self.last_evaluated = None
+        self.nudging = nudged.Nudging(plan)
+        self.predictions = predictions.Predictions(folder)
         self.model_dir = None  # of the Estimator that is recorded: the first that trains
         self.unnamed_models = 0
+        self.shuffles = None  # those of the training data: known once its input function was called
+        self.reading = False
         self.evaluates_averages = False  # moving averages take the place of the weights in evaluations
         in_turns = wanted(plan, folder) and folder.task in folder.trainers
         self.turns = Turnstile(folder) if in_turns else None
@@ -176,6 +183,10 @@ class EstimatorRecorder(object):
             return original(layer, *args, **kwargs)
         return traced.layers.call(self.tf, original, layer, *args, **kwargs)
 
+    def saw_shuffle(self, found):
+        if self.reading:
+            self.shuffles.append(found)
+
     def saw_dropout(self, rate, inputs):
         traced = self.traced
         if traced is None:
@@ -186,16 +197,7 @@ class EstimatorRecorder(object):
             rate = None
         if rate == 0.0:  # drops nothing
             return
-        traced.dropouts.append((rate, parts.features_of(inputs), len(traced.layers.calls)))
-
-    def dropout_places(self, model, reached):
-        """How many calls of layers with weights came before each dropout; None where the program also has
-        weights outside layers, so that the count would not say where the dropout is.
-        """
-        layers, graph = self.capture.layers, self.capture.graph
-        owned = {one.op.name for variable in layers.owned for one in stored(variable)}
-        known = all(part.variable.op.name in owned for part in model)
-        return [layers.before(place, graph, reached) if known else None for _, _, place in self.capture.dropouts]
+        traced.dropouts.append((rate, parts.features_of(inputs), Sources(inputs)))
 
     def optimizer_settings(self):
         """The optimizer with the clipping of its gradients, which Keras counts among its settings."""
@@ -264,12 +266,12 @@ class EstimatorRecorder(object):
         return self.model_dir is not None and estimator.model_dir != self.model_dir
 
     # -- evaluation --
-    def record_evaluation(self, results, checkpoint_path):
+    def record_evaluation(self, results, checkpoint_path, moved=()):
         numbers = parts.numbers(results)
         step = int(numbers.pop("global_step"))
         if checkpoint_path:
             self.record_checkpoint(checkpoint_path, self.folder.file("evaluations", "%08d.npz" % step))
-        line = {"time": time.time(), "step": step, "results": numbers}
+        line = {"time": time.time(), "step": step, "results": numbers, "nudged": list(moved)}
         self.folder.append_line("evaluations.jsonl", line)
 
     def record_checkpoint(self, checkpoint_path, path):
@@ -284,6 +286,15 @@ class EstimatorRecorder(object):
         if self.evaluates_averages:
             arrays.update((name, arrays[name + AVERAGED]) for name in list(arrays) if name + AVERAGED in arrays)
         parts.write_arrays(path, {name: value for name, value in arrays.items() if value.dtype.kind in "biufc"})
+
+    def keep_checkpoint(self, checkpoint_path):
+        """Keeps what a checkpoint holds, for another program to take; the step of it, None where it cannot be read."""
+        try:
+            step = int(self.tf.train.load_checkpoint(checkpoint_path).get_tensor("global_step"))
+        except self.tf.errors.OpError:
+            return None
+        self.record_checkpoint(checkpoint_path, self.folder.file("evaluations", "%08d.npz" % step))
+        return step
 
     def keep_evaluating(self, model_dir):
         """Whether an evaluator may still see a checkpoint that it has not judged."""
@@ -303,6 +314,7 @@ def install(plan, folder):
     recorder = EstimatorRecorder(tf, plan, folder)
     Estimator = estimator.Estimator
 
+    shuffles.install(tf, recorder.saw_shuffle)
     estimator_patches.patch_places(tf, Estimator, recorder)
     estimator_patches.patch_waiting(training, plan)
     estimator_patches.patch_limits(training, Estimator, recorder)
@@ -392,14 +404,41 @@ def install(plan, folder):
 
         parts.wrap(Estimator, "_call_input_fn", call_input_fn)
 
-    def evaluate_run(original, self, checkpoint_path, *args, **kwargs):
-        results = original(self, checkpoint_path, *args, **kwargs)
+    def evaluate_run(original, self, checkpoint_path, scaffold, update_op, eval_dict, all_hooks, output_dir):
+        given = (scaffold, update_op, eval_dict, all_hooks)
+        results = original(self, checkpoint_path, *given, output_dir=output_dir)
         recorder.last_evaluated = checkpoint_path
         if plan.get("evaluate", True) and not recorder.is_other(self):
-            recorder.record_evaluation(results, checkpoint_path)
+
+            def again(seed):
+                return nudged.again(tf, original, self, checkpoint_path, *given, folder=folder.file("again"), seed=seed)
+
+            recorder.record_evaluation(results, checkpoint_path, recorder.nudging.results(again))
         return results
 
     parts.wrap(Estimator, "_evaluate_run", evaluate_run)
+
+    def predict(
+        original, self, input_fn, predict_keys=None, hooks=None, checkpoint_path=None, yield_single_examples=True
+    ):
+        def made(checkpoint, watching):
+            return original(self, input_fn, predict_keys, watching, checkpoint, yield_single_examples)
+
+        found = checkpoint_path or tf.train.latest_checkpoint(self.model_dir)
+        if not plan.get("evaluate", True) or recorder.is_other(self) or not found:
+            return made(checkpoint_path, hooks)
+
+        def moved(number, take, whole):
+            seeds = range(1, nudged.TIMES + 1) if number <= nudged.EVALUATIONS else ()
+            outputs = {"nudged%d" % seed: take(made(found, [nudged.make_hook(tf, seed)])) for seed in seeds}
+            if not whole:
+                outputs["own"] = take(made(found, None))
+            return outputs, {}
+
+        step = recorder.keep_checkpoint(found)
+        return recorder.predictions.watched(made(checkpoint_path, hooks), step, moved, yield_single_examples)
+
+    parts.wrap(Estimator, "predict", predict)
     return recorder
 
 

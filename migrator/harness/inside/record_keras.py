@@ -18,12 +18,15 @@ import batches
 import keras_optimizers
 import keras_patches
 import keras_variables
+import nudged
 import numpy as np
 import own_optimizers
 import parts
 import points
+import predictions
 import record_mesh
 import replicas
+import shuffles
 import sources
 from batch_losses import BatchLosses
 from folder import OWN_DESCRIPTOR, REPLAY_DESCRIPTOR
@@ -33,6 +36,7 @@ from redirect import Redirect
 from tracing import (
     Clipping,
     LayerTrace,
+    Sources,
     ancestors,
     one_value,
     own_weights,
@@ -63,7 +67,7 @@ class Step(object):
         self.iteration = None
         self.gradients = None
         self.taken = []  # (gradient, variable) as a GradientTape gave them
-        self.dropouts = []  # (rate, shape of an example, layers before) of every dropout that is at work
+        self.dropouts = []  # (rate, shape of an example, Sources) of every dropout that is at work
         self.layers = LayerTrace()
         self.clipping = Clipping()
         self.updates = 0  # assignments to moving averages
@@ -77,6 +81,7 @@ class KerasRecorder(object):
     """State of the recorder in one process."""
 
     slot_names = keras_optimizers.SLOTS
+    copies = staticmethod(copies)
 
     def __init__(self, tf, plan, folder):
         self.tf = tf
@@ -107,9 +112,12 @@ class KerasRecorder(object):
         self.updating = None  # the optimizer that the traced step applies gradients with, or several together
         self.compiled = {}  # id of model -> the user's line that compiled it
         self.sources = {}
+        self.shuffles = None  # those of the training data, where it is a dataset
         self.dispatcher = Dispatcher(folder.trainers) if wanted(plan, folder) else None
         self.batch_losses = BatchLosses(tf)
         self.points = points.Points(plan)
+        self.nudging = nudged.Nudging(plan)
+        self.predictions = predictions.KerasPredictions(self)
 
     # -- variables --
     def model_parts(self, model):
@@ -124,6 +132,12 @@ class KerasRecorder(object):
             for part, first in zip(found, self.first):
                 part.name = first.name
         return found
+
+    def weights_in(self, model):
+        """The variables of a model that predicts: those of the recorded model where it shares them."""
+        known = {id(part.variable): part for part in self.parts}
+        found = self.recorded_parts(model)
+        return [known.get(id(part.variable), part) for part in found]
 
     def current(self):
         return parts.join(self.parts, [read(self.tf, part.variable) for part in self.parts])
@@ -267,7 +281,7 @@ class KerasRecorder(object):
         self.traced = {
             "dropout_rates": [rate for rate, _, _ in step.dropouts],
             "dropout_inputs": [shape for _, shape, _ in step.dropouts],
-            "dropout_after": self.dropout_places(step, graph, reached),
+            "dropout_after": [before.weights(self.parts) for _, _, before in step.dropouts],
             "update_ops": step.updates,
             "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
         }
@@ -307,16 +321,6 @@ class KerasRecorder(object):
         by_variable = {id(part.variable): part for part in self.parts}
         pieces = list(getattr(variable, "variables", [])) or [variable]
         return by_variable.get(id(pieces[0]))
-
-    def dropout_places(self, step, graph, reached):
-        """How many calls of layers with weights came before each dropout; None where the program also has
-        weights outside layers, so that the count would not say where the dropout is.
-        """
-        owned = set()
-        for variable in step.layers.owned:
-            owned.update(id(piece) for piece in list(getattr(variable, "variables", [])) or [variable])
-        known = all(id(part.variable) in owned for part in self.parts)
-        return [step.layers.before(place, graph, reached) if known else None for _, _, place in step.dropouts]
 
     def name_of(self, variable):
         part = self.part_of(variable)
@@ -420,7 +424,7 @@ class KerasRecorder(object):
             rate = None if keep is None else 1.0 - keep
         if isinstance(rate, float) and rate == 0.0:  # drops nothing
             return original(x, *args, **kwargs)
-        step.dropouts.append((parts.float32(rate), parts.features_of(x), len(step.layers.calls)))
+        step.dropouts.append((parts.float32(rate), parts.features_of(x), Sources(x)))
         return self.tf.identity(x) if self.plan.get("pin_dropout", True) else original(x, *args, **kwargs)
 
     # -- training --
@@ -469,6 +473,7 @@ class KerasRecorder(object):
             "replicas_of_batch": 1 if replicas.is_stand_in(strategy) else replicas.local(strategy),
             "gradients": "summed",
             "loop": not hasattr(model, "fit"),
+            "shuffles": self.shuffles,
             # Until a train step was traced.
             "update_ops": 0,
             "dropout_rates": [
@@ -540,8 +545,9 @@ class KerasRecorder(object):
             training = self.learning_phase()
         # A layer that was told not to train is no dropout, whatever its rate.
         if step is not None and layer.rate != 0.0 and (hasattr(training, "dtype") or training):
-            step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs), len(step.layers.calls)))
-        if self.plan.get("pin_dropout", True):
+            step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs), Sources(inputs)))
+        # Outside of a training step no dropout should be at work: one that is shows in what is evaluated or predicted.
+        if step is not None and self.plan.get("pin_dropout", True):
             return self.tf.identity(inputs)
         return original(layer, inputs, *args, **kwargs)
 
@@ -611,6 +617,7 @@ class KerasRecorder(object):
         if not self.started:
             self.sources["train"] = sources.user_line(model, "fit")
             self.sources["input"] = self.input_line(bound.arguments.get("x"))
+            self.shuffles = shuffles.of(self.tf, bound.arguments.get("x"))
         try:
             self.build(model, bound.arguments.get("x"), strategy)
             self.begin(model, strategy)
@@ -809,7 +816,7 @@ class KerasRecorder(object):
             return original(model, *args, **kwargs)
         # The program's own evaluation comes last: metrics end as it leaves them.
         others = {}
-        if self.plan.get("evaluate_weights") or self.plan.get("evaluation_control"):
+        if any(self.plan.get(key) for key in ("evaluate_weights", "evaluation_control", "evaluation_noise")):
             others = self.evaluate_others(original, signature.bind(model, *args, **kwargs), model)
         results, losses = self.batch_losses.measured(model, lambda: original(model, *args, **kwargs))
         named = results
@@ -860,11 +867,19 @@ class KerasRecorder(object):
             start = self.folder.initial_file() if self.plan.get("evaluation_control") else None
             if start is not None and self.take_weights(model_parts, start, found):
                 found["control"] = run()
+            found["nudged"] = self.nudging.results(lambda seed: self.run_nudged(model_parts, own, seed, run))
         finally:
             for part, values in zip(model_parts, own):
                 for one, value in zip(copies(part.variable), values):
                     one.assign(value)
         return found
+
+    def run_nudged(self, model_parts, own, seed, run):
+        """The results of an evaluation with each of the model's weights moved by one ulp."""
+        named = {str(place): values[0] for place, values in enumerate(own)}
+        for place, value in parts.moved_one_ulp(named, seed).items():
+            assign(self.tf, model_parts[int(place)].variable, value)
+        return run()
 
     def settle(self, model):
         """Waits until workers have done what they were given."""
@@ -922,6 +937,19 @@ def patch_train_on_batch(model, recorder):
     )
 
 
+def patch_predictions(model, recorder):
+    """Both ways in which a class of models predicts."""
+    signature = inspect.signature(model.predict)
+    parts.wrap(
+        model,
+        "predict",
+        lambda original, self, *args, **kwargs: recorder.predictions.predict(
+            original, signature, self, *args, **kwargs
+        ),
+    )
+    parts.wrap(model, "predict_on_batch", recorder.predictions.predict_on_batch)
+
+
 def install(plan, folder):
     tf = importlib.import_module("tensorflow")
     base = tf.keras.Model.__module__.split(".")[0] + ".src."
@@ -949,6 +977,8 @@ def install(plan, folder):
             "evaluate",
             lambda original, self, *args, **kwargs: recorder.evaluate(original, evaluation, self, *args, **kwargs),
         )
+    shuffles.install(tf)
+    patch_predictions(model, recorder)
     keras_patches.patch_compile(model, recorder)
     keras_patches.patch_layers(base, recorder)
     keras_patches.patch_sources(tf, base, optimizer, recorder)

@@ -9,10 +9,11 @@ import importlib
 import inspect
 
 import parts
+import shuffles
 import sources
 from keras_patches import patch_batches, patch_places
 from keras_variables import creation_order
-from record_keras import KerasRecorder, patch_train_on_batch
+from record_keras import KerasRecorder, patch_predictions, patch_train_on_batch
 from tracing import watch_clipping
 
 SLOTS = {
@@ -134,6 +135,8 @@ def install(plan, folder):
             "evaluate",
             lambda original, self, *args, **kwargs: recorder.evaluate(original, evaluation, self, *args, **kwargs),
         )
+    shuffles.install(tf)
+    patch_predictions(trainer, recorder)
     _patch_compile(recorder)
     _patch_layers(recorder)
     _patch_sources(tf, recorder)

@@ -15,15 +15,18 @@ SIBLINGS = (
     "bridge_servers",
     "capture",
     "estimator_patches",
+    "exports",
     "folder",
     "keras_optimizers",
     "keras_patches",
     "keras_variables",
     "mutate",
     "mutate_keras3",
+    "nudged",
     "own_optimizers",
     "parts",
     "points",
+    "predictions",
     "record_bridge",
     "record_estimator",
     "record_keras",
@@ -35,6 +38,7 @@ SIBLINGS = (
     "record_session",
     "redirect",
     "replicas",
+    "shuffles",
     "sources",
     "step_hook",
     "tpu_stand_in",
@@ -102,7 +106,10 @@ def install(plan):
     - ``evaluate_weights``: [{"step", "path"}], npz files of whole weights; at every evaluation a Keras program
       also evaluates the one of its own step (or the nearest)
     - ``evaluation_control``: whether a Keras program then also evaluates the weights that the run began with
-    - ``pin_dropout``: dropout lets its input through
+    - ``evaluation_noise``: whether the first evaluations are repeated with weights moved by one ulp
+    - ``predict_weights``: [{"step", "path"}] for each call of the original that predicts: the weights of which a Keras
+      program is to predict the same, too
+    - ``pin_dropout``: dropout lets its input through in steps of the training
     - ``turns``: the trainers of parameter servers step one after another, and the numbers of states and
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None
@@ -138,6 +145,8 @@ def install(plan):
         modules["record_loop"].install(recorder)
         if kind == "record_keras":
             modules["record_bridge"].install(plan, folder, recorder)
+    if plan.get("evaluate", True):
+        modules["exports"].install(folder)
     if plan.get("mutant"):
         if program == "original":
             raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")

@@ -127,7 +127,7 @@ def hook_class(recorder, hooks):
                 "update_ops": len({getattr(op, "op", op).name for op in updates} & trained),
                 "dropout_rates": [rate for rate, _, _ in capture.dropouts],
                 "dropout_inputs": [shape for _, shape, _ in capture.dropouts],
-                "dropout_after": recorder.dropout_places(self.model, reached),
+                "dropout_after": [before.weights(self.model) for _, _, before in capture.dropouts],
                 "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
                 "in_step": recorder.in_step,
@@ -139,6 +139,7 @@ def hook_class(recorder, hooks):
                     if part.shape == part.whole
                 },
                 "thresholds": thresholds(capture.graph, trained),
+                "shuffles": recorder.shuffles,
                 "replicas_of_batch": recorder.local_replicas,
                 "gradients": "local",
             }

@@ -54,6 +54,47 @@ def thresholds(graph, reached=None):
     return sorted(one for one in found if 1e-5 < one < 1e30 and one not in (1.0,))
 
 
+class Sources(object):
+    """What a tensor of a graph is computed from: names of operations of its graphs, and eager tensors by their ids."""
+
+    def __init__(self, tensor):
+        self.names, self.eager = set(), set()
+        self.known = hasattr(tensor, "graph")
+        seen, outer, waiting = set(), {}, [tensor] if self.known else []
+        while waiting:
+            one = waiting.pop()
+            if not hasattr(one, "graph"):
+                self.eager.add(id(one))
+                continue
+            place = (id(one.graph), one.op.name)
+            if place in seen:
+                continue
+            seen.add(place)
+            self.names.add(one.op.name)
+            waiting.extend(one.op.inputs)
+            if id(one.graph) not in outer:
+                # A function gets what is outside of it through placeholders.
+                captures = getattr(one.graph, "captures", ())
+                outer[id(one.graph)] = {id(inside): outside for outside, inside in captures}
+            if id(one) in outer[id(one.graph)]:
+                waiting.append(outer[id(one.graph)][id(one)])
+
+    def weights(self, parts):
+        """How many of the trainable variables that `parts` are parts of it depends on; None where nobody knows."""
+        if not self.known:
+            return None
+        return len({part.name for part in parts if part.trainable and self._hold(part)})
+
+    def _hold(self, part):
+        handles = [getattr(one, "handle", None) for one in part.copies]
+        if any(id(handle) in self.eager for handle in handles if handle is not None):
+            return True
+        try:
+            return part.variable.op.name in self.names
+        except AttributeError:  # it is eager
+            return False
+
+
 def own_weights(layer):
     """The TensorFlow variables that a layer owns itself, not through layers inside it."""
     if not hasattr(layer, "_trainable_weights"):  # Keras 3, whose variables hold TensorFlow's
@@ -67,7 +108,6 @@ class LayerTrace(object):
 
     def __init__(self):
         self.calls = []  # (first weight, output tensor or None)
-        self.owned = []  # every weight of those layers
         self.outermost = []  # the layers and models that are called by no other
         self._under_way = []
 
@@ -84,7 +124,6 @@ class LayerTrace(object):
             self._under_way.pop()
         weights = own_weights(layer)
         if weights:
-            self.owned.extend(weights)
             floats = [
                 tensor
                 for tensor in tf.nest.flatten(outputs)
@@ -92,10 +131,6 @@ class LayerTrace(object):
             ]
             self.calls.append((weights[0], floats[0] if floats else None))
         return outputs
-
-    def before(self, count, graph, reached):
-        """How many of the first ``count`` calls have an effect on the operations ``reached``, as far as is known."""
-        return sum(1 for _, tensor in self.calls[:count] if tensor is None or not _idle(tensor, graph, reached))
 
     def activations(self, tf, graph, name_of, reached):
         """[(name of the first weight, output)] of the calls whose output can be read in ``graph`` and is one of

@@ -10,7 +10,7 @@ from migrator.harness.migrated import evaluation_plan, examples, examples_again
 from migrator.harness.mutants.catalogue import Family, Mutant
 from migrator.harness.mutants.killing import NOT_EXERCISED, Run, Unmutated, kill
 from migrator.harness.original import evaluates
-from migrator.harness.protocol import l2_data, l7_evaluation, ladder
+from migrator.harness.protocol import l2_data, l7_evaluation, l8_artefacts, ladder
 from migrator.harness.protocol.results import LevelResult, MutantOutcome, Status
 from migrator.harness.recording import Recording, beginning
 from migrator.harness.runs import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def try_mutants(
     session: Session, findings: Findings, mutants: Sequence[Mutant], progress: OnProgress
 ) -> tuple[MutantOutcome, ...]:
-    """What becomes of each mutant, judged by L0 to L5 and L7 on the evidence of a comparison.
+    """What becomes of each mutant, judged by L0 to L5, L7 and L8 on the evidence of a comparison.
 
     `findings` are those of a comparison in this session that ran all its levels; ValueError if there are none to
     judge by. On parameter servers the cluster is the one with one trainer. A long training is tried in its first
@@ -116,7 +116,7 @@ class _Bench:
         original, migrated, limits = self._original, made.recording, self._findings.limits
         assert isinstance(made, ProgramRun) and migrated is not None
         assert original is not None and found.names is not None and limits is not None
-        random = evidence.random_order
+        random = evidence.random_order or l2_data.seeded_by_chance(original, migrated)
         base = ladder.foundation(
             original,
             migrated,
@@ -129,7 +129,7 @@ class _Bench:
             parameter_servers=parameter_servers(self._shape),
         )
         levels = base.levels
-        if random and base.comparable and not base.same_order:
+        if evidence.random_order and base.comparable and not base.same_order:
             repeated = again().recording
             if repeated is not None and l2_data.same_sequences(migrated, repeated):
                 levels = tuple(l2_data.fixed_order(level) if level.id == l2_data.ID else level for level in levels)
@@ -141,4 +141,6 @@ class _Bench:
         if self._evaluation and levels[-1].status is not Status.DIFFERENT:
             replicates = evidence.replicate_recordings
             levels += (l7_evaluation.judge(original, migrated, limits, replicates=replicates),)
+            if levels[-1].status is not Status.DIFFERENT:
+                levels += (l8_artefacts.judge(original, migrated, limits).level,)
         return levels

@@ -297,6 +297,13 @@ MUTANTS: tuple[Mutant, ...] = (
         {"kind": "evaluation_loss"},
     ),
     Mutant(
+        "predictions-changed",
+        Family.EVALUATION,
+        "what the model predicts is 1 % larger",
+        "L8",
+        {"kind": "predictions", "factor": 1.01},
+    ),
+    Mutant(
         "weights-changed",
         Family.EVALUATION,
         "the weights are 1 % larger when training is over",

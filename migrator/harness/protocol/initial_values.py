@@ -1,8 +1,9 @@
 """Whether two programs draw their initial weights from the same distributions, from one draw of each.
 
 Constants must be equal. Random values are compared variable by variable with the two-sample Kolmogorov-Smirnov
-test and that of Brown and Forsythe for their spreads, corrected over both and over the variables (Holm's method), so that the chance to call any variable of a correct migration
-different is at most ALPHA (measured: see tests/harness/test_protocol_initial.py).
+test and with that of Brown and Forsythe for their spreads, corrected over both and over the variables (Holm's method),
+so that the chance to call any variable of a correct migration different is at most ALPHA (measured: see
+tests/harness/test_protocol_initial.py).
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
     moved = ("the dropout is at another place in the network",)
     for name, ours, theirs in (
         ("dropout inputs", _known(original.dropout_inputs), _known(migrated.dropout_inputs)),
-        ("layers before each dropout", _after(original), _after(migrated)),
+        ("weights before each dropout", _after(original), _after(migrated)),
     ):
         if ours is None or theirs is None:
             remark = f"{name}: not known of both programs"
@@ -277,9 +277,7 @@ def _known(shapes: tuple[tuple[int, ...] | None, ...]) -> list[str] | None:
 
 
 def _after(recording: Recording) -> list[str] | None:
-    """For each dropout how many calls of layers with weights come before it, with its rate if that is known to be
-    its.
-    """
+    """For each dropout how many trained variables its input depends on, with its rate if that is known to be its."""
     places, rates = recording.dropout_after, recording.dropout_rates
     if not places or None in places:
         return None

@@ -50,6 +50,44 @@ def same_first_batches(a: Recording, b: Recording) -> bool:
     return [[x.digest for x in s[:1]] for s in _sequences(a)] == [[x.digest for x in s[:1]] for s in _sequences(b)]
 
 
+def seeded_by_chance(original: Recording, migrated: Recording) -> bool:
+    """Whether both programs shuffle by the seed of the whole program alone, which gives each its own fixed order: what
+    TensorFlow makes of it depends on the operations that a program has besides.
+    """
+    sides = [recording.shuffles for recording in (original, migrated)]
+    return all(side and not any(one.seeded for one in side) for side in sides) and not same_sequences(
+        original, migrated
+    )
+
+
+def _shuffled_otherwise(original: Recording, migrated: Recording, examples: Examples) -> LevelResult | None:
+    """DIFFERENT where the two programs mix their data to another extent; None if they do not, or nobody knows."""
+    ours, theirs = original.shuffles, migrated.shuffles
+    if ours is None or theirs is None or not ours or len(ours) != len(theirs):
+        return None
+    passes = max(examples.original.values(), default=0)
+    for mine, other in zip(ours, theirs, strict=True):
+        buffers = [None if one.buffer is None else min(one.buffer, len(examples.original)) for one in (mine, other)]
+        if None not in buffers and buffers[0] != buffers[1]:
+            what, values = "shuffle buffer", (float(mine.buffer or 0), float(other.buffer or 0))
+            causes: tuple[str, ...] = ("a smaller buffer mixes less: an example stays near its place in the data",)
+        elif passes > 1 and mine.each_time != other.each_time:
+            what, values = "reshuffle_each_iteration", (float(mine.each_time), float(other.each_time))
+            causes = ("each pass over the data has the same order, or not",)
+        else:
+            continue
+        first = Divergence(
+            what,
+            *values,
+            causes=causes,
+            original_source=original.sources.get("input"),
+            migrated_source=migrated.sources.get("input"),
+        )
+        summary = f"{what} is {values[0]:g} in the original and {values[1]:g} in the migrated program"
+        return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=(first,))
+    return None
+
+
 def _component(ours: Batch, theirs: Batch) -> tuple[str, str]:
     """What is different between two batches: the first component in name order, or the size."""
     left = {path: (dtype, shape, digest) for path, dtype, shape, digest in ours.components}
@@ -155,8 +193,13 @@ def _random_order(original: Recording, migrated: Recording, examples: Examples) 
     ours, theirs = Counter(examples.original), Counter(examples.migrated)
     if not ours or not theirs or not _same_sizes(original, migrated):
         return None
-    order = "the order of the examples, which is random in the original"
-    tail = "their order is random in the original too, and the next levels replay the original's"
+    mixed = _shuffled_otherwise(original, migrated, examples)
+    if mixed is not None:
+        return mixed
+    chance = seeded_by_chance(original, migrated) and examples.again is None
+    how = "is up to the program's seed alone" if chance else "is random in the original"
+    order = f"the order of the examples, which {how}"
+    tail = f"their order {how}{'' if chance else ' too'}, and the next levels replay the original's"
     if ours == theirs:
         summary = f"the same {len(ours)} distinct examples, each read as often, in batches of the same sizes; {tail}"
         return LevelResult(ID, TITLE, Status.EQUIVALENT, summary, Reason.ORDER_DIFFERS, notes=(order,))

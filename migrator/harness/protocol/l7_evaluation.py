@@ -160,6 +160,17 @@ def _spreads(original: Recording, replicates: Sequence[Recording]) -> dict[tuple
     return {key: max(gaps) for key, gaps in found.items() if len(gaps) > 1}
 
 
+def _noise(original: Recording) -> dict[str, float]:
+    """For each metric how far the original's own moves when its weights move by one ulp, in any of its evaluations."""
+    found: dict[str, float] = {}
+    for evaluation in original.evaluations:
+        for name, value in metrics(evaluation).items():
+            gaps = [abs(moved[name] - value) for moved in evaluation.nudged if name in moved]
+            finite = [gap for gap in gaps if math.isfinite(gap)]
+            found[name] = max([found.get(name, 0.0), *finite])
+    return found
+
+
 def _comparable(values: Mapping[str, float], name: str, limits: Tolerance) -> float | None:
     """A migrated program's metric as Estimator would report it.
 
@@ -193,7 +204,7 @@ def _compare(
     replicates: Sequence[Recording],
     metric_names: Mapping[str, str],
 ) -> _Comparison:
-    spreads = _spreads(original, replicates)
+    spreads, noise = _spreads(original, replicates), _noise(original)
     places = {id(evaluation): place for place, evaluation in enumerate(original.evaluations)}
 
     def pairs(both: Sequence[tuple[Evaluation, Evaluation]], which: str, part: str) -> Iterator[_Pair]:
@@ -202,16 +213,44 @@ def _compare(
             if values is None:
                 continue
             for name, value in metrics(mine).items():
-                least, spread = _rounding(value, limits), spreads.get((places[id(mine)], name))
-                floor = math.nan if which == "own" and spread is None else max(least, spread or 0.0)
+                # A trained replicate has other weights: it says nothing about the same ones.
+                spread = spreads.get((places[id(mine)], name)) if which == "own" else noise.get(name, 0.0)
+                floor = math.nan if spread is None else max(_rounding(value, limits), spread)
                 found = _comparable(values, metric_names.get(name, name), limits)
                 yield _Pair(name, which == "own", mine, value, found, floor, limits.c[part])
 
     repeated = _same_weights(original, migrated)
+    same = tuple(pairs(repeated, "same", FORWARD))
     return _Comparison(
-        tuple(pairs(repeated, "same", FORWARD)),
-        tuple(pairs(_own(original, migrated), "own", TRAJECTORY)),
+        same,
+        _without_flips(same, tuple(pairs(_own(original, migrated), "own", TRAJECTORY)), limits),
         tuple(pairs(repeated, "control", FORWARD)),
+    )
+
+
+def _without_flips(same: Sequence[_Pair], own: Sequence[_Pair], limits: Tolerance) -> tuple[_Pair, ...]:
+    """The pairs of own trainings, with no floor where a metric counts examples and no replicate counted another number.
+
+    How far one example moves such a metric is not known then. It is left to the evaluation of the same weights, which
+    has to agree, as has another metric of the same training that does move.
+    """
+    agreed = {
+        metric for metric in {p.metric for p in same} if all(p.status == SAME for p in same if p.metric == metric)
+    }
+    moves = {
+        id(p.evaluation)
+        for p in own
+        if p.status == SAME and p.floor > _rounding(p.original, limits) and p.metric in agreed
+    }
+    return tuple(
+        replace(p, floor=math.nan)
+        if p.status == DIFFERS
+        and p.metric in agreed
+        and p.outcome.kind is Kind.VALUE
+        and p.floor <= _rounding(p.original, limits)
+        and id(p.evaluation) in moves
+        else p
+        for p in own
     )
 
 
@@ -253,9 +292,10 @@ def judge(
     """Compares the metrics (a) of the original's weights, evaluated by both programs, and (b) of each one's own
     training.
 
-    (a) may differ by rounding, or by what the `replicates` (recordings of the original moved by one ulp, with their
-    evaluations) show at that step; (b) only by the latter, and is not judged without at least two replicates. The
-    control is the migrated evaluation of the run's initial weights, of which at least one metric must differ.
+    (a) may differ by rounding alone, or as far as the original's metrics move with its weights moved by one ulp
+    (`Evaluation.nudged`); (b) by what the `replicates` (recordings of the original moved by one ulp before training,
+    with their evaluations) show at that step, and is not judged without at least two replicates. The control is the
+    migrated evaluation of the run's initial weights, of which at least one metric must differ.
     `metric_names` gives the migrated name of a metric of the original where it has another.
     """
     names = metric_names or {}
@@ -415,12 +455,25 @@ def _notes(original: Recording, migrated: Recording, found: _Comparison, names: 
             f"{of_batches:.6g}, which is what Estimator reports: they differ because the last batch is partial"
         )
         break
-    if any(p.status == NOT_JUDGED for p in found.own) or not found.own:
+    unjudged = [p for p in found.own if p.status == NOT_JUDGED]
+    flips = [p for p in unjudged if _judged_beside(found, p)]
+    for pair in flips:
+        notes.append(
+            f"{pair.metric} of its own training of step {_step(pair)} is {pair.migrated:.9g}, and {pair.original:.9g} "
+            "in the original; of the same weights they agree, and no replicate moved it: how far one example moves it "
+            "is not known"
+        )
+    if len(unjudged) > len(flips) or not found.own:
         notes.append(
             "metrics of each program's own training: "
             + ("not judged, because fewer than two replicates evaluated there" if found.own else "no common step")
         )
     return tuple(notes)
+
+
+def _judged_beside(found: _Comparison, pair: _Pair) -> bool:
+    """Whether another metric of the same evaluation of its own training was judged."""
+    return any(p.evaluation is pair.evaluation and p.status in (SAME, DIFFERS) for p in found.own)
 
 
 def _divergence(pair: _Pair, found: _Comparison, original: Recording, migrated: Recording) -> Divergence:

@@ -238,6 +238,13 @@ def _not_exercised(level: LevelResult, context: Context) -> _Advice:
     return "This part was not run.", with_options(context.command, {"--full": ""})
 
 
+def _required(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "The list of what was not shown says why. Without --require the verdict stands on what was compared.",
+        with_options(context.command, {"--require": None}),
+    )
+
+
 def _timeout(level: LevelResult, context: Context) -> _Advice:
     seconds = LONGER * (context.timeout or DEFAULT_TIMEOUT)
     return (
@@ -260,4 +267,5 @@ _ADVICE: Mapping[Reason, Callable[[LevelResult, Context], _Advice]] = {
     Reason.INSUFFICIENT_SEEDS: _seeds,
     Reason.NOT_EXERCISED: _not_exercised,
     Reason.TIMEOUT: _timeout,
+    Reason.REQUIRED_MISSING: _required,
 }

@@ -41,6 +41,7 @@ class Reason(Enum):
     NOT_EXERCISED = "not_exercised"
     TIMEOUT = "timeout"
     STOPPED_EARLIER = "stopped_earlier"
+    REQUIRED_MISSING = "required_missing"
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,19 @@ class MutantOutcome:
     ratio: float | None = None
     detail: str = ""
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """One thing that the original leaves behind, and what became of it in the migrated program.
+
+    `status` is "same", "different", "missing" (only the original has it) or "not compared". `ratio` is in noise floors.
+    """
+
+    name: str
+    status: str
+    detail: str = ""
+    ratio: float | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ TITLES = {
     "L5s": "Same training by several trainers in a fixed order",
     "L6": "Same asynchronous behaviour",
     "L7": "Same evaluation",
+    "L8": "Same artefacts",
 }
 ORDER = tuple(TITLES)
 REQUIRED = ("L0", "L0b", "L1", "L2", "L3", "L4", "L5")
@@ -101,6 +102,9 @@ def _equivalent(levels: dict[str, LevelResult]) -> str:
         sentence += f"; running freely, {seeds.excluded}"
     if evaluation is not None and evaluation.status is Status.EQUIVALENT:
         sentence += "; so do the evaluations"
+    artefacts = levels.get("L8")
+    if artefacts is not None and artefacts.status is Status.EQUIVALENT:
+        sentence += f"; {artefacts.summary}"
     control = l4.control.ratio if l4.control is not None else None
     if control is not None:
         sentence += f"; a learning rate 1% higher stands out by {control:.3g} noise floors"

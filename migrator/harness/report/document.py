@@ -11,15 +11,17 @@ import shlex
 import signal
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from migrator.harness.cluster import RunOutcome, Write
+from migrator.harness.protocol import grade as grades
 from migrator.harness.protocol import judging, l0b_configuration, l4_state, measurements
 from migrator.harness.protocol.measurements import LOSS, Quantity
 from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.protocol.results import (
+    Artefact,
     AsyncEvidence,
     LevelResult,
     MutantOutcome,
@@ -33,7 +35,7 @@ from migrator.harness.recording import Recording
 from migrator.harness.report import evidence
 from migrator.harness.report.evidence import Document, EvaluationRow
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -352,6 +354,7 @@ def _not_shown(
     verdict: Verdict,
     mutants: Sequence[MutantOutcome],
     began_anew: Sequence[Path],
+    artefacts: Sequence[Artefact],
 ) -> list[str]:
     """What a reader must not take from the verdict. Never empty: no run shows everything."""
     passed = {level.id for level in levels if level.status is Status.EQUIVALENT}
@@ -377,12 +380,21 @@ def _not_shown(
         lines.append(f"other models: {others} more training(s) of the script; only its first model is compared")
     if migrated is not None and migrated.stand_in is not None:
         lines.append("TPUs: none ran; their numbers, their limits and their speed are another matter than a CPU's")
-    lines.append("predictions, exported models and checkpoints: not compared")
+    shown = {one.name.partition(",")[0] for one in artefacts if one.status == "same"}
+    left = [name for name in ("predictions", "exported model") if not any(one.startswith(name) for one in shown)]
+    lines.append(f"{', '.join([*left, 'checkpoints', 'summaries'])}: not compared")
     lines.append(
         "initial values: every compared run started from the original's; of the migrated program's own at most the "
         "distributions were compared"
     )
     return lines
+
+
+def _headline(verdict: Verdict, grade: grades.Grade | None) -> str:
+    """The verdict in plain words."""
+    if verdict.status is Status.EQUIVALENT and grade is not None and grade.steps:
+        return grades.headline(grade)
+    return verdict.sentence
 
 
 def stand_ins(original: Recording | None, migrated: Recording | None) -> list[Document]:
@@ -451,6 +463,8 @@ def build(
     seeds: Sequence[int] = (),
     evaluations: Sequence[EvaluationRow] = (),
     began_anew: Sequence[Path] = (),
+    grade: grades.Grade | None = None,
+    artefacts: Sequence[Artefact] = (),
 ) -> Report:
     """The document from what a session found.
 
@@ -472,7 +486,9 @@ def build(
                 "duration_s": seconds,
                 "verdict": verdict.status.value,
                 "reason": None if verdict.reason is None else verdict.reason.value,
+                "headline": _headline(verdict, grade),
                 "summary": verdict.sentence,
+                "grade": None if grade is None else {"said": grades.line(grade), **asdict(grade)},
                 "decided_by": verdict.level,
                 "command": shlex.join(command_words(case)),
                 "inputs": {
@@ -511,8 +527,9 @@ def build(
                 "asynchronous": evidence.asynchronous(asynchronous),
                 "seeds": list(seeds),
                 "evaluations": evidence.evaluations(evaluations, _metric_noise(original, replicates, limits)),
+                "artefacts": [asdict(one) for one in artefacts],
                 "baseline": None,
-                "not_shown": _not_shown(levels, case, original, migrated, verdict, mutants, began_anew),
+                "not_shown": _not_shown(levels, case, original, migrated, verdict, mutants, began_anew, artefacts),
                 "processes": _processes(runs),
                 "runs": [
                     {

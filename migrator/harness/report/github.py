@@ -149,7 +149,7 @@ def _divergence_lines(first: Document) -> Iterator[str]:
 
 def _blocks(document: Document) -> Iterator[str]:
     verdict = document["verdict"]
-    yield f"## {ICONS[verdict]} {verdict}\n\n{_md(document['summary'])}."
+    yield f"## {ICONS[verdict]} {verdict}\n\n{_md(document['headline'])}."
     yield _pre(document["command"])
     if document["remedy"] is not None:
         remedy = document["remedy"]

@@ -31,13 +31,14 @@ ICONS = {
     "NOT_APPLICABLE": "–",
 }
 _TITLES = {
+    "curves": "Losses",
     "error": "What failed",
     "divergence": "Where they part first",
     "remedy": "What would settle it",
     "baseline": "Against the baseline",
     "levels": "Levels",
+    "ratios": "Noise floors",
     "not-shown": "What was not shown",
-    "curves": "Losses",
     "seeds": "Asynchronous training, paired seeds",
     "evaluations": "Evaluation",
     "variables": "Variables, worst first",
@@ -59,6 +60,7 @@ def sections(document: Document) -> dict[str, str]:
         "remedy": document["remedy"] is None,
         "divergence": document["first_divergence"] is None,
         "curves": not charts.loss_charts(document),
+        "ratios": not charts.ratio_charts(document),
         "seeds": document["asynchronous"] is None,
         "evaluations": not document["evaluations"],
         "variables": not document["variables"],

@@ -18,8 +18,12 @@ def as_xml(value: object) -> str:
     return _FORBIDDEN.sub("\ufffd", str(value))
 
 
-def _case(level: Document, error: Document | None) -> TestCase:
-    case = TestCase(as_xml(level["title"]), classname=level["id"], time=level["duration_s"])
+def _case(level: Document, pair: str, error: Document | None) -> TestCase:
+    case = TestCase(as_xml(level["title"]), classname=f"{pair}.{level['id']}", time=level["duration_s"])
+    known = [line for found in level["differences"] if (line := found["migrated_source"]) is not None]
+    if known:
+        case._elem.set("file", as_xml(known[0]["path"]))
+        case._elem.set("line", str(known[0]["line"]))
     status, summary = level["status"], as_xml(level["summary"])
     if status == "DIFFERENT":
         case.result = [Failure(summary, "different")]
@@ -39,8 +43,8 @@ def _case(level: Document, error: Document | None) -> TestCase:
     return case
 
 
-def _baseline_case(baseline: Document) -> TestCase:
-    case = TestCase("Same as the baseline", classname="baseline")
+def _baseline_case(baseline: Document, pair: str) -> TestCase:
+    case = TestCase("Same as the baseline", classname=f"{pair}.baseline")
     lines = [f"{c['what']}: {c['before']} -> {c['after']}" for c in baseline["changes"]]
     counting = sum(c["counts"] for c in baseline["changes"])
     if counting and not baseline["accepted"]:
@@ -52,7 +56,9 @@ def _baseline_case(baseline: Document) -> TestCase:
 
 
 def _properties(document: Document) -> list[tuple[str, object]]:
-    named = [(key, document[key]) for key in ("verdict", "reason", "summary", "command")]
+    named = [(key, document[key]) for key in ("verdict", "reason", "headline", "summary", "command")]
+    if document["grade"] is not None:
+        named.append(("grade", document["grade"]["said"]))
     for level in document["levels"]:
         named += [(f"{level['id']}.{key}", level[key]) for key in ("ratio", "floor", "tolerance")]
         if level["control"] is not None:
@@ -73,11 +79,16 @@ def render(report: Report) -> str:
     suite.timestamp = document["started"]
     for name, value in _properties(document):
         suite.add_property(name, as_xml(value))
+    # Several reports of one CI run are shown together: a level is that of this pair.
+    pair = as_xml(".".join(document["inputs"]["migrated"]["path"].rpartition(".py")[0].strip("/").split("/")))
     for level in document["levels"]:
-        suite.add_testcase(_case(level, document["error"]))
+        suite.add_testcase(_case(level, pair, document["error"]))
     if document["baseline"] is not None:
-        suite.add_testcase(_baseline_case(document["baseline"]))
+        suite.add_testcase(_baseline_case(document["baseline"], pair))
     xml = JUnitXml("tf-migrate verify")
     xml.add_testsuite(suite)
+    # The levels only judge: most of the time went into the runs before them.
+    for part in (suite, xml):
+        part.time = document["duration_s"]
     text = xml.tostring()  # type: ignore[no-untyped-call]
     return text.decode("utf-8") if isinstance(text, bytes) else str(text)

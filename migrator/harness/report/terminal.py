@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -18,7 +19,7 @@ from migrator.harness.report.baseline import regressed
 from migrator.harness.report.document import Report
 from migrator.harness.report.evidence import Document
 from migrator.harness.report.html import ICONS, mutant_sentence
-from migrator.harness.report.numbers import exact, number
+from migrator.harness.report.numbers import exact, finite, number
 from migrator.harness.report.texts import clean, short, shown
 
 STYLES = {
@@ -41,6 +42,9 @@ _STAGES = {
 #: Columns of a terminal below which the bars are shorter, and how many cells they have then and else.
 _NARROW, _FEW_CELLS, _CELLS = 100, 12, 20
 _MOST_CHANGES = 10
+#: Cells of a curve of losses, at least and at most, what stands beside it, and the trainers that have one.
+_LEAST_CURVE, _MOST_CURVE, _BESIDE_CURVE, _MOST_TRAINERS = 20, 160, 44, 4
+_HEIGHTS = "▁▂▃▄▅▆▇█"
 _MOST_WRITES = 6
 
 
@@ -143,6 +147,42 @@ def ladder(report: Report, width: int = 120) -> Table:
     return table
 
 
+def curve(values: Sequence[float], low: float, high: float, cells: int) -> str:
+    """The values as a line of bars between `low` and `high`, the mean of several where there are more than cells; a
+    space where there is no number.
+    """
+    bars = []
+    for cell in range(min(cells, len(values))):
+        first, end = (place * len(values) // min(cells, len(values)) for place in (cell, cell + 1))
+        known = [value for value in values[first:end] if math.isfinite(value)]
+        if not known:
+            bars.append(" ")
+            continue
+        share = (sum(known) / len(known) - low) / (high - low) if high > low else 0.0
+        bars.append(_HEIGHTS[min(len(_HEIGHTS) - 1, max(0, int(share * len(_HEIGHTS))))])
+    return "".join(bars)
+
+
+def _losses(document: Document, width: int) -> Iterator[Text]:
+    """The losses of both programs, trainer by trainer, one line under the other."""
+    series = [one for one in document["series"] if one["role"] in ("original", "migrated")]
+    trainers = sorted({one["trainer"] for one in series})
+    cells = max(_LEAST_CURVE, min(_MOST_CURVE, width - _BESIDE_CURVE))
+    for trainer in trainers[:_MOST_TRAINERS]:
+        both = [one for one in series if one["trainer"] == trainer]
+        values = [[finite(value) for value in one["values"]] for one in both]
+        known = [value for of_one in values for value in of_one if value is not None]
+        for one, of_one in zip(both, values, strict=True):
+            if not of_one or not known:
+                continue
+            line = curve([math.nan if x is None else x for x in of_one], min(known), max(known), cells)
+            ends = f"{number(one['values'][0]):>9} ", f" {number(one['values'][-1])}"
+            where = f" {one['task']}" if len(trainers) > 1 else ""
+            yield _line(f"{one['role'] + where:>{20 if where else 8}}{ends[0]}{line}{ends[1]}")
+    if len(trainers) > _MOST_TRAINERS:
+        yield _line(f"and {len(trainers) - _MOST_TRAINERS} more trainers, in report.html", "dim")
+
+
 def _failure(error: Document) -> Iterator[Text]:
     yield _line(f"last lines of {error['task']} ({error['run']}):", "bold")
     for line in error["tail"]:
@@ -199,8 +239,17 @@ def _remedy(remedy: Document) -> Iterator[Text]:
 
 
 def show(report: Report, console: Console, paths: Mapping[str, Path] | None = None) -> None:
-    """Prints the ladder, what failed or first differs, the verdict, what settles it, and the report's paths."""
+    """Prints the verdict, the losses, the ladder, what failed or first differs, what settles it, and the report's
+    paths.
+    """
     document = report.document
+    icon, style = ICONS[document["verdict"]], STYLES[document["verdict"]]
+    console.print(Text.assemble((f"{icon} {document['verdict']}", style), ": ", clean(document["headline"]), "."))
+    for line in _losses(document, console.width):
+        console.print(line, soft_wrap=True)
+    if document["grade"] is not None and document["verdict"] != "FAILED":
+        console.print(_line(f"Grade: {document['grade']['said']}."))
+    console.print()
     console.print(ladder(report, console.width))
     parts: list[Iterator[Text]] = []
     if document["error"] is not None:
@@ -216,8 +265,8 @@ def show(report: Report, console: Console, paths: Mapping[str, Path] | None = No
         for line in part:
             console.print(line)
     console.print()
-    icon, style = ICONS[document["verdict"]], STYLES[document["verdict"]]
-    console.print(Text.assemble((f"{icon} {document['verdict']}", style), ": ", clean(document["summary"]), "."))
+    if document["headline"] != document["summary"]:
+        console.print(_line(f"{document['summary'][:1].upper()}{document['summary'][1:]}."))
     written = document["writes"]
     for one in written[:_MOST_WRITES]:
         console.print(_line(f"Kept out of your folders: {one['said']}.", "yellow"), soft_wrap=True)

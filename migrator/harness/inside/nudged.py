@@ -1,0 +1,47 @@
+"""How far rounding alone moves the metrics of an evaluation: the same one again, its weights moved by one ulp."""
+
+import parts
+
+#: Evaluations of a run that are repeated, and how often each: metrics of later ones are rounded as theirs are.
+EVALUATIONS, TIMES = 2, 2
+
+
+class Nudging(object):
+    """Counts the evaluations of one process that were repeated."""
+
+    def __init__(self, plan):
+        self.left = EVALUATIONS if plan.get("evaluation_noise") else 0
+
+    def results(self, evaluate):
+        """[metrics] of `evaluate(seed)`, for the evaluations that are to be repeated; else nothing."""
+        if self.left <= 0:
+            return []
+        self.left -= 1
+        found = [parts.numbers(evaluate(seed)) for seed in range(1, TIMES + 1)]
+        return [{name: value for name, value in one.items() if name != "global_step"} for one in found]
+
+
+def make_hook(tf, seed):
+    """A hook that moves every float variable of a new session to a neighbouring number."""
+
+    class Nudge(tf.train.SessionRunHook):
+        def after_create_session(self, session, coord):
+            variables = [one for one in tf.global_variables() if one.dtype.is_floating]
+            values = dict(zip([one.name for one in variables], session.run(variables)))
+            moved = parts.moved_one_ulp(values, seed)
+            feed = {one.initializer.inputs[1]: moved[one.name] for one in variables}
+            session.run([one.initializer for one in variables], feed)
+
+    return Nudge()
+
+
+def again(tf, run, estimator, checkpoint_path, scaffold, update_op, eval_dict, all_hooks, folder, seed):
+    """The results of `Estimator._evaluate_run` with moved weights; hooks of the program's own are not called again."""
+    graph = tf.get_default_graph()
+    own = [hook for hook in all_hooks or [] if type(hook).__module__.startswith("tensorflow")]
+    graph._unsafe_unfinalize()  # a second evaluation counts its batches by an operation of its own
+    try:
+        hooks = [make_hook(tf, seed), *own]
+        return run(estimator, checkpoint_path, scaffold, update_op, eval_dict, hooks, folder)
+    finally:
+        graph.finalize()

@@ -1,0 +1,150 @@
+"""How strong an EQUIVALENT is: how many steps, which levels and artefacts it vouches for, what it would have seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from migrator.harness.protocol import measurements
+from migrator.harness.protocol.results import Artefact, LevelResult, Status
+from migrator.harness.recording import Recording
+
+STEPS, ARTEFACTS = "steps", "artefacts"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What a verdict stands on.
+
+    `steps` of `of_steps` are those whose losses it vouches for, on so many `trainers`. `apart` is the greatest relative
+    difference of a loss among them (None: none was compared). `levels` said EQUIVALENT; `open` did not, although they
+    have something to say about these programs. `sees` are the smallest errors that the levels would have found, and
+    `modes` what of a program ran: "train", "evaluate", "predict". `artefacts` were found to be the same, `missing`
+    could not be compared.
+    """
+
+    steps: int
+    of_steps: int
+    trainers: int
+    apart: float | None
+    levels: tuple[str, ...]
+    open: tuple[str, ...]
+    sees: tuple[str, ...]
+    modes: tuple[str, ...]
+    artefacts: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def grade(
+    levels: Sequence[LevelResult],
+    artefacts: Sequence[Artefact],
+    original: Recording | None,
+    migrated: Recording | None,
+    trainers: int = 1,
+) -> Grade:
+    """The grade of a comparison with these levels; the recordings are those that L5 judged, None where there are
+    none.
+    """
+    passed = tuple(level.id for level in levels if level.status is Status.EQUIVALENT)
+    judged = next((level for level in levels if level.id == "L5" and level.status is Status.EQUIVALENT), None)
+    steps = (judged.horizon_step or 0) if judged is not None else 0
+    modes: tuple[str, ...] = ()
+    if original is not None:
+        ran = (("train", original.steps), ("evaluate", original.evaluations), ("predict", original.predictions))
+        modes = tuple(name for name, found in ran if found)
+    return Grade(
+        steps=steps,
+        of_steps=0 if original is None else max((step.number for step in original.steps), default=0),
+        trainers=trainers,
+        apart=_apart(original, migrated, steps),
+        levels=passed,
+        open=tuple(
+            level.id for level in levels if level.id not in passed and level.status is not Status.NOT_APPLICABLE
+        ),
+        sees=tuple(dict.fromkeys(level.excluded for level in levels if level.excluded)),
+        modes=modes,
+        artefacts=tuple(one.name for one in artefacts if one.status == "same"),
+        missing=tuple(one.name for one in artefacts if one.status in ("missing", "not compared")),
+    )
+
+
+def _apart(original: Recording | None, migrated: Recording | None, steps: int) -> float | None:
+    if original is None or migrated is None or not steps:
+        return None
+    ours, theirs = measurements.losses(original), measurements.losses(migrated)
+    gaps = []
+    for key in ours.keys() & theirs.keys():
+        if key[1] <= steps:
+            a, b = float(ours[key]), float(theirs[key])
+            gaps.append(0.0 if a == b else abs(a - b) / max(abs(a), abs(b)))
+    return max(gaps, default=None)
+
+
+def headline(found: Grade) -> str:
+    """What a user wants to know first, as a sentence without its full stop: "29 steps on 3 trainers: the losses agree
+    to 7 digits, and so do the evaluations".
+    """
+    of = f" of {found.of_steps}" if found.of_steps != found.steps else ""
+    where = f" on {found.trainers} trainers" if found.trainers > 1 else ""
+    sentence = f"{found.steps}{of} steps{where}: the losses {_agreement(found.apart)}"
+    others = [words for level, words in (("L7", "evaluations"), ("L8", "predictions")) if level in found.levels]
+    return sentence + (f", and so do the {' and '.join(others)} of the same weights" if others else "")
+
+
+def _agreement(apart: float | None) -> str:
+    if apart is None:
+        return "were not compared"
+    if apart == 0.0:
+        return "are the same bit for bit"
+    digits = math.floor(-math.log10(apart)) if 0.0 < apart < 1.0 else 0
+    return f"agree to {digits} digit{'' if digits == 1 else 's'}" if digits else "agree within their noise"
+
+
+def line(found: Grade) -> str:
+    """The whole grade in one line."""
+    told = [
+        f"{found.steps} of {found.of_steps} steps",
+        f"levels {', '.join(found.levels) or 'none'}" + (f" (not {', '.join(found.open)})" if found.open else ""),
+        f"ran: {', '.join(found.modes) or 'nothing'}",
+    ]
+    if found.artefacts or found.missing:
+        missing = f" (not {', '.join(found.missing)})" if found.missing else ""
+        told.append(f"artefacts: {', '.join(found.artefacts) or 'none'}{missing}")
+    return "; ".join([*told, *found.sees[:1]])
+
+
+def checked(words: Sequence[str], levels: Iterable[str]) -> tuple[str, ...]:
+    """What a user requires, as `lacking` takes it: "steps", "steps=N", "artefacts", ids of levels, each alone or
+    with others behind commas. ValueError.
+    """
+    known = {name.lower(): name for name in levels}
+    found = []
+    for word in ",".join(words).split(",") if words else ():
+        name, equals, count = word.strip().partition("=")
+        if name.lower() == STEPS and (not equals or (count.isdigit() and int(count) > 0)):
+            found.append(STEPS + equals + count)
+        elif name.lower() == ARTEFACTS and not equals:
+            found.append(ARTEFACTS)
+        elif name.lower() in known and not equals:
+            found.append(known[name.lower()])
+        else:
+            choices = ", ".join(known.values())
+            raise ValueError(f"{word!r} cannot be required: name steps, steps=N, artefacts, or a level ({choices})")
+    return tuple(found)
+
+
+def lacking(found: Grade, required: Sequence[str]) -> tuple[str, ...]:
+    """What is required (see `checked`) and was not shown, in words."""
+    missing = []
+    for word in required:
+        name, _, count = word.partition("=")
+        if name == STEPS:
+            wanted = int(count) if count else found.of_steps
+            if found.steps < max(wanted, 1):
+                missing.append(f"{wanted} steps (vouched for: {found.steps})")
+        elif name == ARTEFACTS:
+            missing += found.missing or (() if found.artefacts else ("an artefact to compare",))
+        elif name not in found.levels:
+            missing.append(f"level {name}")
+    return tuple(missing)

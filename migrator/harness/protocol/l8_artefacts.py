@@ -1,0 +1,362 @@
+"""L8: what a training leaves behind: predictions, example by example, and SavedModels, asked with the same weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from migrator.harness.protocol.results import Artefact, Control, Divergence, LevelResult, Reason, Status
+from migrator.harness.protocol.tolerance import EPS, FORWARD, Tolerance, ratio
+from migrator.harness.recording import Array, Prediction, Recording
+
+ID, TITLE = "L8", "Same artefacts"
+CONTROL = "the migrated program's predictions with its initial weights"
+SAME, DIFFERENT, MISSING, NOT_COMPARED = "same", "different", "missing", "not compared"
+
+
+@dataclass(frozen=True)
+class Artefacts:
+    """L8 with every artefact that it looked at, the original's first."""
+
+    level: LevelResult
+    artefacts: tuple[Artefact, ...]
+
+
+@dataclass(frozen=True)
+class Served:
+    """What came of asking the SavedModels of both programs.
+
+    `weights` and `signatures` are those of the original's and the migrated program's. `answers` by signature are what
+    both say to the same request. `unasked` by signature is why it was not asked: text, or the inputs of both sides,
+    which are not the same.
+    """
+
+    weights: tuple[Mapping[str, Array], Mapping[str, Array]]
+    signatures: tuple[tuple[str, ...], tuple[str, ...]]
+    answers: Mapping[str, Prediction]
+    unasked: Mapping[str, str | tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """Outputs of both programs for the same examples; None of the migrated one where there are none, and why."""
+
+    title: str
+    original: Prediction
+    migrated: Prediction | None
+    why: str = ""
+    #: What one row is, and the name of a single output.
+    noun: str = "prediction"
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One output of one call: the original's, and the migrated program's for the same examples and weights."""
+
+    call: _Call
+    output: str
+    original: Array
+    migrated: Array
+    floor: float
+    loose: Array
+    """Per example, whether rounding alone changes a value that does not round: a class on the border of two."""
+
+    @property
+    def exact(self) -> bool:
+        return not np.issubdtype(self.original.dtype, np.floating)
+
+    @property
+    def gaps(self) -> Array:
+        """How far apart each element is; of what does not round, 1 where it is another."""
+        if self.exact or not np.issubdtype(self.migrated.dtype, np.number):
+            differ = np.asarray(self.original != self.migrated, np.float64)
+            differ[self.loose] = 0.0
+            return differ
+        ours, theirs = self.original.astype(np.float64), self.migrated.astype(np.float64)
+        both = np.isfinite(ours) & np.isfinite(theirs)
+        return np.where(both, np.abs(ours - theirs), np.where(ours == theirs, 0.0, math.inf))
+
+    @property
+    def ratio(self) -> float:
+        return ratio(float(np.max(self.gaps)), 0.0 if self.exact else self.floor)
+
+    @property
+    def name(self) -> str:
+        return f"{self.call.noun} {self.output!r}" if self.output else self.call.noun
+
+
+def _flat(value: Array) -> Array:
+    """One row for each example, whatever the shape of what is predicted for it."""
+    return value.reshape(len(value), -1)
+
+
+def _comparable(a: Array, b: Array) -> bool:
+    """Whether numbers, or texts, of one size stand for each example. [n] and [n, 1] say the same."""
+    text = a.dtype.kind == "S", b.dtype.kind == "S"
+    return len(a) > 0 and len(b) > 0 and text[0] == text[1] and _flat(a).shape[1] == _flat(b).shape[1]
+
+
+def _pair(call: _Call, name: str, other: Array, limits: Tolerance) -> _Pair:
+    ours = call.original
+    value = ours.outputs[name]
+    count = min(len(value), len(other))
+    mine, theirs = _flat(value[:count]), _flat(other[:count])
+    moved = [_flat(one[name][:count]) for one in ours.nudged if name in one and len(one[name]) >= count]
+    loose = np.zeros(len(mine), bool)
+    floor = 0.0
+    if np.issubdtype(mine.dtype, np.floating):
+        values = mine.astype(np.float64)
+        scale = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
+        gaps = [np.abs(one.astype(np.float64) - values) for one in moved]
+        noise = [float(np.max(gap[np.isfinite(gap)], initial=0.0)) for gap in gaps]
+        floor = max([EPS * (4.0 + math.sqrt(limits.terms)) * scale, *noise])
+    else:
+        for one in moved:
+            loose |= np.any(one != mine, axis=1)
+    return _Pair(call, name, mine, theirs, floor, loose)
+
+
+def _pairs(call: _Call, theirs: Mapping[str, Array], limits: Tolerance) -> Iterator[_Pair]:
+    """Outputs of one name; then those that are left, where they hold the same numbers, or where each side has one."""
+    ours = call.original
+    named = [name for name in ours.outputs if name in theirs and _comparable(ours.outputs[name], theirs[name])]
+    for name in named:
+        yield _pair(call, name, theirs[name], limits)
+    left = [name for name in ours.outputs if name not in named]
+    others = [name for name in theirs if name not in named]
+    for name in list(left):
+        for other in others:
+            if not _comparable(ours.outputs[name], theirs[other]):
+                continue
+            found = _pair(call, name, theirs[other], limits)
+            if found.ratio <= limits.c[FORWARD] or len(left) == len(others) == 1:
+                left.remove(name)
+                others.remove(other)
+                yield found
+                break
+
+
+def _predicted(original: Recording, migrated: Recording) -> list[_Call]:
+    """Calls in their order; only the first of each where one program predicts more often than the other."""
+    several = len(original.predictions) == len(migrated.predictions)
+    found = []
+    for place, mine in enumerate(original.predictions):
+        title = f"predictions of call {place + 1}" if len(original.predictions) > 1 else "predictions"
+        other = migrated.predictions[place] if several or (place == 0 and migrated.predictions) else None
+        nothing = "the migrated program predicts nothing" if not migrated.predictions else "no such call"
+        found.append(_Call(title, mine, other, f"{nothing} in Model.predict or predict_on_batch"))
+    return found
+
+
+def _compared(calls: Sequence[_Call], limits: Tolerance) -> tuple[list[_Pair], list[_Pair], list[Artefact]]:
+    """The pairs of the same weights, those of the control, and what became of each call of the original."""
+    pairs: list[_Pair] = []
+    control: list[_Pair] = []
+    found: list[Artefact] = []
+    for call in calls:
+        title, mine, other = call.title, call.original, call.migrated
+        if other is None:
+            found.append(Artefact(title, MISSING, call.why))
+            continue
+        if other.same_weights is None:
+            told = other.note or "it was given no weights of the original"
+            found.append(Artefact(title, NOT_COMPARED, f"not computed with the original's weights: {told}"))
+            continue
+        here = list(_pairs(call, other.same_weights, limits))
+        pairs += here
+        control += list(_pairs(call, other.control or {}, limits))
+        seen = {pair.output for pair in here}
+        absent = sorted(set(mine.outputs) - seen)
+        if not here:
+            found.append(Artefact(title, DIFFERENT, _no_counterpart(mine, other.same_weights)))
+            continue
+        worst = max(here, key=lambda pair: pair.ratio)
+        bad = worst.ratio > limits.c[FORWARD]
+        examples = max(len(pair.original) for pair in here)
+        found.append(
+            Artefact(
+                title,
+                DIFFERENT if bad else SAME,
+                f"{', '.join(sorted(seen)) or 'the output'} of {examples} examples"
+                + (f"; only the original has {', '.join(absent)}" if absent else ""),
+                worst.ratio,
+            )
+        )
+        found += [Artefact(f"{title}: {name}", MISSING, "the migrated program has no such output") for name in absent]
+    return pairs, control, found
+
+
+def _exported(original: Recording, migrated: Recording, served: Served | None) -> tuple[list[_Call], list[Artefact]]:
+    """The signatures of the exported models that were asked, and what became of all else that belongs to them."""
+    if not original.exports:
+        return [], []
+    if not migrated.exports:
+        return [], [Artefact("exported model", MISSING, "the migrated program writes no SavedModel")]
+    if served is None:
+        return [], [Artefact("exported model", NOT_COMPARED, "it could not be loaded, or was too large to keep")]
+    calls = []
+    found = [_weights(original, migrated, served)]
+    for key in served.signatures[0]:
+        title, unasked = f"exported model, signature {key}", served.unasked.get(key)
+        if key not in served.signatures[1]:
+            others = ", ".join(served.signatures[1]) or "none"
+            status = DIFFERENT if key == _DEFAULT else MISSING
+            found.append(Artefact(title, status, f"the migrated program's model has no such signature, but {others}"))
+        elif isinstance(unasked, tuple):
+            sides = [", ".join(side) or "nothing" for side in unasked]
+            found.append(Artefact(title, DIFFERENT, f"it takes {sides[0]} in the original and {sides[1]} in the other"))
+        elif key not in served.answers:
+            found.append(Artefact(title, NOT_COMPARED, str(unasked or "it was not asked")))
+        else:
+            answer = served.answers[key]
+            calls.append(_Call(title, answer, answer, noun=f"output of signature {key}"))
+    return calls, found
+
+
+_DEFAULT = "serving_default"
+
+
+def _weights(original: Recording, migrated: Recording, served: Served) -> Artefact:
+    """Whether the exported weights are those that each training ended with."""
+    title = "exported weights"
+    trained = [recording.states.get(max(recording.states, default=0), {}) for recording in (original, migrated)]
+    known = [sorted(end.keys() & side.keys()) for end, side in zip(trained, served.weights, strict=True)]
+    moved = [
+        [name for name in names if not np.array_equal(end[name], side[name])]
+        for names, end, side in zip(known, trained, served.weights, strict=True)
+    ]
+    if not known[0] or not known[1] or moved[0]:
+        return Artefact(title, NOT_COMPARED, "the original's are not those that its training ended with, or not known")
+    if moved[1]:
+        names = ", ".join(moved[1][:3]) + (f" and {len(moved[1]) - 3} more" if len(moved[1]) > 3 else "")
+        detail = f"the model that the migrated program exports has other weights than its training ended with: {names}"
+        return Artefact(title, DIFFERENT, detail)
+    return Artefact(title, SAME, f"{len(known[1])} variables as training ended with them")
+
+
+def _no_counterpart(mine: Prediction, theirs: Mapping[str, Array]) -> str:
+    sides = [", ".join(sorted(repr(name) for name in side)) or "nothing" for side in (mine.outputs, theirs)]
+    return f"no output of the migrated program ({sides[1]}) has the values of one of the original's ({sides[0]})"
+
+
+def judge(original: Recording, migrated: Recording, limits: Tolerance, served: Served | None = None) -> Artefacts:
+    """Compares what both programs predict, and what their exported models say, with the original's weights.
+
+    It may differ by rounding alone, or as far as the original's own predictions move with its weights moved by one
+    ulp. The control is what the migrated program predicts with the weights that its run began with. What only the
+    original leaves behind is an artefact that is missing; the level says so and judges the rest. `served` is what the
+    SavedModels of both said, where both have any.
+    """
+    exported, others = _exported(original, migrated, served)
+    pairs, bad, artefacts = _compared([*_predicted(original, migrated), *exported], limits)
+    artefacts += others
+    if original.other_trainings:
+        count = original.other_trainings
+        what = f"{count} training{'' if count == 1 else 's'} of other models"
+        artefacts.append(Artefact(what, NOT_COMPARED, "only the first model that the script trains is compared"))
+    level = _judged(pairs, bad, artefacts, limits.c[FORWARD])
+    return Artefacts(level, tuple(artefacts))
+
+
+def _judged(pairs: list[_Pair], bad: list[_Pair], artefacts: list[Artefact], accepted: float) -> LevelResult:
+    control = Control(
+        CONTROL,
+        any(pair.ratio > accepted for pair in bad),
+        max((pair.ratio for pair in bad if math.isfinite(pair.ratio)), default=None),
+    )
+    absent = [one for one in artefacts if one.status in (MISSING, NOT_COMPARED)]
+    notes = tuple(f"{one.name}: {one.status}, {one.detail}" for one in absent)
+    result = LevelResult(ID, TITLE, Status.EQUIVALENT, "", control=control, notes=notes)
+    if not artefacts:
+        return LevelResult(ID, TITLE, Status.NOT_APPLICABLE, "the original predicts and exports nothing")
+    wrong = next((one for one in artefacts if one.status == DIFFERENT), None)
+    if not pairs and wrong is None:
+        summary = f"nothing could be compared: {', '.join(one.name for one in absent)}"
+        return replace(result, status=Status.NOT_EXERCISED, reason=Reason.MISSING_VALUES, summary=summary)
+    outside = [pair for pair in pairs if pair.ratio > accepted]
+    worst = max(pairs, key=lambda pair: pair.ratio, default=None)
+    if worst is not None:
+        gap = float(np.max(worst.gaps))
+        result = replace(result, statistic=gap, floor=worst.floor, tolerance=accepted, ratio=worst.ratio)
+    broken = next((pair for pair in pairs if not pair.exact and np.any(np.isnan(pair.original))), None)
+    if broken is not None:
+        summary = f"the original itself has no number for {broken.name} of some examples"
+        return replace(result, status=Status.INCONCLUSIVE, reason=Reason.NON_FINITE, summary=summary)
+    if wrong is not None:
+        several = sum(one.status == DIFFERENT for one in artefacts)
+        summary = _apart(outside[0], accepted) if outside else f"{wrong.name}: {wrong.detail}"
+        divergences = [_divergence(pair) for pair in outside]
+        divergences += [
+            Divergence(one.name, None, None, causes=(one.detail,))
+            for one in artefacts
+            if one.status == DIFFERENT and all(pair.call.title != one.name for pair in outside)
+        ]
+        return replace(
+            result,
+            status=Status.DIFFERENT,
+            reason=Reason.VALUE_DIFFERS,
+            summary=summary + (f"; {several} artefacts differ" if several > 1 else ""),
+            differences=tuple(divergences),
+        )
+    if not control.detected:
+        summary = f"this workload cannot show the error: {CONTROL} are those of the trained ones"
+        return replace(result, status=Status.INCONCLUSIVE, reason=Reason.CONTROL_NOT_DETECTED, summary=summary)
+    agree = "bit for bit" if result.ratio == 0.0 else f"within {result.ratio:.2g} noise floors"
+    names = ", ".join(one.name for one in artefacts if one.status == SAME)
+    examples = sum({pair.call.title: len(pair.original) for pair in pairs}.values())
+    summary = f"{names} agree with the same weights {agree}, in {examples} examples"
+    return replace(result, summary=summary)
+
+
+def _worst(pair: _Pair) -> tuple[int, int]:
+    example, element = np.unravel_index(int(np.argmax(pair.gaps)), pair.gaps.shape)
+    return int(example), int(element)
+
+
+def _shown(value: np.generic) -> float | str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else float(value)
+
+
+def _apart(pair: _Pair, accepted: float) -> str:
+    place = _worst(pair)
+    ours, theirs = _shown(pair.original[place]), _shown(pair.migrated[place])
+    told = [f"{one:.9g}" if isinstance(one, float) else repr(one) for one in (ours, theirs)]
+    apart = "" if pair.exact else f", {pair.ratio:.3g} noise floors apart (accepted: {accepted:.3g})"
+    wrong = int(np.sum(np.any(pair.gaps > (0.0 if pair.exact else accepted * pair.floor), axis=1)))
+    return (
+        f"{pair.name} of example {place[0] + 1} is {told[0]} in the original and, with the same weights, {told[1]} in "
+        f"the migrated program{apart}; {wrong} of {len(pair.original)} examples differ"
+    )
+
+
+def _divergence(pair: _Pair) -> Divergence:
+    place = _worst(pair)
+    gap = float(pair.gaps[place])
+    return Divergence(
+        pair.name,
+        _shown(pair.original[place]),
+        _shown(pair.migrated[place]),
+        step=pair.call.original.step,
+        index=place,
+        absolute=None if pair.exact else gap,
+        ratio=pair.ratio,
+        causes=_causes(pair),
+    )
+
+
+def _causes(pair: _Pair) -> tuple[str, ...]:
+    causes = []
+    if not pair.exact:
+        ours, theirs = pair.original.astype(np.float64), pair.migrated.astype(np.float64)
+        with np.errstate(all="ignore"):
+            factors = (theirs / ours)[np.abs(ours) > 1e-3]
+        if factors.size and np.ptp(factors) < 1e-4 * abs(float(np.mean(factors))):
+            causes.append(f"every value is {float(np.mean(factors)):.6g} times the original's: a factor is missing")
+        ordered = np.argsort(ours[:, 0]), np.argsort(theirs[:, 0])
+        if np.allclose(ours[ordered[0]], theirs[ordered[1]], rtol=1e-5):
+            causes.append("the values are the same in another order: the data that is predicted is shuffled")
+    causes.append("layers in training mode (dropout, batch normalisation), another threshold, or other features")
+    return tuple(causes)

@@ -1,0 +1,108 @@
+"""How strong a verdict is, and what a user may require of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from numpy_programs import Program, migrated_of, run
+
+from migrator.harness.protocol import grade, verdict
+from migrator.harness.protocol.grade import Grade
+from migrator.harness.protocol.results import Artefact, LevelResult, Status
+from migrator.harness.recording import Evaluation
+
+PROGRAM = Program(steps=20)
+ORIGINAL, MIGRATED = run(PROGRAM), run(migrated_of(PROGRAM))
+
+
+def level(name: str, status: Status = Status.EQUIVALENT, **more: object) -> LevelResult:
+    return LevelResult(name, verdict.TITLES[name], status, "so it is", **more)  # type: ignore[arg-type]
+
+
+LEVELS = [
+    level("L4", excluded="a learning rate 0.01 % off would have been seen"),
+    level("L5", horizon_step=15),
+    level("L7", Status.NOT_APPLICABLE),
+    level("L8", Status.NOT_EXERCISED),
+]
+
+
+def found(**changes: object) -> Grade:
+    one = grade.grade(LEVELS, [Artefact("predictions", "missing")], ORIGINAL, MIGRATED)
+    return replace(one, **changes)  # type: ignore[arg-type]
+
+
+def test_what_a_grade_is_made_of() -> None:
+    one = found()
+    assert (one.steps, one.of_steps, one.trainers) == (15, 20, 1)
+    assert (one.levels, one.open) == (("L4", "L5"), ("L8",))
+    assert one.modes == ("train",)
+    assert (one.artefacts, one.missing) == ((), ("predictions",))
+    evaluated = replace(ORIGINAL, evaluations=(Evaluation("local:0", 20, {"loss": 1.0}),))
+    assert grade.grade(LEVELS, [], evaluated, MIGRATED).modes == ("train", "evaluate")
+
+
+def test_a_level_that_is_not_equivalent_vouches_for_no_step() -> None:
+    levels = [level("L5", Status.INCONCLUSIVE, horizon_step=15)]
+    one = grade.grade(levels, [], ORIGINAL, MIGRATED)
+    assert (one.steps, one.apart, one.open) == (0, None, ("L5",))
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (1.0, "are the same bit for bit"),
+        (1.0 + 2e-7, "agree to 6 digits"),
+        (1.05, "agree to 1 digit"),
+        (5.0, "agree within their noise"),
+    ],
+)
+def test_digits_are_those_of_the_worst_of_the_steps_vouched_for(factor: float, said: str) -> None:
+    steps = tuple(replace(s, loss=s.loss * (factor if s.number == 9 else 1.0)) for s in ORIGINAL.steps)
+    one = grade.grade([level("L5", horizon_step=15)], [], ORIGINAL, replace(ORIGINAL, steps=steps))
+    assert grade.headline(one) == f"15 of 20 steps: the losses {said}"
+    # A step behind them is not vouched for.
+    before = grade.grade([level("L5", horizon_step=8)], [], ORIGINAL, replace(ORIGINAL, steps=steps))
+    assert before.apart == 0.0
+
+
+def test_the_headline_in_plain_words() -> None:
+    one = found(steps=29, of_steps=29, trainers=3, apart=2e-8, levels=("L5", "L7", "L8"))
+    assert grade.headline(one) == (
+        "29 steps on 3 trainers: the losses agree to 7 digits, and so do the evaluations and predictions of the same "
+        "weights"
+    )
+
+
+def test_the_grade_in_one_line() -> None:
+    assert grade.line(found()) == (
+        "15 of 20 steps; levels L4, L5 (not L8); ran: train; artefacts: none (not predictions); "
+        "a learning rate 0.01 % off would have been seen"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        ((), ()),
+        (("steps=15",), ()),
+        (("steps=16",), ("16 steps (vouched for: 15)",)),
+        (("steps",), ("20 steps (vouched for: 15)",)),
+        (("l5", "L7,L8"), ("level L7", "level L8")),
+        (("artefacts",), ("predictions",)),
+    ],
+)
+def test_what_is_required_and_was_not_shown(words: tuple[str, ...], missing: tuple[str, ...]) -> None:
+    assert grade.lacking(found(), grade.checked(words, verdict.ORDER)) == missing
+
+
+def test_artefacts_cannot_be_had_where_there_are_none() -> None:
+    assert grade.lacking(found(missing=()), ("artefacts",)) == ("an artefact to compare",)
+    assert grade.lacking(found(missing=(), artefacts=("predictions",)), ("artefacts",)) == ()
+
+
+@pytest.mark.parametrize("word", ["L9", "steps=0", "steps=many", "artefacts=2", "", "L7=1"])
+def test_what_cannot_be_required(word: str) -> None:
+    with pytest.raises(ValueError, match="cannot be required: name steps, steps=N, artefacts, or a level"):
+        grade.checked((word,), verdict.ORDER)
