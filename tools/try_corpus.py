@@ -448,11 +448,14 @@ def _built(results: Sequence[dict[str, Any]]) -> list[str]:
     states = Counter(p.get("tried") for tried in results for p in tried["programs"] if p.get("tried"))
     if not states:
         return []
+    stand_ins = states.pop("built on stand-ins", 0)
+    states["built"] += stand_ins
     apart = ", ".join(f"{name} {count}" for name, count in sorted(states.items()) if name not in ("built", "fails"))
     of = states["built"] + states["fails"]
     lines = ["", "## Models that are built (--try)", ""]
     lines.append(
-        f"Built: {states['built']} of {of} ({100 * states['built'] / (of or 1):.0f} %); apart: {apart or 'none'}."
+        f"Built: {states['built']} of {of} ({100 * states['built'] / (of or 1):.0f} %), {stand_ins} of them on "
+        f"stand-ins for what is not here; apart: {apart or 'none'}."
     )
     return [*lines, "", *(f"- {line}" for tried in results for line in tried.get("told", ()))]
 

@@ -56,6 +56,17 @@ _SEQ2SEQ = (
     *("Helper", "TrainingHelper", "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper"),
     *("GreedyEmbeddingHelper", "SampleEmbeddingHelper", "CustomHelper", "InferenceHelper"),
 )
+_LEARN_OWN = (
+    *("Estimator", "LinearClassifier", "LinearRegressor", "DNNClassifier", "DNNRegressor", "PredictionKey"),
+    *("DNNLinearCombinedClassifier", "DNNLinearCombinedRegressor", "MetricKey"),
+)
+_LAYERS_COLUMNS = (
+    *("real_valued_column", "bucketized_column", "sparse_column_with_hash_bucket", "sparse_column_with_keys"),
+    *("sparse_column_with_integerized_feature", "sparse_column_with_vocabulary_file", "weighted_sparse_column"),
+    *("crossed_column", "one_hot_column", "embedding_column", "shared_embedding_columns"),
+    *("create_feature_spec_for_parsing", "infer_real_valued_columns", "input_from_feature_columns"),
+    "weighted_sum_from_feature_columns",
+)
 _CANNED = tuple(name for name in _ESTIMATORS if name.endswith(("Classifier", "Regressor")))
 _PRIVATE_ROOTS = ("tensorflow_estimator.python.estimator", "tf.python.estimator")
 _PRIVATE = {  # modules that hold some of the names above
@@ -99,7 +110,27 @@ SUPPLIED: dict[str, str] = {
     **{f"tf.contrib.learn.{name}": name for name in ("Experiment", "make_export_strategy", "ExportStrategy")},
     "tf.contrib.learn.utils.saved_model_export_utils.make_export_strategy": "make_export_strategy",
     "tf.contrib.learn.learn_runner.run": "run_experiment",
+    "tf.contrib.learn.utils.make_export_strategy": "make_export_strategy",
     "tf.contrib.learn.ModeKeys": "LearnModeKeys",
+    **{f"tf.contrib.learn.{name}": f"Learn{name}" for name in _LEARN_OWN},
+    **{
+        f"tf.contrib.learn.{name}": name
+        for name in (
+            *("ModelFnOps", "MetricSpec", "SKCompat", "ProblemType", "infer_real_valued_columns_from_input"),
+            *("infer_real_valued_columns_from_input_fn", "build_parsing_serving_input_fn"),
+        )
+    },
+    **{
+        f"tf.contrib.learn.utils.input_fn_utils.{name}": name
+        for name in ("build_parsing_serving_input_fn", "build_default_serving_input_fn")
+    },
+    "tf.contrib.learn.utils.build_parsing_serving_input_fn": "build_parsing_serving_input_fn",
+    "tf.contrib.learn.utils.build_default_serving_input_fn": "build_default_serving_input_fn",
+    **{f"tf.contrib.learn.io.{name}": f"learn_{name}" for name in ("numpy_input_fn", "pandas_input_fn")},
+    **{f"tf.contrib.learn.{name}": f"learn_{name}" for name in ("regression_head", "multi_class_head")},
+    "tf.contrib.learn.monitors.ValidationMonitor": "ValidationMonitor",
+    **{f"tf.contrib.layers.{name}": f"layers_{name}" for name in _LAYERS_COLUMNS},
+    "tf.contrib.layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY": "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY",
     "tf.contrib.learn.RunConfig": "LearnRunConfig",
     "tf.contrib.learn.run_config.RunConfig": "LearnRunConfig",
     **{

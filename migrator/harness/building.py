@@ -41,6 +41,11 @@ _LACKS = (
     ),
 )
 
+_ON_STAND_INS = (
+    "its models are built, on stand-ins: what it downloads, the files that it names or its arguments are not here; "
+    "put them there and try again, or train it"
+)
+
 
 @dataclass
 class Built:
@@ -50,7 +55,8 @@ class Built:
     failed: set[Path] = field(default_factory=set)
     models: int = 0
     states: dict[Path, str] = field(default_factory=dict)
-    """By program: built, fails, "lacks data" (arguments, a package, a network), or "ends" before its models."""
+    """By program: built, "built on stand-ins" (for a download, a file that is only named, or arguments), fails,
+    "lacks data" (arguments, a package, a network), or "ends" before its models."""
 
     def add(self, finding: Finding, path: Path) -> None:
         """Adds a finding once."""
@@ -105,7 +111,7 @@ def build_models(
         found = json.loads(answers.read_text(encoding="utf-8")) if answers.exists() else []
     by_name = {str(_absolute(path).relative_to(root)): path for path in texts}
     failed = set()
-    nothing = {"built": [], "ended": ["it did not run at all", None], "absent": []}
+    nothing = {"built": [], "ended": ["it did not run at all", None], "absent": [], "made_up": False}
     for program, answer in zip(starts, [*found, *[nothing] * (len(starts) - len(found))], strict=True):
         if _tell(answer, program, by_name, result):
             failed.add(program)
@@ -126,6 +132,10 @@ def _tell(answer: Mapping[str, object], program: Path, by_name: Mapping[str, Pat
             (wants if lacking(said) else failures).append((f"the model for {what} is not built", said, place))
     done = sum(1 for _, said, _ in built if not said)
     result.models += done
+    if answer["made_up"]:  # what comes behind the models is not told: it is not the program that the user has
+        result.states[program] = "built on stand-ins"
+        result.add(Finding(str(program), 1, 1, "TFM177", Severity.REVIEW, _ON_STAND_INS), program)
+        return False
     if isinstance(ended, list):
         said, place = ended
         fails = any(word in said for word in _OF_TENSORFLOW) and not said.startswith("SystemExit") and not lacking(said)

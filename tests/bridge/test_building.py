@@ -58,11 +58,24 @@ FILES = {
         '"m")',
         'config=tf.estimator.tpu.RunConfig(master="a"), train_batch_size=1, eval_batch_size=1, predict_batch_size=1)',
     ),
+    "downloads.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    images()').replace(
+        "def data():",
+        "def images():\n    (pictures, _), _ = tf.keras.datasets.cifar100.load_data()\n"
+        "    if pictures.shape[1:] != (32, 32, 3):\n        raise ValueError(pictures.shape)\n\n\ndef data():",
+    ),
+    "wants.py": GOOD.replace(
+        'if __name__ == "__main__":',
+        'if __name__ == "__main__":\n    import argparse\n\n    parser = argparse.ArgumentParser()\n'
+        '    parser.add_argument("--size", type=int, required=True)\n    parser.add_argument("folder")\n'
+        "    given = parser.parse_args()\n    files = tf.gfile.Glob(given.folder + '/*.tfrecord')\n"
+        "    tf.data.TFRecordDataset(files).batch(given.size)",
+    ),
     "asks.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    open("data.csv")'),
 }
 
 
-def test_models_are_built_and_failures_told(tmp_path: Path) -> None:
+def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nothing is downloaded, whatever machine this is
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -70,15 +83,20 @@ def test_models_are_built_and_failures_told(tmp_path: Path) -> None:
     told = sorted(line.split(": ", 1) for line in done.output.splitlines() if ": TFM" in line)
     assert sorted((said[:6], place.removeprefix(f"{tmp_path}/")) for place, said in told) == [
         ("TFM155", "asks.py:19:13"),
+        ("TFM155", "downloads.py:25:13"),
         ("TFM155", "good.py:18:13"),
         ("TFM155", "package/part.py:18:13"),
         ("TFM155", "packed.py:19:13"),  # the package is not called
         ("TFM155", "tpu.py:18:13"),
+        ("TFM155", "wants.py:26:13"),
         ("TFM156", "late.py:7:16"),
         ("TFM169", "helper.py:9:1"),  # in training
         ("TFM169", "helper.py:9:1"),  # and in evaluation
         ("TFM177", "asks.py:19:1"),
+        ("TFM177", "downloads.py:1:1"),  # built, on images of that shape
+        ("TFM177", "wants.py:1:1"),
     ]
+    assert done.output.count("on stand-ins") == 2
     assert (tmp_path / "bad.py").read_text() == FILES["bad.py"]
     assert (tmp_path / "good.py").read_text() != FILES["good.py"]
     assert "class Estimator" in (tmp_path / "keras_estimator.py").read_text()

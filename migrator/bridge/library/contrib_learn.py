@@ -96,10 +96,10 @@ def make_export_strategy(
     strip_default_attrs=None,
 ):
     """Exports a SavedModel into `export/Servo`, and keeps the newest `exports_to_keep` (None: all)."""
-    if default_output_alternative_key is not None:
-        raise ValueError("default_output_alternative_key is of models of tf.contrib.learn; name the export_outputs")
 
     def export_fn(estimator, export_dir_base, checkpoint_path=None, strip_default_attrs=False):
+        if default_output_alternative_key is not None and not hasattr(estimator, "fit"):
+            raise ValueError("default_output_alternative_key is of models of tf.contrib.learn; name the export_outputs")
         path = estimator.export_saved_model(
             export_dir_base,
             serving_input_fn,
@@ -120,7 +120,7 @@ class Experiment:
         estimator: the Estimator.
         train_input_fn: its data for training.
         eval_input_fn: its data for evaluations.
-        eval_metrics: must be None: metrics are those of the model.
+        eval_metrics: metrics besides the model's, of an Estimator of tf.contrib.learn; None for others.
         train_steps: the global step that training ends at; None: the end of the data.
         eval_steps: batches of an evaluation; None: all.
         train_monitors: hooks of the training.
@@ -158,12 +158,12 @@ class Experiment:
         saving_listeners=None,
         check_interval_secs=5,
     ):
-        if eval_metrics is not None:
+        if eval_metrics is not None and not hasattr(estimator, "fit"):
             raise ValueError("eval_metrics must be None; use eval_metric_ops of the EstimatorSpec instead")
         self.estimator = estimator
         self.train_steps = train_steps
         self.eval_steps = eval_steps
-        self.eval_metrics = None
+        self.eval_metrics = eval_metrics
         self._train_input_fn = train_input_fn
         self._eval_input_fn = eval_input_fn
         self._train_monitors = list(train_monitors or [])
@@ -216,7 +216,7 @@ class Experiment:
     def test(self):
         """Trains one step, evaluates one and exports; returns the evaluation's results."""
         self._train([], steps=1)
-        results = self.estimator.evaluate(self._eval_input_fn, steps=1, name="one_pass")
+        results = self.estimator.evaluate(input_fn=self._eval_input_fn, steps=1, name="one_pass")
         self._export(results)
         return results
 
@@ -268,8 +268,14 @@ class Experiment:
         return self.estimator.train(self._train_input_fn, hooks=hooks, **until, **listeners)
 
     def _evaluate(self, name=None, checkpoint=None):
+        more = {"metrics": self.eval_metrics} if hasattr(self.estimator, "fit") else {}
         return self.estimator.evaluate(
-            self._eval_input_fn, steps=self.eval_steps, hooks=self._eval_hooks, checkpoint_path=checkpoint, name=name
+            input_fn=self._eval_input_fn,
+            steps=self.eval_steps,
+            hooks=self._eval_hooks,
+            checkpoint_path=checkpoint,
+            name=name,
+            **more,
         )
 
     def _export(self, results, checkpoint=None):
