@@ -183,7 +183,12 @@ class _File:
     def _reference(self, reference: Reference) -> None:
         name = canonical(reference.origin)
         if not _is_tensorflow(name):
-            self._of_library(reference)
+            found = home_of(name)
+            if found.kind is Kind.SUPPORT:
+                self.result.used.add(found.name)
+                self._elsewhere(reference, found)
+            else:
+                self._of_library(reference)
             return
         if reference.binding is not None:
             self.stays.setdefault(reference.binding, 0)
@@ -447,6 +452,9 @@ class _File:
         origin = alias.name if isinstance(statement, ast.Import) else f"{statement.module}.{alias.name}"
         name = canonical(origin)
         if not _is_tensorflow(name):
+            found = home_of(name)
+            if found.kind is Kind.SUPPORT and isinstance(statement, ast.ImportFrom):
+                return self._of_support(found, alias.asname or alias.name)
             later = LATER.get(origin, "")
             if not isinstance(statement, ast.ImportFrom) or statement.level or "." not in later:
                 return old

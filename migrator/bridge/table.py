@@ -129,6 +129,16 @@ SUPPLIED: dict[str, str] = {
     **{f"tf.contrib.learn.io.{name}": f"learn_{name}" for name in ("numpy_input_fn", "pandas_input_fn")},
     **{f"tf.contrib.learn.{name}": f"learn_{name}" for name in ("regression_head", "multi_class_head")},
     "tf.contrib.learn.monitors.ValidationMonitor": "ValidationMonitor",
+    **{
+        f"tensorflow_hub.{name}": new
+        for name, new in (
+            ("Module", "HubModule"),
+            ("load_module_spec", "HubModuleSpec"),
+            ("text_embedding_column", "hub_text_embedding_column"),
+            ("image_embedding_column", "hub_image_embedding_column"),
+        )
+    },
+    "tf.contrib.linear_optimizer.SDCAOptimizer": "SDCAOptimizer",
     **{f"tf.contrib.layers.{name}": f"layers_{name}" for name in _LAYERS_COLUMNS},
     "tf.contrib.layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY": "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY",
     "tf.contrib.learn.RunConfig": "LearnRunConfig",
@@ -441,7 +451,7 @@ LIBRARIES = {
 #: Symbols of tensorflow_hub that are gone since TensorFlow 2.16.
 OF_HUB = {
     f"tensorflow_hub.{name}": "load the module with hub.load, or with hub.KerasLayer"
-    for name in ("Module", "ModuleSpec", "create_module_spec", "load_module_spec", "register_module_for_export")
+    for name in ("ModuleSpec", "create_module_spec", "register_module_for_export")
 }
 #: Names of Python and NumPy that programs of TensorFlow 1 use, and that Python 3.10 and NumPy 2 have no more.
 LATER = {

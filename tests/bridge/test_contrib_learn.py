@@ -1,4 +1,4 @@
-"""Estimators of tf.contrib.learn and columns of tf.contrib.layers: trained by 1.15.5, then by both: the same numbers."""
+"""Estimators of tf.contrib.learn, columns of tf.contrib.layers: trained by 1.15.5, then by both: the same numbers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ SETUP = """\
             "real_valued_column", "bucketized_column", "sparse_column_with_hash_bucket", "sparse_column_with_keys",
             "sparse_column_with_integerized_feature", "weighted_sparse_column", "crossed_column", "one_hot_column",
             "embedding_column", "shared_embedding_columns", "create_feature_spec_for_parsing")},
+        SDCAOptimizer=tensorflow.contrib.linear_optimizer.SDCAOptimizer,
         SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY=layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY,
         build_parsing_serving_input_fn=learn.build_parsing_serving_input_fn,
         learn_numpy_input_fn=learn.io.numpy_input_fn,
@@ -42,7 +43,8 @@ CLASSES = random.randint(0, 3, ROWS)
 BINARY = (CLASSES > 0).astype(np.int32)
 NUMBERS = X.sum(axis=1) + 1
 W = random.uniform(0.5, 2.0, ROWS).astype(np.float32)
-FEATURES = {"x": X, "word": WORD, "word2": WORD[::-1], "id": IDS, "w": W}
+KEYS = np.array([str(row) for row in range(ROWS)])
+FEATURES = {"x": X, "key": KEYS, "word": WORD, "word2": WORD[::-1], "id": IDS, "w": W}
 
 real = est.layers_real_valued_column("x", dimension=2, normalizer=lambda value: value * 0.5)
 weight = est.layers_real_valued_column("w")
@@ -60,7 +62,7 @@ DEEP = [real, est.layers_embedding_column(word, 3), est.layers_one_hot_column(nu
 
 def input_fn(labels, epochs=1):
     def made():
-        dataset = tf.data.Dataset.from_tensor_slices((FEATURES, labels)).repeat(epochs).batch(8)
+        dataset = tf.data.Dataset.from_tensor_slices((FEATURES, labels)).repeat(epochs).batch(8, drop_remainder=True)
         features, answers = tf.data.make_one_shot_iterator(dataset).get_next()
         features["w"] = tf.reshape(features["w"], [-1, 1])
         return features, answers
@@ -146,6 +148,22 @@ for name, (make, labels) in PROGRAMS.items():
     if hasattr(estimator, "predict_proba"):
         found[name]["probabilities"] = list(estimator.predict_proba(input_fn=input_fn(labels)))
 
+for name, make, labels in (
+    ("sdca numbers", est.LearnLinearRegressor, NUMBERS), ("sdca classes", est.LearnLinearClassifier, BINARY[:, None])
+):
+    optimizer = est.SDCAOptimizer("key", symmetric_l1_regularization=0.1, symmetric_l2_regularization=1.5)
+    columns = [real, word, number] if make is est.LearnLinearRegressor else WIDE
+    estimator = make(columns, os.path.join(FOLDER, name + sys.argv[1]), weight_column_name="w", optimizer=optimizer)
+    seen = losses(estimator, labels, 8)
+    found[name] = {
+        "losses": seen,
+        "last": dict(estimator.evaluate(input_fn=input_fn(labels))),
+        "weights": {
+            n: estimator.get_variable_value(n)
+            for n in estimator.get_variable_names() if n.endswith(("weight", "weights"))
+        },
+    }
+
 folder = os.path.join(FOLDER, "rows")
 columns = est.infer_real_valued_columns_from_input(X)
 make = lambda: est.LearnDNNClassifier([4], columns, folder, n_classes=3)
@@ -176,7 +194,7 @@ with tf.Graph().as_default(), tf.Session() as session:
 """
 
 NAMES = ("linear", "linear of 3", "linear numbers", "deep", "deep of 3", "deep numbers", "both", "both numbers", "own")
-MODULES = ("contrib_learn", "contrib_columns", "contrib_learn_models")
+MODULES = ("contrib_learn", "contrib_columns", "contrib_learn_models", "contrib_sdca")
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +212,7 @@ def test_it_goes_on_like_tensorflow1(name: str, sides: tuple[dict[str, Any], dic
     assert len(new[name]["losses"]) >= 3 and len(set(new[name]["losses"])) > 1
 
 
-@pytest.mark.parametrize("name", ["rows", "spec", "export"])
+@pytest.mark.parametrize("name", ["rows", "spec", "export", "sdca numbers", "sdca classes"])
 def test_rows_specs_and_exports(name: str, sides: tuple[dict[str, Any], dict[str, Any]]) -> None:
     old, new = sides
     assert alike(old[name], new[name]), (old[name], new[name])

@@ -164,9 +164,9 @@ def test_a_session_that_finds_its_graph(text: str, tmp_path: Path) -> None:
 
 OWN_WORDS = {
     # As people write them, and what comes out: the code of the first finding, or a line of the new file.
-    "contrib.learn's Estimator, by its full name": (
-        f"{TF}model = tf.contrib.learn.Estimator(model_fn=lambda f, t, mode: (f, t, None))\nmodel.fit(f, t, steps=2)\n",
-        "TFM102",
+    "contrib.timeseries's Estimator, by its full name": (
+        f"{TF}model = tf.contrib.timeseries.ARRegressor(2, 3, 1, num_features=1)\nmodel.train(data, steps=2)\n",
+        "TFM270",
     ),
     "flags and logs alone": (
         f"{TF}tf.app.flags.DEFINE_string('name', 'x', '')\n\n\ndef main(argv):\n"

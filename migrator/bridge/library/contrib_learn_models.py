@@ -12,6 +12,7 @@ from .contrib_columns import (
     _LayersColumn,
     layers_infer_real_valued_columns,
     layers_input_from_feature_columns,
+    layers_real_valued_column,
     layers_weighted_sum_from_feature_columns,
 )
 from .contrib_learn import LearnModeKeys, LearnRunConfig
@@ -296,8 +297,13 @@ class LearnEstimator(Estimator):
         super().__init__(model_fn, model_dir=model_dir, config=config or LearnRunConfig(), params=params)
         self._feature_engineering_fn = feature_engineering_fn
         self._metrics = None  # of the evaluation that is under way
+        self._labels = None  # what the labels of the last training or evaluation were like
 
     def _spec_of_model_fn(self, features, labels, mode, config, params=None):
+        if labels is not None:
+            self._labels = tf.nest.map_structure(tf.type_spec_from_value, labels)
+        elif self._labels is not None:  # a model_fn may compute its loss whatever it is called for
+            labels = tf.nest.map_structure(lambda one: tf1.placeholder(one.dtype, one.shape), self._labels)
         if self._feature_engineering_fn is not None:
             features, labels = self._feature_engineering_fn(features, labels)
         names = inspect.signature(self._model_fn).parameters
@@ -803,6 +809,8 @@ def _learn_linear_model_fn(features, labels, mode, params, config):
     """A linear model alone."""
     features = features if isinstance(features, dict) else {"": features}
     head, columns = params["head"], params["feature_columns"]
+    if hasattr(params["optimizer"], "get_train_step"):
+        return _learn_sdca_model_fn(features, labels, mode, params)
     rate = min(0.2, 1.0 / math.sqrt(len(columns)))
 
     def train_op_fn(loss):
@@ -812,6 +820,26 @@ def _learn_linear_model_fn(features, labels, mode, params, config):
 
     with tf1.variable_scope("linear", partitioner=_learn_partitioner(config, 64 << 20)) as scope:
         logits = _learn_linear_logits(features, columns, head.logits_dimension, scope)
+        return head.create_model_fn_ops(features, mode, labels, train_op_fn, logits)
+
+
+def _learn_sdca_model_fn(features, labels, mode, params):
+    """A linear model that an SDCAOptimizer trains."""
+    head, columns, optimizer = params["head"], params["feature_columns"], params["optimizer"]
+    if head.logits_dimension != 1:
+        raise ValueError("an SDCAOptimizer trains models of numbers or of two classes")
+    kind = "squared_loss" if head.problem == ProblemType.LINEAR_REGRESSION else "logistic_loss"
+    with tf1.variable_scope("linear") as scope:
+        logits, variables, bias = layers_weighted_sum_from_feature_columns(features, columns, 1, scope=scope)
+        ones = layers_real_valued_column("tf_virtual_bias_column")
+        found = {**features, ones.column_name: tf.ones_like(logits)}
+
+        def train_op_fn(loss):
+            step = tf1.train.get_global_step()
+            return optimizer.get_train_step(
+                {**variables, ones: [bias]}, params["weight_column_name"], kind, found, labels, step
+            )
+
         return head.create_model_fn_ops(features, mode, labels, train_op_fn, logits)
 
 
@@ -926,6 +954,7 @@ class LearnLinearClassifier(_LearnClassifier):
             ),
             "feature_columns": tuple(feature_columns or ()),
             "optimizer": optimizer,
+            "weight_column_name": weight_column_name,
             "gradient_clip_norm": gradient_clip_norm,
         }
         super().__init__(_learn_linear_model_fn, model_dir, config, params, feature_engineering_fn)
@@ -951,6 +980,7 @@ class LearnLinearRegressor(_LearnRegressor):
             "head": learn_regression_head(None, weight_column_name, label_dimension, enable_centered_bias),
             "feature_columns": tuple(feature_columns or ()),
             "optimizer": optimizer,
+            "weight_column_name": weight_column_name,
             "gradient_clip_norm": gradient_clip_norm,
         }
         super().__init__(_learn_linear_model_fn, model_dir, config, params, feature_engineering_fn)

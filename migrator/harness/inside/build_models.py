@@ -169,13 +169,24 @@ def make_up():
 
         return load_data
 
-    sets = tf.keras.datasets
-    sets.mnist.load_data = sets.fashion_mnist.load_data = images((28, 28), 10)
-    sets.cifar10.load_data = images((32, 32, 3), 10, (1,))
-    sets.cifar100.load_data = images((32, 32, 3), 100, (1,))
-    sets.boston_housing.load_data = lambda *args, **kwargs: ((np.zeros((64, 13)), np.zeros(64)),) * 2
-    sets.imdb.load_data, sets.reuters.load_data = words(2), words(46)
-    sets.imdb.get_word_index = sets.reuters.get_word_index = lambda *args: {"word%d" % n: n for n in range(1, 50)}
+    loaders = {
+        "mnist": images((28, 28), 10),
+        "fashion_mnist": images((28, 28), 10),
+        "cifar10": images((32, 32, 3), 10, (1,)),
+        "cifar100": images((32, 32, 3), 100, (1,)),
+        "boston_housing": lambda *args, **kwargs: ((np.zeros((64, 13)), np.zeros(64)),) * 2,
+        "imdb": words(2),
+        "reuters": words(46),
+    }
+    for keras in (tf.keras, tf.compat.v1.keras):
+        for name in loaders:
+            getattr(keras.datasets, name).load_data  # noqa: B018 - lazily imported
+    for name, module in list(sys.modules.items()):  # each function is found in several modules
+        folder, _, last = name.rpartition(".")
+        if last in loaders and folder.endswith(".datasets") and hasattr(module, "load_data"):
+            module.load_data = loaders[last]
+            if hasattr(module, "get_word_index"):
+                module.get_word_index = lambda *args, **kwargs: {"word%d" % n: n for n in range(1, 50)}
 
     def names(found):
         def or_the_pattern(pattern, *args, **kwargs):
