@@ -82,7 +82,8 @@ def build_models(
         return result
     imports = read_imports(texts)
     starts = {program: _script(program, imports, texts) for program in sorted(programs)}
-    root = Path(os.path.commonpath([_absolute(path).parent for path in texts]))
+    edges = [edge for program in programs for path in imports.reach(program) for edge in imports.of.get(path, ())]
+    root = Path(os.path.commonpath([*(_absolute(path).parent for path in texts), *(_absolute(e.root) for e in edges)]))
     with tempfile.TemporaryDirectory(prefix="tf-migrate-try-") as folder:
         copy = Path(folder).resolve() / "project"
         _copy(root, copy)

@@ -99,7 +99,8 @@ where TensorFlow is imported by `import *`, only inside a function, or through a
 graph, with variables that the session initialises. There are no sessions any more, and newer versions of
 tensorflow_hub do not have it. Most publishers offer the same module as a TF2 SavedModel under another handle:
 `hub.KerasLayer(handle, trainable=True)` takes its place. That its weights are the same is the publisher's to say, so
-tf-migrate does not exchange it.
+tf-migrate does not exchange it. A bridge (`--style bridge`, or `auto`) keeps the module: its graph and its variables go
+into that of the model_fn, as before.
 """,
     ),
     Rule(

@@ -70,6 +70,9 @@ FILES = {
         "    given = parser.parse_args()\n    files = tf.gfile.Glob(given.folder + '/*.tfrecord')\n"
         "    tf.data.TFRecordDataset(files).batch(given.size)",
     ),
+    "beside.py": GOOD.replace("AdamOptimizer()", "AdagradOptimizer(0.1)").replace(
+        'if __name__ == "__main__":', 'if __name__ == "__main__":\n    own = tf.placeholder(tf.float32, [])'
+    ),
     "asks.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    open("data.csv")'),
 }
 
@@ -83,6 +86,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
     told = sorted(line.split(": ", 1) for line in done.output.splitlines() if ": TFM" in line)
     assert sorted((said[:6], place.removeprefix(f"{tmp_path}/")) for place, said in told) == [
         ("TFM155", "asks.py:19:13"),
+        ("TFM155", "beside.py:19:13"),  # its placeholder is in the default graph
         ("TFM155", "downloads.py:25:13"),
         ("TFM155", "good.py:18:13"),
         ("TFM155", "package/part.py:18:13"),

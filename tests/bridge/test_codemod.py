@@ -280,7 +280,7 @@ input_data.nosuch("x")
     ),
     "libraries": (
         "import horovod.tensorflow as hvd\nimport tensorflow_hub as hub\n\n"
-        "hvd.init()\nx = hub.Module('x')\ny = hub.load('y')\n",
+        "hvd.init()\nx = hub.create_module_spec(f)\ny = hub.load('y')\nz = hub.Module('z')\n",
         [(1, "TFM157"), (5, "TFM157")],
     ),
     "everything of TensorFlow": ("from tensorflow import *\n\nx = zeros(3)\n", [(1, "TFM156")]),
@@ -290,6 +290,13 @@ input_data.nosuch("x")
 @pytest.mark.parametrize(("text", "places"), BLOCKS.values(), ids=BLOCKS)
 def test_blocks(text: str, places: list[tuple[int, str]]) -> None:
     assert sorted((one.line, one.code) for one in bridge_file(text, SUPPORT).blocking) == places
+
+
+def test_modules_of_tensorflow_hub_are_of_the_support_file() -> None:
+    text = "import tensorflow_hub as hub\nfrom tensorflow_hub import Module\nx = hub.Module('x')(y)\nz = Module('z')\n"
+    made = bridge_file(text, SUPPORT)
+    assert not made.blocking and made.used == {"HubModule"}
+    assert f"x = {SUPPORT.name}.HubModule('x')(y)\n" in made.text and "HubModule as Module" in made.text
 
 
 def test_what_is_left_out_is_told() -> None:

@@ -227,10 +227,11 @@ class HubModule:
         by_name = {node.name: node for node in self._meta.graph_def.node}
         for node, variable in self._made.items():
             by_handle = by_name[node].op == "VarHandleOp"
-            fed[f"{node}:0"] = variable.handle if by_handle else tf.convert_to_tensor(variable)
+            handle = tf1.get_default_graph().capture(variable.handle)
+            fed[f"{node}:0"] = handle if by_handle else tf.convert_to_tensor(variable)
             if not by_handle:
                 _become_placeholder(graph.node.add(name=_handle_of(node)), tf.resource)
-                fed[f"{_handle_of(node)}:0"] = variable.handle
+                fed[f"{_handle_of(node)}:0"] = handle
         roots = {one.removeprefix("^").partition(":")[0] for one in wanted}
         kept = tf1.graph_util.extract_sub_graph(graph, sorted(roots))
         known = {node.name for node in kept.node}

@@ -13,6 +13,7 @@ import importlib.abc
 import importlib.machinery
 import json
 import os
+import re
 import runpy
 import sys
 import tempfile
@@ -37,6 +38,7 @@ def install(namespace):
     if "tpu_strategy" in namespace:  # no TPU is here: models are built on what stands in for one
         _stand_in_for_a_tpu()
 
+    @namespace.get("eagerly", lambda function: function)  # as the methods that it stands for: out of the driver's graph
     def build(self, input_fn, mode):
         try:
             self._model(input_fn, mode, None)
@@ -98,7 +100,10 @@ def _told(error):
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if os.path.abspath(frame.filename).startswith(_ROOT + os.sep)]
     own = [frame for frame in own if not frame.filename.endswith("keras_estimator.py")] or own
-    said = "%s: %s" % (type(error).__name__, str(error).strip().split("\n")[0][:300])
+    lines = [line.strip() for line in str(error).strip().split("\n") if line.strip()] or [""]
+    text = lines[-1 if lines[0] == "in user code:" else 0]
+    text = re.sub(r" at 0x[0-9a-f]+", "", text)  # which differs in each run
+    said = "%s: %s" % (type(error).__name__, text[:300])
     return said, (os.path.relpath(own[-1].filename, _ROOT), own[-1].lineno) if own else None
 
 
@@ -201,6 +206,12 @@ def make_up():
         for name in ("glob", "Glob"):
             if hasattr(module, name):
                 setattr(module, name, names(getattr(module, name)))
+
+    listed, walked = os.listdir, os.walk
+    os.listdir = lambda path=".": listed(path) if os.path.isdir(path) else ["made-up"]
+    os.walk = lambda top, *args, **kwargs: (
+        walked(top, *args, **kwargs) if os.path.isdir(top) else iter([(top, [], ["made-up"])])
+    )
 
     def made_up_argument(action):
         if action.choices:
