@@ -84,7 +84,7 @@ def _of_contrib(parts: list[str]) -> Home | None:
             rest = rest[2:]
         name = ".".join(["tf", "keras", *rest])
         return Home(Kind.COMPAT, name, len(parts)) if is_in_compat(name) else None
-    if parts[3] != "python":
+    if parts[3] != "python" and parts[2] != "learn":  # whose modules can be read by their names, too
         return None
     if parts[2] == "tpu":
         folder = ["tpu"] if parts[4:5] == ["ops"] else []  # tf.contrib.tpu.python.ops is tf.python.tpu.ops now

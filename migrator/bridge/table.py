@@ -138,6 +138,9 @@ SUPPLIED: dict[str, str] = {
             ("image_embedding_column", "hub_image_embedding_column"),
         )
     },
+    "tf.contrib.learn.preprocessing.VocabularyProcessor": "VocabularyProcessor",
+    "tf.contrib.learn.preprocessing.CategoricalVocabulary": "CategoricalVocabulary",
+    "tf.contrib.learn.preprocessing.tokenizer": "words_of_texts",
     "tf.contrib.linear_optimizer.SDCAOptimizer": "SDCAOptimizer",
     **{f"tf.contrib.layers.{name}": f"layers_{name}" for name in _LAYERS_COLUMNS},
     "tf.contrib.layers.SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY": "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY",
