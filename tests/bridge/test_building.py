@@ -73,6 +73,10 @@ FILES = {
     "beside.py": GOOD.replace("AdamOptimizer()", "AdagradOptimizer(0.1)").replace(
         'if __name__ == "__main__":', 'if __name__ == "__main__":\n    own = tf.placeholder(tf.float32, [])'
     ),
+    "learn.py": "import numpy as np\nimport tensorflow as tf\n\nX = np.ones([4, 2], np.float32)\n"
+    "columns = tf.contrib.learn.infer_real_valued_columns_from_input(X)\n"
+    "model = tf.contrib.learn.DNNClassifier([3], columns)\nmodel.fit(X, np.zeros(4, np.int32), steps=1)\n"
+    "print(model.evaluate(X, np.zeros(4, np.int32))['loss'] + 1, list(model.predict_proba(X)))\n",
     "asks.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    open("data.csv")'),
 }
 
@@ -89,6 +93,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM155", "beside.py:19:13"),  # its placeholder is in the default graph
         ("TFM155", "downloads.py:25:13"),
         ("TFM155", "good.py:18:13"),
+        ("TFM155", "learn.py:6:9"),
         ("TFM155", "package/part.py:18:13"),
         ("TFM155", "packed.py:19:13"),  # the package is not called
         ("TFM155", "tpu.py:18:13"),

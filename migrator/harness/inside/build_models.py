@@ -33,7 +33,9 @@ class Nothing(dict):
 
 def install(namespace):
     """Lets the Estimators of a support file build their models only."""
-    modes = namespace["ModeKeys"]
+    if "Estimator" not in namespace:  # it has functions alone
+        return
+    modes = types.SimpleNamespace(TRAIN="train", EVAL="eval", PREDICT="infer")
     estimator = namespace["Estimator"]
     if "tpu_strategy" in namespace:  # no TPU is here: models are built on what stands in for one
         _stand_in_for_a_tpu()
@@ -67,9 +69,18 @@ def install(namespace):
         build(estimator, eval_spec.input_fn, modes.EVAL)
         return Nothing(global_step=0), []
 
+    def evaluate_rows(self, x=None, y=None, input_fn=None, *args, **kwargs):
+        return evaluate(self, input_fn or namespace["rows_input_fn"](x, y))
+
+    def predict_rows(self, x=None, input_fn=None, *args, **kwargs):
+        return predict(self, input_fn or namespace["rows_input_fn"](x))
+
     classes = [value for value in namespace.values() if isinstance(value, type) and issubclass(value, estimator)]
     for one in classes:
-        for name, method in (("train", train), ("evaluate", evaluate), ("predict", predict)):
+        methods = {"train": train, "evaluate": evaluate, "predict": predict}
+        if hasattr(one, "fit"):  # those of tf.contrib.learn take arrays, too
+            methods.update(evaluate=evaluate_rows, predict=predict_rows)
+        for name, method in methods.items():
             if one is estimator or name in vars(one):
                 setattr(one, name, method)
         for name in ("export_saved_model", "export_savedmodel", "experimental_export_all_saved_models"):
