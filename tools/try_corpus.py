@@ -155,6 +155,7 @@ class _Constructions(cst.CSTVisitor):
         super().__init__()
         self.file = file
         self.found: list[tuple[cst.CSTNode, str]] = []
+        self.classes: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def visit_Call(self, node: cst.Call) -> None:
         kind = _kind(self.file.imports.tensorflow(node.func))
@@ -164,8 +165,9 @@ class _Constructions(cst.CSTVisitor):
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         if any(_kind(self.file.imports.tensorflow(base.value)) is not None for base in node.bases):
             calls = [call for made, _, call in estimator_subclasses(self.file) if made is node]
-            # What came of it is told where the Estimator is made, at the call of its `__init__`.
+            # What came of it is told where the Estimator is made, at the call of its `__init__`, or at the class.
             self.found.append(((calls[0] if calls else None) or node, "subclass"))
+            self.classes[self.found[-1][0]] = node
 
 
 def _kind(name: str | None) -> str | None:
@@ -312,7 +314,8 @@ def _programs(
             program = Program(str(folder / file.path.relative_to(scratch)), line, kind)
             reached = _reach(project, file)
             program.needs = _needs(project, reached)
-            here = [f for f in findings.get(file.path, ()) if (f.line, f.column) == (line, column)]
+            places = {(line, column), own_text.position(finder.classes.get(node, node))}
+            here = [f for f in findings.get(file.path, ()) if (f.line, f.column) in places]
             program.reached = sum("tensorflow" in project._by_path[path].text for path in reached) or 1
             if any(f.code == "TFM155" for f in here):
                 program.status = "bridge"
