@@ -75,7 +75,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
 
         texts, findings = migrate_project(everything, options.strategy, options.keras, options.loop, _layouts(options))
         estimators = set(around_estimators(everything))
-    if _may_bridge(options) and any("stimator" in source.text for source in relevant):
+    if _may_bridge(options) and any(_may_make_estimators(source.text) for source in relevant):
         from migrator.bridge.project import join
 
         bridges = _bridged(
@@ -151,6 +151,11 @@ def _bridged(
             if path in broken and path in left:
                 bridges.findings.setdefault(path, []).append(in_file(path, broken[path]))
         return bridges
+
+
+def _may_make_estimators(text: str) -> bool:
+    """Whether a text may hold an Estimator: those of tf.contrib.learn have their names from what they learn."""
+    return "stimator" in text or ("contrib" in text and "learn" in text)
 
 
 def _tell_what_stands(
