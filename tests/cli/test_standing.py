@@ -24,8 +24,8 @@ def run(tmp_path: Path, *options: str, **files: str) -> Result:
     ("text", "findings"),
     [
         (
-            "from tensorflow.contrib import learn\nlearn.DNNClassifier([], [3]).fit(x, y)\n",
-            [("TFM270", 1, "`tf.contrib.learn` is not in"), ("TFM270", 2, "`tf.contrib.learn.DNNClassifier`")],
+            "from tensorflow.contrib import timeseries\ntimeseries.ARRegressor(1, 2, 1).train(x)\n",
+            [("TFM270", 1, "`tf.contrib.timeseries` is not in"), ("TFM270", 2, "`tf.contrib.timeseries.ARRegressor`")],
         ),
         (
             f"{TF}w = tf.get_variable('w', [2])\nv = tf.get_variable('v', [2])\n",
