@@ -33,3 +33,18 @@ def test_finding_codes_exist(document: Path) -> None:
 
     codes = {rule.code for rule in all_rules()}
     assert set(re.findall(r"TFM\d{3}", document.read_text(encoding="utf-8"))) <= codes
+
+
+def test_the_settings_that_are_shown_are_known(tmp_path: Path) -> None:
+    from migrator.project.choices import choices_of
+    from migrator.settings import find
+
+    text = (ROOT / "docs/projects.md").read_text(encoding="utf-8")
+    for name, language in (("pyproject.toml", "toml"), ("setup.cfg", "ini")):
+        (shown,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+        folder = tmp_path / language
+        folder.mkdir()
+        (folder / name).write_text(shown, encoding="utf-8")
+        choices = choices_of(find([folder]))
+        assert choices.exclude == ("third_party/", "*_pb2.py")
+        assert choices.per_file["legacy/**"].style == "bridge"

@@ -40,9 +40,21 @@ COLUMNS = [tf.feature_column.numeric_column("x")]
 
 
 def notebook() -> str:
-    code = "import tensorflow as tf\n", "estimator = tf.estimator.Estimator(model_fn)\n"
-    cell = {"cell_type": "code", "execution_count": 1, "metadata": {}, "outputs": [], "source": list(code)}
-    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}, indent=1)
+    """A program in two cells, the second of which says something."""
+    text = (FIXTURES / "multi_worker_guide/original.py").read_text(encoding="utf-8")
+    first, second = text.split("\nestimator = ", 1)
+    output = {"name": "stdout", "output_type": "stream", "text": ["loss 0.1\n"]}
+    cells = [
+        {
+            "cell_type": "code",
+            "execution_count": number,
+            "metadata": {},
+            "outputs": [output] if number == 2 else [],
+            "source": code.strip("\n").splitlines(keepends=True),
+        }
+        for number, code in ((1, first), (2, f"estimator = {second}"))
+    ]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}, indent=1)
 
 
 class Repository:
@@ -116,7 +128,7 @@ def repository(tmp_path: Path) -> Repository:
 def test_from_the_first_look_to_a_clean_hook(repository: Repository) -> None:
     book = (repository.folder / "explore.ipynb").read_bytes()
     said = repository.hook("tf-migrate-check", code=1)
-    for name in ("price/model.py", "price/train.py", "linear/train.py"):
+    for name in ("price/model.py", "price/train.py", "linear/train.py", "explore.ipynb"):
         assert f"would migrate {name}" in said
     assert "trees/train.py:" in said
     assert said.count(" files: ") == 1, "one call for all of it"
@@ -135,16 +147,18 @@ def test_from_the_first_look_to_a_clean_hook(repository: Repository) -> None:
 
     # The two programs that can be carried over; the third one stays, and is accepted on its line.
     repository.migrate(".")
-    assert repository.changed() == ["linear/train.py", "price/model.py", "price/train.py"]
+    assert repository.changed() == ["explore.ipynb", "linear/train.py", "price/model.py", "price/train.py"]
     for name in ("model.py", "train.py"):
         expected = (FIXTURES / "two_files/migrated" / name).read_bytes()
         assert (repository.folder / "price" / name).read_bytes() == expected
-    assert (repository.folder / "explore.ipynb").read_bytes() == book
+    cells = json.loads((repository.folder / "explore.ipynb").read_text())["cells"]
+    assert "make_strategy" in "".join(line for cell in cells for line in cell["source"])
+    assert cells[-1]["outputs"] == json.loads(book)["cells"][-1]["outputs"]
     (repository.folder / "setup.cfg").unlink()
     (repository.folder / "known.json").unlink()
     repository.commit()
     said = repository.migrate("--check", ".", code=1)
-    code, place = next(line for line in said.splitlines() if " trees/" in line).split(" ")[:2]
+    place, code = next(line for line in said.splitlines() if line.startswith("trees/")).split(" ")[:2]
     name, line = place.split(":")[:2]
     path = repository.folder / name
     lines = path.read_text().splitlines()
@@ -156,7 +170,7 @@ def test_from_the_first_look_to_a_clean_hook(repository: Repository) -> None:
 
     # Once the finding is gone, the comment has to go, too.
     path.write_text(f"import tensorflow as tf  # tf-migrate: ignore[{code}]\n")
-    assert f"TFM913 {name}:1:26 there is no {code} here to ignore" in repository.migrate("--check", ".")
+    assert f"{name}:1:26: TFM913 there is no {code} here to ignore" in repository.migrate("--check", ".")
 
 
 def test_the_hook_of_staged_files_in_a_repository_of_thousands(repository: Repository) -> None:
@@ -175,8 +189,8 @@ def test_the_hook_of_staged_files_in_a_repository_of_thousands(repository: Repos
     with (repository.folder / "price/model.py").open("a") as file:
         file.write("# not staged\n")  # pre-commit puts this away while the hook runs
     said = repository.hook("tf-migrate-check-staged", all_files=False, code=1)
-    assert "TFM911 price/train.py:7:1 this program stays as it is: `price/model.py` would have to change" in said
-    assert "linear" not in said and "trees" not in said
+    assert "price/train.py:7:1: TFM911 this program stays as it is: `price/model.py` would have to change" in said
+    assert "linear" not in said and "trees" not in said and "explore" not in said
     repository.run("git", "add", "-A")
     said = repository.hook("tf-migrate-staged", all_files=False, code=1)
     assert "files were modified by this hook" in said
