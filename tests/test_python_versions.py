@@ -25,6 +25,7 @@ for name in ("fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog
 import migrator
 # Not the harness, whose commands say which Python they need; not what needs numpy; not files that go into programs.
 WITHOUT = ("migrator.__main__", "migrator.harness", "migrator.checkpoint", "migrator.bridge.library")
+WITHOUT = (*WITHOUT, "migrator.cli.verify_project")  # behind `verify`, which is told about first
 names = [m.name for m in pkgutil.walk_packages(migrator.__path__, "migrator.") if not m.name.startswith(WITHOUT)]
 for name in names:
     importlib.import_module(name)

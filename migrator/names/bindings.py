@@ -124,7 +124,7 @@ def changes_in(scope: cst.CSTNode) -> list[Binding]:
     `x[...] = ...`, `x.y = ...` and the statement `x.method(...)` change `x`. Functions and classes inside are left out
     but for their names.
     """
-    own = scope if isinstance(scope, cst.FunctionDef | cst.Lambda) else None
+    own = scope if isinstance(scope, (cst.FunctionDef, cst.Lambda)) else None
     known = _read(scope)
     return [b for b in known if b.within is own and b.form not in (Form.SCOPED, Form.DECLARED, Form.COMPREHENSION)]
 
