@@ -633,3 +633,24 @@ def test_a_closed_server_says_so(tmp_path: Path) -> None:
         server.describe()
     with pytest.raises(ForkServerError, match=r"is not running"):
         server.run(Launch("original", tmp_path / "x.py", (), ClusterShape(), tmp_path))
+
+
+def test_runs_that_two_threads_ask_for_are_made_one_after_the_other(original: ForkServer, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("import time\nprint(time.monotonic())\ntime.sleep(0.5)\nprint(time.monotonic())\n")
+    times: dict[int, list[float]] = {}
+
+    def once(number: int) -> None:
+        lines: list[str] = []
+        launch = Launch("original", script, (), ClusterShape.parse(""), tmp_path / str(number), total_timeout=60.0)
+        outcome = original.run(launch, lambda task, line: lines.append(line))
+        assert outcome.failure is None
+        times[number] = [float(word) for line in lines for word in line.split() if word.replace(".", "").isdigit()]
+
+    threads = [threading.Thread(target=once, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    first, second = sorted(times.values())
+    assert len(first) == len(second) == 2 and first[1] <= second[0]
