@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from migrator.ir.expressions import item, set_item
 from migrator.ir.machine import NOTHING, Arguments, Machine, identity, may_be_absent, present, where_there
-from migrator.ir.operators import FOLDED, folded
+from migrator.ir.operators import FOLDED, LIBRARY, folded
 from migrator.ir.store import Elements, Entries
 from migrator.ir.values import (
     Class,
@@ -44,8 +44,9 @@ def call_builtin(machine: Machine, name: str, given: Arguments, site: Site) -> V
             return found
     args = [one.value for one in given.args if isinstance(one, Constant)]
     named = {key: one.value for key, one in given.kwargs.items() if isinstance(one, Constant)}
-    if name in FOLDED and given.known and len(args) == len(given.args) and len(named) == len(given.kwargs):
-        result = folded(FOLDED[name], args, named)
+    function = FOLDED.get(name) or LIBRARY.get(name)
+    if function is not None and given.known and len(args) == len(given.args) and len(named) == len(given.kwargs):
+        result = folded(function, args, named)
         return Constant(site, result[0]) if result is not None else Unknown(site, f"`{name}` fails")
     return None
 
@@ -113,7 +114,7 @@ def _range(machine: Machine, given: Arguments, site: Site) -> Value | None:
     if len(bounds) != len(given.args) or not 0 < len(bounds) < 4:
         return None
     result = folded(range, bounds)
-    if result is None or len(result[0]) > 1000:
+    if result is None or len(result[0]) > 128:
         return None
     return machine.sequence(site, "list", [Constant(site, number) for number in result[0]])
 

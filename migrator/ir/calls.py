@@ -8,7 +8,7 @@ import libcst as cst
 
 from migrator.ir.builtin import call_builtin, call_method, lineage
 from migrator.ir.machine import Arguments, Machine, where_there
-from migrator.ir.operators import BUILTINS
+from migrator.ir.operators import BUILTINS, LIBRARY
 from migrator.ir.store import ABSENT, Elements
 from migrator.ir.values import (
     Class,
@@ -144,7 +144,7 @@ def _call_symbol(machine: Machine, callee: Symbol, given: Arguments, site: Site)
         return _copied(machine, given.args[0], name == "copy.deepcopy", site)
     if name in ("tf.app.run", "absl.app.run", "tf.compat.v1.app.run"):
         return _run_main(machine, given, site)
-    if name in BUILTINS or name == "collections.OrderedDict":
+    if name in BUILTINS or name in LIBRARY or name == "collections.OrderedDict":
         found = call_builtin(machine, name, given, site)
         if found is not None:
             return found

@@ -7,7 +7,9 @@ followed and what they leave is an `Either`; a loop of unknown length is followe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -15,7 +17,7 @@ import libcst as cst
 from migrator.ir import calls, expressions, statements
 from migrator.ir.machine import Arguments, Condition, Effect, File, Files, Machine, Region, TooMuch
 from migrator.ir.store import ABSENT
-from migrator.ir.values import Constant, Frame, Function, Module, Scope, Site, Value
+from migrator.ir.values import Class, Constant, Frame, Function, Method, Module, Object, Scope, Site, Value
 from migrator.names.bindings import bound_in, names_read
 
 
@@ -26,7 +28,7 @@ class Evaluator(Machine):
         super().__init__(files)
         self.main = main
         self.main_path = main.path if main is not None else Path("?")
-        self.empty = cst.Pass()
+        self.nowhere = Site(self.main_path, cst.Pass())
 
     def value(self, node: cst.BaseExpression, scope: Scope) -> Value:
         """What an expression stands for."""
@@ -70,15 +72,37 @@ class Evaluator(Machine):
             self.frame, self.contexts = before, contexts
         return module
 
-    def enter_function(self, function: Function, mode: str = "") -> Value:
+    def apart(self, evaluate: Callable[[], Value]) -> Value:
+        """Evaluates something that is not known to happen: what it makes is kept, what it changes is not."""
+        mark = self.store.mark()
+        found = evaluate()
+        written = self.store.undo(mark)
+        self.store.write({key: value for key, value in written.items() if self.store.get(key) is ABSENT})
+        return found
+
+    def enter_class(self, owner: Class) -> None:
+        """Calls those methods of a class that nobody is known to call, of an object that nobody is known to make."""
+        site = Site(owner.scope.path, owner.node)
+        own = [self.store.get((owner.scope, binding.name)) for binding in bound_in(owner.node)]
+        methods = [one for one in own if isinstance(one, Function) and one.node not in self.called]
+        if not methods:
+            return
+        made = Object(site, owner)
+        for method in sorted(methods, key=lambda one: one.name != "__init__"):
+            if method.node not in self.called:
+                self.apart(partial(self.enter_function, method, made))
+
+    def enter_function(self, function: Function, owner: Object | None = None) -> Value:
         """Calls a function that nobody is known to call, with parameters that are not known."""
-        site = Site(function.scope.path, function.node, Frame(function.name, None, mode))
+        site = Site(function.scope.path, function.node, Frame(function.name))
         params = function.node.params
         names = [one.name.value for one in (*params.posonly_params, *params.params) if one.default is None]
         given = [self.operation(site, "parameter", function, Constant(site, name)) for name in names]
         keywords = [one.name.value for one in params.kwonly_params if one.default is None]
         named = {name: self.operation(site, "parameter", function, Constant(site, name)) for name in keywords}
-        return self.call(function, Arguments(tuple(given), named), site)
+        if owner is None:
+            return self.call(function, Arguments(tuple(given), named), site)
+        return self.call(Method(site, owner, function.name, function), Arguments(tuple(given[1:]), named), site)
 
 
 @dataclass(frozen=True)
@@ -128,11 +152,9 @@ def started(evaluator: Evaluator, main: File) -> None:
         mentioned = {name for one in functions for name in names_read(one.node) if name != one.name}
         for function in sorted(functions, key=lambda one: one.name in mentioned):
             if function.node not in evaluator.called:
-                mark = evaluator.store.mark()
-                evaluator.enter_function(function)
-                written = evaluator.store.undo(mark)
-                new = {key: value for key, value in written.items() if evaluator.store.get(key) is ABSENT}
-                evaluator.store.write(new)
+                evaluator.apart(partial(evaluator.enter_function, function))
+        for owner in _classes(evaluator, module, main.module):
+            evaluator.enter_class(owner)
     except (TooMuch, RecursionError):
         evaluator.complete = False
         evaluator.regions.clear()
@@ -147,6 +169,12 @@ def _functions(evaluator: Evaluator, module: Module, node: cst.Module) -> list[F
         if isinstance(value, Function) and value.scope is module.scope and value not in found:
             found.append(value)
     return found
+
+
+def _classes(evaluator: Evaluator, module: Module, node: cst.Module) -> list[Class]:
+    """The classes of a module, in their order."""
+    found = [evaluator.store.get((module.scope, binding.name)) for binding in bound_in(node)]
+    return [one for one in dict.fromkeys(found) if isinstance(one, Class) and one.scope.outer is module.scope]
 
 
 __all__ = ["Evaluator", "Left", "started"]

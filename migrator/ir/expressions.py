@@ -639,6 +639,7 @@ def arguments(machine: Machine, nodes: Sequence[cst.Arg], scope: Scope) -> Argum
     others: Value | None = None
     for one in nodes:
         value = machine.value(one.value, scope)
+        machine.noted.setdefault(one.value, []).append(value)
         if one.star == "*":
             items = machine.elements(value)
             if items is None or any(may_be_absent(each) for each in items):

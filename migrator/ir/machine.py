@@ -34,7 +34,9 @@ from migrator.ir.values import (
 from migrator.ir.values import Sequence as Items
 
 Condition = tuple[Value, bool]
-_WORK = 400_000  # expressions and statements that one program may take
+_TOO_MANY = "too many conditions decide it"
+_HEAVIEST = 200  # alternatives of one value
+_WORK = 40_000  # expressions and statements that one program may take
 
 
 class File(Protocol):
@@ -135,6 +137,7 @@ class Machine(ABC):
         self.watch: Callable[[Effect], None] | None = None  # is told of every call of a library
         self.repeated = 0
         self.work = 0
+        self.noted: dict[cst.CSTNode, list[Value]] = {}  # what the arguments of calls were, each time
         self.called: set[cst.CSTNode] = set()  # the functions that were entered
         self._shared: dict[tuple[object, ...], Operation] = {}
 
@@ -173,7 +176,7 @@ class Machine(ABC):
             raise TooMuch
         return Site(scope.path, node, self.frame)
 
-    def operation(self, site: Site | None, symbol: str, *args: Value, **kwargs: Value) -> Operation:
+    def operation(self, site: Site | None, symbol: str, /, *args: Value, **kwargs: Value) -> Operation:
         """An expression over values: the same object for the same symbol and values."""
         key = (symbol, *(identity(one) for one in args), *((n, identity(one)) for n, one in kwargs.items()))
         known = self._shared.get(key)
@@ -298,7 +301,8 @@ class Machine(ABC):
         items = [self.chosen(conditions, a, b) for a, b in zip(then.items, otherwise.items)]
         items += [self.chosen(conditions, one, NOTHING) for one in then.items[shared:]]
         items += [self.chosen(conditions, NOTHING, one) for one in otherwise.items[shared:]]
-        return Elements(tuple(items), then.more or otherwise.more)
+        lost = any(isinstance(one, Unknown) and one.reason == _TOO_MANY for one in items)
+        return Elements(tuple(items), then.more or otherwise.more or lost)
 
     def chosen(self, conditions: Sequence[Condition], then: Value, otherwise: Value) -> Value:
         """One of two values: the first where all conditions hold."""
@@ -308,7 +312,13 @@ class Machine(ABC):
         for condition, holds in reversed(conditions):
             a, b = (found, otherwise) if holds else (otherwise, found)
             known = self.decided(condition)
-            found = (a if known else b) if known is not None else Either(condition.site, condition, a, b)
+            if known is not None:
+                found = a if known else b
+                continue
+            weight = sum(one.weight if isinstance(one, Either) else 1 for one in (a, b))
+            if weight > _HEAVIEST:
+                return Unknown(condition.site, _TOO_MANY)
+            found = Either(condition.site, condition, a, b, weight)
         return found
 
     # -- calls and loops, and the ways out of them

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import math
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,6 +55,11 @@ COMPARISONS: dict[type[cst.BaseCompOp], tuple[str, Callable[[Any, Any], Any]]] =
 _FOLDED = ("abs", "bool", "bytes", "chr", "divmod", "float", "hash", "hex", "int", "len", "max", "min", "ord", "pow")
 FOLDED: dict[str, Callable[..., Any]] = {name: getattr(builtins, name) for name in (*_FOLDED, "repr", "round", "str")}
 BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")) | {"__import__"}
+#: Functions of the standard library that compute a value of constants and do nothing else.
+LIBRARY: dict[str, Callable[..., Any]] = {
+    **{f"re.{one.__name__}": one for one in (re.match, re.search, re.fullmatch, re.findall, re.split, re.sub)},
+    **{f"math.{one.__name__}": one for one in (math.ceil, math.exp, math.floor, math.log, math.pow, math.sqrt)},
+}
 _LARGEST = 1 << 16  # characters, or bits: what a constant may grow to
 
 
@@ -73,4 +80,4 @@ def folded(
 
 _GROWING = (operator.pow, operator.lshift, operator.mul, builtins.pow)
 
-__all__ = ["BINARY", "BUILTINS", "COMPARISONS", "FOLDED", "folded"]
+__all__ = ["BINARY", "BUILTINS", "COMPARISONS", "FOLDED", "LIBRARY", "folded"]

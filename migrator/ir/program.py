@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import libcst as cst
+
 from migrator.ir.evaluate import Evaluator, Left, started
 from migrator.ir.machine import Arguments, Condition, Effect, File, Files
 from migrator.ir.store import ABSENT
@@ -22,7 +24,6 @@ from migrator.ir.values import (
     Operation,
     Partial,
     Scope,
-    Site,
     Value,
     alternatives,
 )
@@ -51,7 +52,8 @@ _CANNED = ("Classifier", "Regressor", "Estimator", "model_to_estimator")
 class Graph:
     """What a function builds: its operations in order, and what it returns.
 
-    `changes` are the names, of functions and modules around it, whose values it changed when it was called.
+    `changes` are the names, of functions and modules around it, whose values it changed when it was called, `entered`
+    the functions of the program that were called.
     """
 
     mode: str
@@ -59,6 +61,7 @@ class Graph:
     effects: tuple[Effect, ...]
     result: Value
     changes: tuple[str, ...] = ()
+    entered: frozenset[cst.CSTNode] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,7 @@ class _Reader:
     ) -> Arguments:
         """What an Estimator gives a function, by those of its parameters that it asks for."""
         site = estimator.operation.site
-        known = _parameters(function)
+        known = parameters_of(function)
         values: dict[str, Value] = {
             "mode": Constant(site, mode),
             "params": self._params(estimator, mode),
@@ -198,26 +201,34 @@ class _Reader:
         return self.evaluator.table(site, items, entries is not None and entries.more)
 
     def _graph(self, mode: str, function: Value, given: Arguments) -> Graph:
-        """Calls a function apart from the program; what it makes is kept, what it changes outside is not."""
-        evaluator = self.evaluator
-        site = function.site or Site(evaluator.main_path, evaluator.empty, None)
-        before = Left.of(evaluator)
-        mark = evaluator.store.mark()
+        """Calls a function apart from the program."""
         self.inside = True
         try:
-            evaluator.frame = Frame(mode, site, mode)
-            result = evaluator.call(function, given, site)
-            depth = len(before.conditions)
-            made = evaluator.effects
-            effects = tuple(Effect(one.operation, one.conditions[depth:], one.repeated) for one in made)
+            return called(self.evaluator, mode, function, given)
         finally:
             self.inside = False
-            before.restore(evaluator)
-        written = evaluator.store.undo(mark)
-        new = {key: value for key, value in written.items() if evaluator.store.get(key) is ABSENT}
-        evaluator.store.write(new)
-        names = sorted({_named(key) for key in written.keys() - new.keys()})
-        return Graph(mode, function, effects, result, tuple(names))
+
+
+def called(evaluator: Evaluator, mode: str, function: Value, given: Arguments) -> Graph:
+    """What a function builds when it is called now; what it makes is kept, what it changes outside is not."""
+    site = function.site or evaluator.nowhere
+    before = Left.of(evaluator)
+    entered, evaluator.called = evaluator.called, set()
+    mark = evaluator.store.mark()
+    try:
+        evaluator.frame = Frame(mode, site, mode)
+        result = evaluator.call(function, given, site)
+        depth = len(before.conditions)
+        made = evaluator.effects
+        effects = tuple(Effect(one.operation, one.conditions[depth:], one.repeated) for one in made)
+    finally:
+        before.restore(evaluator)
+        entered, evaluator.called = evaluator.called, entered | evaluator.called
+    written = evaluator.store.undo(mark)
+    new = {key: value for key, value in written.items() if evaluator.store.get(key) is ABSENT}
+    evaluator.store.write(new)
+    names = sorted({_named(key) for key in written.keys() - new.keys()})
+    return Graph(mode, function, effects, result, tuple(names), frozenset(entered))
 
 
 def _named(key: tuple[object, ...]) -> str:
@@ -249,19 +260,43 @@ def _input_functions(given: Mapping[str, Value]) -> list[tuple[str, Value, str]]
     return found
 
 
-def _parameters(function: Value) -> set[str]:
+def _innermost(function: Value) -> Function | None:
+    """The function that a partial or a method calls in the end."""
+    while isinstance(function, (Partial, Method)):
+        inner = function.function
+        if inner is None:
+            return None
+        function = inner
+    return function if isinstance(function, Function) else None
+
+
+def takes_any(function: Value) -> bool:
+    """Whether a function takes arguments of any name."""
+    inner = _innermost(function)
+    return inner is not None and inner.node.params.star_kwarg is not None
+
+
+def parameters_of(function: Value) -> set[str]:
     """The names by which a function may be given something."""
-    if isinstance(function, Partial):
-        return _parameters(function.function) - set(function.kwargs)
-    if isinstance(function, Method) and function.function is not None:
-        return _parameters(function.function)
-    if isinstance(function, Object) and isinstance(function.of, Class):
-        return {"features", "labels", "mode", "params", "config"}
-    if not isinstance(function, Function):
-        return {"labels", "mode"}
-    params = function.node.params
+    inner = _innermost(function)
+    if inner is None:
+        is_object = isinstance(function, Object) and isinstance(function.of, Class)
+        return {"labels", "mode"} | ({"features", "params", "config"} if is_object else set())
+    params = inner.node.params
     names = {one.name.value for one in (*params.posonly_params, *params.params, *params.kwonly_params)}
-    return names | ({"labels", "mode", "params", "config"} if params.star_kwarg is not None else set())
+    names |= {"labels", "mode", "params", "config"} if params.star_kwarg is not None else set()
+    return names - (set(function.kwargs) if isinstance(function, Partial) else set())
 
 
-__all__ = ["ESTIMATORS", "METHODS", "Estimator", "Graph", "Program", "Use", "understood"]
+__all__ = [
+    "ESTIMATORS",
+    "METHODS",
+    "Estimator",
+    "Graph",
+    "Program",
+    "Use",
+    "called",
+    "parameters_of",
+    "takes_any",
+    "understood",
+]

@@ -10,7 +10,7 @@ import libcst as cst
 from migrator.ir.builtin import lineage
 from migrator.ir.expressions import assign, augmented, defaults_of, delete, give
 from migrator.ir.machine import Arguments, File, Machine, may_be_absent, present
-from migrator.ir.store import ABSENT, Elements, Entries
+from migrator.ir.store import ABSENT, Elements, Entries, Key
 from migrator.ir.values import (
     Class,
     Constant,
@@ -29,7 +29,7 @@ from migrator.names.bindings import bound_by, bound_in, dotted
 from migrator.names.spelling import canonical
 from migrator.names.symbols import TEXTS
 
-_LONGEST = 200  # turns of a loop that are followed one by one
+_LONGEST = 128  # turns of a loop that are followed one by one
 _ENDS = ("sys.exit", "exit", "quit", "os._exit", "os.abort")
 
 
@@ -261,10 +261,29 @@ def _try(machine: Machine, node: cst.Try | cst.TryStar, scope: Scope) -> bool:
 
         return machine.branch(Unknown(site, "an exception is raised"), caught, lambda: handle(index + 1))
 
+    before = [len(region.exits) for region in machine.regions]
     goes_on = handle(0)
     if node.finalbody is not None:
-        return machine.run(node.finalbody, scope) and goes_on
+        mark = machine.store.mark()
+        goes_on = machine.run(node.finalbody, scope) and goes_on
+        _run_on_the_way_out(machine, before, mark)
     return goes_on
+
+
+def _run_on_the_way_out(machine: Machine, before: list[int], mark: int) -> None:
+    """A `finally` clause runs for every way out of its `try`, too: what it changes is not known there."""
+    lost: dict[Key, object] = {}
+    for key, value in machine.store.since(mark).items():
+        if isinstance(value, Elements):
+            lost[key] = Elements(value.items, True)
+        elif isinstance(value, Entries):
+            lost[key] = Entries(value.items, True)
+        else:
+            lost[key] = Unknown(None, "a `finally` clause changes it")
+    for region, count in zip(machine.regions, before):
+        for one in region.exits[count:]:
+            if one.writes is not None:
+                one.writes.update(lost)
 
 
 def _with(machine: Machine, node: cst.With, scope: Scope) -> bool:

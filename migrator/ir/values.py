@@ -169,11 +169,12 @@ class Operation(Value):
 
 @dataclass(frozen=True, eq=False)
 class Either(Value):
-    """One of two values, by a condition that is not known."""
+    """One of two values, by a condition that is not known; `weight` is the number of values in it."""
 
     condition: Value
     then: Value
     otherwise: Value
+    weight: int = 2
 
 
 @dataclass(frozen=True, eq=False)

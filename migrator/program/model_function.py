@@ -28,7 +28,8 @@ from migrator.program.metrics import read_metrics
 from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.summaries import summary_symbol
-from migrator.program.train_op import TrainBody, TrainOp, read_train_op
+from migrator.program.train_body import TrainBody
+from migrator.program.train_op import TrainOp, read_train_op
 from migrator.rules import scaffolds
 from migrator.rules.hooks import NO_SPEC_HOOKS, SpecHooks, read_spec_hooks
 from migrator.rules.losses import DataLoss

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -16,12 +16,10 @@ from migrator.names.annotated import parse_module
 from migrator.names.bare import bare
 from migrator.names.bindings import Binding, read_bindings
 from migrator.names.imports import ImportMap, canonical, read_imports
+from migrator.program.clusters import Cluster
 from migrator.program.spread import Spread, line_starts
 from migrator.source.discovery import module_files
 from migrator.walking import walk
-
-if TYPE_CHECKING:
-    from migrator.program.by_hand import Cluster
 
 
 class Blocked(Exception):

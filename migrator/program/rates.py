@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -12,12 +11,10 @@ from migrator.program.assignments import assignments, branches
 from migrator.program.calls import calls_in
 from migrator.program.modes import TRAIN
 from migrator.program.parsed import Blocked, name_nodes, names_in
+from migrator.program.train_body import TrainBody
 from migrator.rules.canned import TWO
 from migrator.rules.optimizers import parameters_of
 from migrator.rules.schedules import GLOBAL_STEPS, is_schedule, step_argument
-
-if TYPE_CHECKING:
-    from migrator.program.train_op import TrainBody
 
 
 @dataclass(frozen=True)

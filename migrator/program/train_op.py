@@ -16,16 +16,17 @@ import libcst as cst
 
 from migrator.names.bare import bare
 from migrator.names.free import free
-from migrator.names.imports import ImportMap, dotted, missing_file
+from migrator.names.imports import dotted, missing_file
 from migrator.pairing import equal_zip
 from migrator.program.accumulation import Accumulation, StepNamed, divided, element_of, is_zeros, makes_zeros, names_of
 from migrator.program.assignments import assignments, branches, changes_in_place, targets
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
 from migrator.program.model_variables import is_all_of_it, makes_variables
 from migrator.program.modes import TRAIN, ModalStatement
-from migrator.program.parsed import Blocked, ParsedFile, Project, names_in
+from migrator.program.parsed import Blocked, names_in
 from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.program.scopes import bindings, path_to
+from migrator.program.train_body import TrainBody
 from migrator.program.update_ops import added_later
 from migrator.program.variable_sets import VariableSet, of_condition, of_scope
 from migrator.rules.optimizers import is_optimizer
@@ -144,26 +145,6 @@ class TrainOp:
         """The statements that give optimizers their names."""
         indices = [self.index] if self.parts is None else [part.index for part in self.parts.trained]
         return frozenset(index for index in indices if index is not None)
-
-
-@dataclass(frozen=True)
-class TrainBody:
-    """A model_fn as the reader of its train_op sees it.
-
-    `data` are the names whose values come from features or labels; `loss_index` says which statement gives a name its
-    last value, `project` which files were given.
-    """
-
-    file: ParsedFile
-    function: cst.FunctionDef
-    statements: Sequence[ModalStatement]
-    data: frozenset[str]
-    loss_index: Callable[[str], int]
-    project: Project | None = None
-
-    @property
-    def imports(self) -> ImportMap:
-        return self.file.imports
 
 
 ALL = VariableSet()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from migrator.emit.layout import call
-from migrator.program.by_hand import Cluster
+from migrator.program.clusters import Cluster
 from migrator.targets import multi_worker_mirrored, parameter_server
 from migrator.targets.plan import TrainingPlan
 from migrator.targets.target import Target

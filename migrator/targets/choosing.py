@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.names.bindings import values_given
-from migrator.program.by_hand import Cluster
 from migrator.program.calls import bind, is_false, is_none, number, string
+from migrator.program.clusters import Cluster
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to
 from migrator.program.training import TrainingProgram

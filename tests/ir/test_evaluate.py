@@ -142,7 +142,7 @@ def _programs(draw: st.DrawFn) -> str:
     return "\n".join(lines) + "\n"
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(_programs())
 def _programs_agree(text: str) -> None:
     _agree(text)

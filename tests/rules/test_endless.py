@@ -96,6 +96,28 @@ import numpy as np
 
 input_fn = tf.estimator.inputs.numpy_input_fn(np.ones((9, 1)), np.ones((9, 1)), num_epochs=None, shuffle=False)
 """,
+    "steps of a loop": f"""
+def input_fn():
+    dataset = {SOURCE}
+    for step, given in (("shuffle", {{"buffer_size": 9}}), ("repeat", {{}}), ("batch", {{"batch_size": 1}})):
+        dataset = getattr(dataset, step)(**given)
+    return dataset
+""",
+    "an object that keeps its settings": f"""
+class Data:
+    def __init__(self, **settings):
+        self.settings = {{"epochs": 1, **settings}}
+
+    @property
+    def epochs(self):
+        return self.settings["epochs"]
+
+    def read(self):
+        return {SOURCE}.repeat(self.epochs).batch(1)
+
+
+input_fn = Data(epochs=None).read
+""",
 }
 MAY_END = {
     "no repeat": PLAIN.format("batch(1)"),
@@ -155,6 +177,18 @@ def input_fn():
     return endless().map(lambda x: ([[x]], [[x]]))
 """,
     "two functions of one name": PLAIN.format("repeat().batch(1)") + PLAIN.format("batch(1)"),
+    "an object whose settings change": f"""
+class Data:
+    epochs = None
+
+    def read(self):
+        return {SOURCE}.repeat(self.epochs).batch(1)
+
+
+data = Data()
+data.epochs = 3
+input_fn = data.read
+""",
     "itself": """
 def data(again):
     return data(again) if again else None

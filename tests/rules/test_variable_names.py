@@ -114,6 +114,10 @@ CONDITIONS: dict[str, object] = {
     "'enc' in v.name and not v.name.endswith('bias:0')": True,
     "v.name[:3]": "enc",
     "2.0 if 'dense_1' in v.name else 1.0": 1.0,
+    "f'{v.op.name}!' == 'enc/dense/kernel!'": True,
+    "{part: part in v.name for part in ('enc', 'dec')}['dec']": False,
+    "(lambda name: name.split('/')[-1])(v.op.name)": "kernel",
+    "decays(**{'v': v, 'without': 'kernel'})": False,
 }
 UNKNOWN = ["v", "v.name in names", "len(v.shape) > 1", "open(v.name)", "__import__('os').getcwd()", "v.name * 9999"]
 MODULE = """\

@@ -23,8 +23,9 @@ from migrator.program.by_hand.network import count_steps, read_network
 from migrator.program.by_hand.session import find_session
 from migrator.program.by_hand.supervisor import find_supervisor, read_stops
 from migrator.program.by_hand.towers import inline_towers
-from migrator.program.by_hand.training import Cluster, Training, methods_in
+from migrator.program.by_hand.training import Training, methods_in
 from migrator.program.calls import calls_in
+from migrator.program.clusters import Cluster
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import path_to
 from migrator.rules import sessions

@@ -12,7 +12,8 @@ from migrator.pairing import equal_zip
 from migrator.program.by_hand.caller import without_server
 from migrator.program.by_hand.cluster import is_sync_hook
 from migrator.program.by_hand.session import body_of
-from migrator.program.by_hand.training import Cluster, Line, Training
+from migrator.program.by_hand.training import Line, Training
+from migrator.program.clusters import Cluster
 from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.scopes import path_to
 from migrator.program.spread import Edit, Written, spread

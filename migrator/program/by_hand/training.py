@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """What a program makes its strategy of: expressions, as source text. `synchronous` workers train in step."""
-
-    spec: str
-    job_name: str
-    task_index: str
-    synchronous: bool
-
-
-@dataclass(frozen=True)
 class Supervisor:
     """A Supervisor: the call that makes it, its name, and what it is given."""
 
