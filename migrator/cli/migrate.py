@@ -299,6 +299,13 @@ def _check_layouts(asked: Mapping[str, Any]) -> None:
 
 
 def _files(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> Outcome:
+    gathered, results = looked_at(paths, settings, wishes)
+    results = _with_not_given(results, gathered)
+    return in_cells(_accepted(_written(results, gathered, settings), gathered, settings, wishes), gathered)
+
+
+def looked_at(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> tuple[Gathered, dict[Path, Migrated]]:
+    """What was read for some paths, and what becomes of the files that belong to programs; nothing is written."""
     from migrator.project.gather import gather
 
     found = _found(paths, settings)
@@ -306,8 +313,7 @@ def _files(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> Outcome
     left_out = set(excluded)
     whole = not settings.staged and any(_holds(path, wishes.project.root) for path in paths)
     gathered = gather([one for one in found if one.path not in left_out], wishes.project, excluded, whole=whole)
-    results = _with_not_given(_results(gathered, settings, wishes), gathered)
-    return _in_cells(_accepted(_written(results, gathered, settings), gathered, settings, wishes), gathered)
+    return gathered, _results(gathered, settings, wishes)
 
 
 def _holds(path: Path, folder: Path) -> bool:
@@ -369,7 +375,7 @@ def _accepted(outcome: Outcome, gathered: Gathered, settings: Settings, wishes: 
     return replace(outcome, files=tuple(files), tolerated=frozenset(tolerated))
 
 
-def _in_cells(outcome: Outcome, gathered: Gathered) -> Outcome:
+def in_cells(outcome: Outcome, gathered: Gathered) -> Outcome:
     """The outcome with places in notebooks as a user sees them."""
     notebooks = {
         str(path): source.notebook
@@ -379,9 +385,9 @@ def _in_cells(outcome: Outcome, gathered: Gathered) -> Outcome:
     }
     if not notebooks:
         return outcome
-    from migrator.report.cells import in_cells
+    from migrator.report import cells
 
-    return in_cells(outcome, notebooks)
+    return cells.in_cells(outcome, notebooks)
 
 
 def _found(paths: Sequence[Path], settings: Settings) -> list[Found]:

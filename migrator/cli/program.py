@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from migrator import __version__
 
 MODULES = {
+    "status": "migrator.cli.status",
     "verify": "migrator.cli.verify",
     "checkpoint": "migrator.cli.checkpoint",
     "report": "migrator.cli.report",
