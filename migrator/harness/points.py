@@ -219,7 +219,7 @@ def judge(
     level = l4b_single_steps.judge(
         [one.recording for one in ours if one.recording is not None],
         [one.recording for one in others if one.recording is not None],
-        [l4b_single_steps.Taken(one.step, one.stress) for one in points],
+        [l4b_single_steps.Taken(one.step, one.stress, one.weights != 1.0) for one in points],
         starts,
         names.to_original(),
         versions_differ=versions_differ,

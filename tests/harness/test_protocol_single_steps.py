@@ -29,7 +29,9 @@ def joined(*steps: Recording) -> Recording:
     )
 
 
-def judged(far: Program, near: Program = MOMENTUM, stress: str = "", share: float = 0.0) -> LevelResult:
+def judged(
+    far: Program, near: Program = MOMENTUM, stress: str = "", share: float = 0.0, apart: bool = False
+) -> LevelResult:
     """A start that agrees, then a step in which the migrated program is `far`, its loss off by a share."""
     starts = [initial_values(7), initial_values(8)]
 
@@ -43,7 +45,7 @@ def judged(far: Program, near: Program = MOMENTUM, stress: str = "", share: floa
     if share:
         last = replace(wrong[0].steps[1], loss=wrong[0].steps[1].loss * (1 + share))
         wrong[0] = replace(wrong[0], steps=(wrong[0].steps[0], last))
-    taken = [l4b_single_steps.Taken(1), l4b_single_steps.Taken(500_000, stress)]
+    taken = [l4b_single_steps.Taken(1), l4b_single_steps.Taken(500_000, stress, apart)]
     weights = {1: originals[0].initial, 2: {names("original")[key]: value for key, value in starts[1].items()}}
     return l4b_single_steps.judge(originals, wrong, taken, weights, RENAMED, versions_differ=True)
 
@@ -69,6 +71,13 @@ def test_under_stress_only_what_is_grossly_apart_is_a_difference() -> None:
     assert judged(migrated_of(MOMENTUM), stress=STRESS, share=1e-4).status is Status.EQUIVALENT
     assert judged(migrated_of(MOMENTUM), share=1e-4).status is Status.DIFFERENT
     assert judged(migrated_of(MOMENTUM), stress=STRESS, share=1e-2).status is Status.DIFFERENT
+
+
+def test_the_update_of_weights_that_were_made_greater_than_their_slots_says_nothing() -> None:
+    other = migrated_of(MOMENTUM, learning_rate=0.5)
+    assert judged(other, stress=STRESS).status is Status.DIFFERENT
+    assert judged(other, stress=STRESS, apart=True).status is Status.EQUIVALENT
+    assert judged(migrated_of(MOMENTUM, activation="relu"), stress=STRESS, apart=True).status is Status.DIFFERENT
 
 
 def test_a_rate_of_zero_shows_nothing() -> None:

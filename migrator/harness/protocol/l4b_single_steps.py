@@ -14,7 +14,7 @@ import numpy as np
 
 from migrator.harness.protocol import causes, judging, l1_variables, measurements, tolerance
 from migrator.harness.protocol.judging import Finding, Judgement
-from migrator.harness.protocol.measurements import LOSS, SLOT, Measurements
+from migrator.harness.protocol.measurements import GRADIENT, LOSS, SLOT, Measurements
 from migrator.harness.protocol.results import Control, LevelResult, Reason, Status
 from migrator.harness.recording import Array, Recording
 
@@ -26,10 +26,15 @@ GROSS = 1e-3
 
 @dataclass(frozen=True)
 class Taken:
-    """The step that a step of the run was: its number in the training, and what was made greater."""
+    """The step that a step of the run was: its number in the training, and what was made greater.
+
+    `apart`: weights were made greater that an optimizer's slots belong to. Of such a step the update says nothing, since
+    an optimizer may compute weights of its slots alone (Ftrl), all of them or those that the batch has a part in.
+    """
 
     number: int
     stress: str = ""
+    apart: bool = False
 
 
 def not_tried(why: str) -> LevelResult:
@@ -90,7 +95,8 @@ def judge(
     common = families[0] & families[1]  # what only one of two recorders writes is no finding about a program
 
     def cut(one: Measurements) -> Measurements:
-        return {k: v for k, v in one.items() if k[1] in steps and (k[0].family, k[1]) in common}
+        kept = {k: v for k, v in one.items() if k[1] in steps and (k[0].family, k[1]) in common}
+        return {k: v for k, v in kept.items() if k[0].family in (LOSS, GRADIENT) or not taken[k[1] - 1].apart}
 
     table, other, control = cut(table), cut(other), cut(control)
     if not any(quantity.family == LOSS for quantity, _ in table):
