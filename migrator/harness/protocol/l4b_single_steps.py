@@ -28,7 +28,7 @@ GROSS = 1e-3
 class Taken:
     """The step that a step of the run was: its number in the training, and what was made greater.
 
-    `apart`: weights were made greater that an optimizer's slots belong to. Of such a step the update says nothing, since
+    `apart`: weights were made greater, and the slots of the optimizer were not. The update then says nothing, since
     an optimizer may compute weights of its slots alone (Ftrl), all of them or those that the batch has a part in.
     """
 
