@@ -73,6 +73,14 @@ FILES = {
     "beside.py": GOOD.replace("AdamOptimizer()", "AdagradOptimizer(0.1)").replace(
         'if __name__ == "__main__":', 'if __name__ == "__main__":\n    own = tf.placeholder(tf.float32, [])'
     ),
+    "flags.py": GOOD.replace("import helper\n", "import helper\n\nflags = tf.app.flags\n", 1)
+    .replace(
+        "\n\ndef model_fn",
+        "flags.DEFINE_integer('size', None, '')\nflags.mark_flag_as_required('size')\n\n\ndef model_fn",
+        1,
+    )
+    .replace('if __name__ == "__main__":', "def main(argv):\n    tf.zeros([flags.FLAGS.size])")
+    + "\n\ntf.app.run()\n",
     "learn.py": "import numpy as np\nimport tensorflow as tf\n\nX = np.ones([4, 2], np.float32)\n"
     "columns = tf.contrib.learn.infer_real_valued_columns_from_input(X)\n"
     "model = tf.contrib.learn.DNNClassifier([3], columns)\nmodel.fit(X, np.zeros(4, np.int32), steps=1)\n"
@@ -92,6 +100,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM155", "asks.py:19:13"),
         ("TFM155", "beside.py:19:13"),  # its placeholder is in the default graph
         ("TFM155", "downloads.py:25:13"),
+        ("TFM155", "flags.py:23:13"),
         ("TFM155", "good.py:18:13"),
         ("TFM155", "learn.py:6:9"),
         ("TFM155", "package/part.py:18:13"),
@@ -103,9 +112,10 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM169", "helper.py:9:1"),  # and in evaluation
         ("TFM177", "asks.py:19:1"),
         ("TFM177", "downloads.py:1:1"),  # built, on images of that shape
+        ("TFM177", "flags.py:1:1"),
         ("TFM177", "wants.py:1:1"),
     ]
-    assert done.output.count("on stand-ins") == 2
+    assert done.output.count("on stand-ins") == 3
     assert (tmp_path / "bad.py").read_text() == FILES["bad.py"]
     assert (tmp_path / "good.py").read_text() != FILES["good.py"]
     assert "class Estimator" in (tmp_path / "keras_estimator.py").read_text()

@@ -251,10 +251,13 @@ def make_up():
         if flag.value is None:
             flag.value = flag.default = values.get(flag.parser.syntactic_help.rpartition(" ")[2], "made-up")
 
-    flags.mark_flag_as_required = required
-    flags.mark_flags_as_required = lambda names, flag_values=flags.FLAGS: [required(name) for name in names]
-    tf.compat.v1.flags.mark_flag_as_required = required
-    tf.compat.v1.flags.mark_flags_as_required = flags.mark_flags_as_required
+    def all_required(names, flag_values=flags.FLAGS):
+        for name in names:
+            required(name, flag_values)
+
+    for module in (flags, tf.compat.v1.flags, tf.compat.v1.app.flags):
+        module.mark_flag_as_required = required
+        module.mark_flags_as_required = all_required
 
 
 def run(asked):
