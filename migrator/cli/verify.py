@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,10 @@ from migrator.cli.verify_project import ProjectRequest, Shard, verify_project
 from migrator.report.outcome import ExitCode
 from migrator.source.discovery import module_files
 
+if TYPE_CHECKING:
+    from migrator.harness.case import Case
+
+FORMS = ("jobs", "tfjob")  # of harness.cluster.kubernetes, which is imported when it is used
 _ARGUMENTS = "tf-migrate.script-arguments"
 # Fields of a Case that the command line may set for all programs of a project, by the name of the option's parameter.
 _FIELDS = {
@@ -39,6 +43,7 @@ _FIELDS = {
     "seeds": "seeds",
     "stdin": "stdin",
     "required": "required",
+    "kept": "kept",
 }
 
 
@@ -201,6 +206,24 @@ class _Verify(click.Command):
     help="What has to be shown for EQUIVALENT: steps (all of them), steps=N, a level (L7 say), artefacts.",
 )
 @click.option(
+    "--cache/--no-cache",
+    "kept",
+    default=True,
+    show_default=True,
+    help="Use what an earlier verification found out about the same original, and keep what this one does.",
+)
+@click.option(
+    "--manifests",
+    type=click.Choice(FORMS),
+    help="Run nothing: print what Kubernetes would run both programs from, plain Jobs or a TFJob (kubectl apply -f -).",
+)
+@click.option(
+    "--images",
+    nargs=2,
+    metavar="ORIGINAL MIGRATED",
+    help="With --manifests: the container images of both programs, whose working directory is that of the project.",
+)
+@click.option(
     "--allow-writes",
     is_flag=True,
     help="Let the programs change, delete and export files outside of their runs, as they do by themselves.",
@@ -232,6 +255,9 @@ def command(
     stall_timeout: float,
     required: tuple[str, ...],
     allow_writes: bool,
+    manifests: str | None,
+    images: tuple[str, str] | None,
+    kept: bool,
     outputs: Outputs,
 ) -> None:
     """Run ORIGINAL and MIGRATED on a local cluster from the same weights on the same batches, and compare.
@@ -253,7 +279,16 @@ def command(
     given: tuple[str, ...] | None = click.get_current_context().meta.get(_ARGUMENTS)
     with _given(stdin) as stdin_file:
         if len(paths) < 2:
-            _only_for_pairs("sample_steps", "from_checkpoint", "name_map", "keras", "save_baseline", "against")
+            _only_for_pairs(
+                "sample_steps",
+                "from_checkpoint",
+                "name_map",
+                "keras",
+                "save_baseline",
+                "against",
+                "manifests",
+                "images",
+            )
             request = ProjectRequest(
                 paths[0] if paths else Path(),
                 base,
@@ -296,6 +331,7 @@ def command(
                 stall_timeout=stall_timeout,
                 allow_writes=allow_writes,
                 required=required,
+                kept=kept,
                 keras=int(keras),
                 tpu_cores=tpu_cores,
                 devices=devices,
@@ -316,6 +352,7 @@ def command(
                     "stall_timeout",
                     "required",
                     "allow_writes",
+                    "kept",
                     "name_map",
                     "module",
                     "stdin",
@@ -323,6 +360,9 @@ def command(
                     "packages",
                 ),
             )
+            if manifests is not None:
+                click.echo(_manifests(case, manifests, images), nl=False)
+                return
             # Made only when there is something to put in: nothing is left behind by a verification that is killed.
             folder = report_dir or Path(tempfile.gettempdir(), f"tf-migrate-report-{uuid.uuid4().hex[:8]}")
             case = replace(case, log_dir=folder / "logs")
@@ -363,7 +403,7 @@ def _said(*names: str) -> tuple[str, ...]:
     for name in filter(_is_given, names):
         option, value = options[name], context.params[name]
         for one in list(value) if option.multiple else [value]:
-            words.append(option.opts[0])
+            words.append(option.secondary_opts[0] if one is False else option.opts[0])
             words += [] if option.is_flag else [str(one)]
     return tuple(words)
 
@@ -423,6 +463,35 @@ def _scripts(original: Path, migrated: Path, module: str) -> tuple[Path, Path, t
             raise click.UsageError(f"there is no module {module} in {folder}")
         found.append(file)
     return found[0], found[1], (original.absolute(), migrated.absolute())
+
+
+def _manifests(case: Case, form: str, images: tuple[str, str] | None) -> str:
+    """The objects of Kubernetes for both programs, each on its cluster."""
+    from migrator.harness.cluster import kubernetes
+    from migrator.harness.runs import migrated_shape
+
+    if images is None:
+        raise click.UsageError("--manifests needs --images: there is none that has your programs")
+    objects = []
+    shapes = (case.shape, migrated_shape(case, case.shape))
+    for number, (kind, script) in enumerate((("original", case.original), ("migrated", case.migrated))):
+        folder = (case.folders[number] or Path.cwd()).absolute()
+        if not script.absolute().is_relative_to(folder):
+            raise click.UsageError(f"{script} is not below {folder}, which the image has as its working directory")
+        run = kubernetes.PodRun(
+            kubernetes.name_of(f"{script.stem}-{kind}"),
+            images[number],
+            script.absolute().relative_to(folder),
+            case.args,
+            shapes[number],
+            module=case.module,
+            seconds=case.total_timeout,
+        )
+        try:
+            objects += kubernetes.jobs(run) if form == "jobs" else kubernetes.tfjob(run)
+        except kubernetes.ManifestError as error:
+            raise click.UsageError(str(error)) from error
+    return kubernetes.text_of(objects)
 
 
 def _say(line: str) -> None:

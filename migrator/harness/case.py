@@ -40,7 +40,8 @@ class Case:
     `module` is the name of both scripts where they are run as `python -m` does; `folders` are the working directories
     of the original and of the migrated program (None: that of the tool), where such modules are looked up. Each
     process reads `stdin` from its beginning. `command` is the command line that asked for the comparison, up to its
-    options, where it is not `tf-migrate verify ORIGINAL MIGRATED`.
+    options, where it is not `tf-migrate verify ORIGINAL MIGRATED`. `kept`: what an earlier verification found out about
+    the same original is used, and what this one does is kept on disk.
     `sample_steps` are steps to compare one by one beside those that are chosen, reached or not; `from_checkpoint` is
     the prefix of a checkpoint of the original, from which a step is compared too.
     """
@@ -71,6 +72,7 @@ class Case:
     folders: tuple[Path | None, Path | None] = (None, None)
     stdin: Path | None = None
     command: tuple[str, ...] = ()
+    kept: bool = False
     sample_steps: tuple[int, ...] = ()
     from_checkpoint: Path | None = None
     required: tuple[str, ...] = ()

@@ -161,6 +161,19 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
     return replace(evidence, initial=weights_file(session, again.recording.initial))
 
 
+def record_main(session: Session, case: Case, evidence: OriginalEvidence) -> Run:
+    """The run that everything is compared with, once more, from the same values."""
+    return run_program(
+        session,
+        case,
+        "original",
+        "original again",
+        one_trainer(case.shape),
+        initial=evidence.initial,
+        steps=evidence.step_limit,
+    )
+
+
 def with_replicates(
     session: Session,
     case: Case,

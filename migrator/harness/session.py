@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from migrator.harness import exports, points
+from migrator.harness import exports, kept, points
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -34,6 +34,7 @@ from migrator.harness.original import (
     collect_original,
     evaluates,
     known,
+    record_main,
     record_original,
     with_exact_repeat,
     with_order,
@@ -63,7 +64,7 @@ from migrator.harness.runs import (
     recording_of,
 )
 from migrator.harness.seeds import run_seeds
-from migrator.harness.telling import report_of
+from migrator.harness.telling import report_of, required_levels
 
 
 @dataclass(frozen=True)
@@ -370,7 +371,25 @@ def verify(
 
 def compare(case: Case, progress: OnProgress, session: Session, evidence: OriginalEvidence | None = None) -> Findings:
     """All runs and all levels that make sense, cheapest first; what follows a difference is not run."""
-    return _with_late_failures(_compared(case, progress, session, evidence))
+    if evidence is not None or not case.kept:
+        return _with_late_failures(_compared(case, progress, session, evidence))
+    key = kept.key_of(case, session)
+    evidence = kept.load(key, case, session)
+    findings = _with_late_failures(_compared(case, progress, session, evidence))
+    if evidence is not None and not _equivalent(findings):
+        # The data may have changed since, which nothing else tells.
+        again = record_main(session, known(case, evidence.in_step), evidence)
+        if not kept.reads_the_same(evidence, again):
+            kept.forget(key)
+            findings = _with_late_failures(_compared(case, progress, session, None))
+    if evidence is None or findings.original is not evidence:
+        kept.save(key, case, findings.original)
+    return findings
+
+
+def _equivalent(findings: Findings) -> bool:
+    required = required_levels(findings.case)
+    return verdict.decide(verdict.complete(findings.levels, required), required).status is Status.EQUIVALENT
 
 
 def _with_late_failures(findings: Findings) -> Findings:

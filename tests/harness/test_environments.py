@@ -68,7 +68,7 @@ def test_plain_tensorflow_is_kept_out_beside_tensorflow_cpu(fake: Path, monkeypa
     said: list[str] = []
     migrated_python(said.append)
     assert any("the locked versions cannot be installed here" in line for line in said)
-    assert calls(fake)[-1].endswith("==2.21.* tf-keras==2.21.*")
+    assert calls(fake)[-1].endswith("==2.21.* tf-keras==2.21.* tensorboard>=2.20")
     assert (fake / "excluded").read_text() == "tensorflow ; python_version < '0'\n"
     original_python()
     assert (fake / "excluded").read_text() == ""

@@ -136,6 +136,11 @@ class ForkServer:
             environment["TF_USE_LEGACY_KERAS"] = "1"
         return environment
 
+    @property
+    def python(self) -> Path:
+        """The interpreter."""
+        return self._python
+
     def describe(self) -> dict[str, Any]:
         """Versions ("python", "tensorflow", "keras"), "import_seconds", "pid"; waits for the start."""
         if self._description is None:

@@ -146,6 +146,7 @@ def case_of(program: Program, trees: Trees, asked: Asked) -> Case:
         "seeds": RECOMMENDED_SEEDS if own.full else 0,
         "stdin": asked.folder / own.stdin if own.stdin else None,
         "names": _names(asked.folder / own.name_map) if own.name_map else {},
+        "kept": True,
         **asked.options,
     }
     said = ("-m", program.module) if program.module else (str(program.script),)

@@ -15,6 +15,7 @@ from report_documents import make
 
 from migrator.harness import session
 from migrator.harness.case import Case, CaseError
+from migrator.harness.projects import running
 
 _report = functools.cache(make)
 ESTIMATOR = """\
@@ -90,6 +91,6 @@ def verifications(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Verificati
     def python(name: str) -> Callable[..., Path]:
         return lambda say=None, extra=None: Path(name, *(extra.packages if extra else ()))
 
-    monkeypatch.setattr("migrator.harness.projects.running.original_python", python("original"))
-    monkeypatch.setattr("migrator.harness.projects.running.migrated_python", python("migrated"))
+    monkeypatch.setattr(running, "original_python", python("original"))
+    monkeypatch.setattr(running, "migrated_python", python("migrated"))
     return found

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from migrator.cli.program import program
+from migrator.harness import session
 from migrator.harness.report.json_report import complaint
 
 from .conftest import ESTIMATOR, KERAS, Repository, Verifications
@@ -82,7 +83,7 @@ class TestWhichPrograms:
             seen.append(folder.is_relative_to(repository.root))
             return own(case, progress, session=session)
 
-        monkeypatch.setattr("migrator.harness.session.verify", verify)
+        monkeypatch.setattr(session, "verify", verify)
         run("other")
         assert seen == [HELPER, "1,2\n", False, False]
         assert repository.git("status", "--short") == before, "nothing was checked out"
@@ -336,8 +337,9 @@ class TestPage:
 
         two_programs(repository)
         monkeypatch.setattr(
-            "migrator.harness.session.verify",
-            lambda case, progress, *, session: _at(make("DIFFERENT"), case.original),
+            session,
+            "verify",
+            lambda case, progress, **_: _at(make("DIFFERENT"), case.original),
         )
         run("train", "--report", tmp_path / "out")
         text = (tmp_path / "out/programs/train~mnist.py/report.json").read_text()

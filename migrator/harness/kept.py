@@ -1,0 +1,202 @@
+"""What the original showed about itself, kept on disk by content: the next migrated program is compared with that.
+
+An entry's name is made of all that the original's runs depend on and that can be known before they run: its script and
+the files of the project that it imports, arguments, cluster and limits, the interpreter and what is installed there,
+the machine, this harness. Data that it reads elsewhere are not part of it: `session.compare` looks at them where a
+verdict is not EQUIVALENT, since a migrated program that reads the same batches as those kept has read the same data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import pickle
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from migrator import folders
+from migrator.bridge.files import read_imports
+from migrator.harness.case import Case
+from migrator.harness.original import OriginalEvidence
+from migrator.harness.protocol import l2_data
+from migrator.harness.recording import Recording, RecordingError, SourceLine, read
+from migrator.harness.runs import Run, Session, weights_file
+from migrator.source.discovery import discover
+
+_INDEX = "evidence.pickle"
+#: Fields of a Case that say nothing about the runs of the original.
+_OF_OTHERS = frozenset(
+    ("original", "migrated", "names", "report_dir", "options", "log_dir", "command", "folders", "stdin", "kept")
+) | {"seeds", "required", "promised", "all_mutants", "ready_timeout", "stall_timeout", "total_timeout"}
+#: Variables of the environment that change what TensorFlow computes or what a program imports, by their beginnings.
+_VARIABLES = ("TF_", "XLA_", "OMP_", "MKL_", "KMP_", "OPENBLAS_", "PYTHON", "CUDA_", "KERAS_")
+#: Entries that are kept, and for how many days without use.
+_MOST, _DAYS = 40, 30
+_FILES = 5_000
+
+
+def key_of(case: Case, session: Session) -> str:
+    """The name of what is kept for the original of a case."""
+    digest = hashlib.sha256()
+    for part in _facts(case, session):
+        digest.update(repr(part).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()[:32]
+
+
+def load(key: str, case: Case, session: Session) -> OriginalEvidence | None:
+    """The evidence of an earlier verification; None where there is none that can be read."""
+    entry = _folder() / key
+    try:
+        root, stored = pickle.loads((entry / _INDEX).read_bytes())
+        runs = {name: _restored(run, entry / "runs" / name, root, case) for name, run in stored["runs"].items()}
+        names, plain = stored["names"], stored["plain"]
+        fields: dict[str, Any] = {
+            name: tuple(runs[one] for one in value) if isinstance(value, tuple) else value and runs[value]
+            for name, value in names.items()
+        }
+        evidence = OriginalEvidence(**fields, **plain)
+        os.utime(entry)
+    except (OSError, RecordingError, pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+    if evidence.main.recording is None:
+        return None
+    return dataclasses.replace(evidence, initial=weights_file(session, evidence.main.recording.initial))
+
+
+def save(key: str, case: Case, evidence: OriginalEvidence) -> None:
+    """Keeps evidence, if it is whole; what cannot be kept (on a full disk, say) is not."""
+    if evidence.main.recording is None or evidence.failed_run is not None or not evidence.replicates:
+        return
+    place = _folder()
+    with contextlib.suppress(OSError):
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=place))
+        try:
+            names: dict[str, Any] = {}
+            plain: dict[str, Any] = {}
+            runs: dict[str, Run] = {}
+            for field in dataclasses.fields(evidence):
+                value = getattr(evidence, field.name)
+                if isinstance(value, Run):
+                    names[field.name] = _store(value, partial, runs)
+                elif isinstance(value, tuple) and all(isinstance(one, Run) for one in value):
+                    names[field.name] = tuple(_store(one, partial, runs) for one in value)
+                elif field.name != "initial":
+                    plain[field.name] = value
+            content = {"runs": runs, "names": names, "plain": plain}
+            (partial / _INDEX).write_bytes(pickle.dumps((_root(case), content)))
+            shutil.rmtree(place / key, ignore_errors=True)
+            partial.rename(place / key)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        _prune(place)
+
+
+def forget(key: str) -> None:
+    """Removes an entry."""
+    shutil.rmtree(_folder() / key, ignore_errors=True)
+
+
+def reads_the_same(kept: OriginalEvidence, now: Run) -> bool:
+    """Whether a run of the original of today is what was kept: its data, its variables, its optimizer."""
+    then, found = kept.main.recording, now.recording
+    if then is None or found is None or kept.random_order:
+        return False
+    return (
+        l2_data.same_beginning(then, found)
+        and (then.variables, then.optimizer, then.regularizers)
+        == (found.variables, found.optimizer, found.regularizers)
+        and [step.learning_rate for step in then.steps] == [step.learning_rate for step in found.steps]
+    )
+
+
+def _folder() -> Path:
+    return folders.cache_folder() / "originals"
+
+
+def _root(case: Case) -> Path:
+    return (case.folders[0] or case.original.absolute().parent).absolute()
+
+
+def _facts(case: Case, session: Session) -> Iterator[object]:
+    yield _harness()
+    described = session.server(case, "original").describe()
+    yield {name: value for name, value in described.items() if name in ("python", "tensorflow", "keras")}
+    yield _installed(session.server(case, "original").python)
+    yield platform.platform(), platform.machine(), os.cpu_count(), _processor()
+    yield sorted((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
+    yield [(one.name, getattr(case, one.name)) for one in dataclasses.fields(case) if one.name not in _OF_OTHERS]
+    yield None if case.stdin is None else case.stdin.read_bytes()
+    root, script = _root(case), case.original.absolute()
+    yield os.path.relpath(script, root)
+    texts = {}
+    for found in discover([root])[:_FILES]:
+        with contextlib.suppress(OSError):
+            texts[found.path.absolute()] = found.path.read_bytes().decode("utf-8", "replace")
+    texts[script] = script.read_bytes().decode("utf-8", "replace")
+    for path in sorted(read_imports(texts).reach(script)):
+        yield os.path.relpath(path, root), texts[path]
+
+
+@functools.cache
+def _harness() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _installed(python: Path) -> list[str]:
+    """The names and versions of all packages of an interpreter."""
+    return sorted(path.name for path in python.parent.parent.glob("lib/python*/site-packages/*.dist-info"))
+
+
+def _processor() -> list[str]:
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+        return sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))})
+    return [platform.processor()]
+
+
+def _store(run: Run, folder: Path, runs: dict[str, Run]) -> str:
+    """Copies what a run recorded and what its checkpoints tell, once, and returns its name."""
+    name = run.outcome.run_dir.name
+    if name not in runs:
+        target = folder / "runs" / name
+        shutil.copytree(run.record_dir, target / "record")
+        model = run.outcome.run_dir / "model"
+        for state in model.rglob("checkpoint"):
+            if state.is_file():
+                place = target / "model" / state.relative_to(model)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(state, place)
+        runs[name] = dataclasses.replace(run, recording=None)
+    return name
+
+
+def _restored(run: Run, folder: Path, root: Path, case: Case) -> Run:
+    recording: Recording = dataclasses.replace(read(folder / "record"), program=run.program)
+    sources = {what: SourceLine(_moved(one.path, root, case), one.line) for what, one in recording.sources.items()}
+    outcome = dataclasses.replace(run.outcome, run_dir=folder)
+    return dataclasses.replace(run, outcome=outcome, recording=dataclasses.replace(recording, sources=sources))
+
+
+def _moved(path: str, root: Path, case: Case) -> str:
+    """A file of the project where the project is now: a revision's files are in another folder each time."""
+    return str(_root(case) / Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path
+
+
+def _prune(place: Path) -> None:
+    entries = sorted((path for path in place.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
+    for number, path in enumerate(entries):
+        if number >= _MOST or time.time() - path.stat().st_mtime > _DAYS * 86400:
+            shutil.rmtree(path, ignore_errors=True)
