@@ -69,9 +69,13 @@ def test_digits_are_those_of_the_worst_of_the_steps_vouched_for(factor: float, s
 
 def test_the_headline_in_plain_words() -> None:
     one = found(steps=29, of_steps=29, trainers=3, apart=2e-8, levels=("L5", "L7", "L8"))
-    assert grade.headline(one) == (
+    assert grade.headline(replace(one, artefacts=("predictions of call 1", "predictions of call 2"))) == (
         "29 steps on 3 trainers: the losses agree to 7 digits, and so do the evaluations and predictions of the same "
         "weights"
+    )
+    names = ("predictions", "exported model, signature serving_default", "exported weights")
+    assert grade.headline(replace(one, artefacts=names)).endswith(
+        "so do the evaluations, predictions and exported models of the same weights"
     )
 
 

@@ -52,7 +52,7 @@ def show(table: KillTable, console: Console) -> None:
         console.print(Text(f"{number:2} {kills.case}: {kills.unmutated.value}, {kills.seconds:.0f} s"))
     marks = (
         "ok: EQUIVALENT as it is.",
-        "L0 to L7: the level that said DIFFERENT.",
+        "L0 to L8: the level that said DIFFERENT.",
         "·: cannot show in this case.",
         "-: nothing there to make the mistake in.",
     )

@@ -88,8 +88,13 @@ def headline(found: Grade) -> str:
     of = f" of {found.of_steps}" if found.of_steps != found.steps else ""
     where = f" on {found.trainers} trainers" if found.trainers > 1 else ""
     sentence = f"{found.steps}{of} steps{where}: the losses {_agreement(found.apart)}"
-    others = [words for level, words in (("L7", "evaluations"), ("L8", "predictions")) if level in found.levels]
-    return sentence + (f", and so do the {' and '.join(others)} of the same weights" if others else "")
+    others = ["evaluations"] if "L7" in found.levels else []
+    for words, name in (("predictions", "predictions"), ("exported models", "exported model")):
+        others += [words] if any(one.startswith(name) for one in found.artefacts) else []
+    if not others:
+        return sentence
+    listed = " and ".join([", ".join(others[:-1]), others[-1]] if len(others) > 1 else others)
+    return f"{sentence}, and so do the {listed} of the same weights"
 
 
 def _agreement(apart: float | None) -> str:
