@@ -74,7 +74,7 @@ def load(key: str, case: Case, session: Session) -> OriginalEvidence | None:
 
 def save(key: str, case: Case, evidence: OriginalEvidence) -> None:
     """Keeps evidence, if it is whole; what cannot be kept (on a full disk, say) is not."""
-    if evidence.main.recording is None or evidence.failed_run is not None or not evidence.replicates:
+    if evidence.main.recording is None or evidence.failed_run is not None or evidence.repeat is None:
         return
     place = _folder()
     with contextlib.suppress(OSError):
