@@ -301,7 +301,19 @@ def _check_layouts(asked: Mapping[str, Any]) -> None:
 def _files(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> Outcome:
     gathered, results = looked_at(paths, settings, wishes)
     results = _with_not_given(results, gathered)
-    return in_cells(_accepted(_written(results, gathered, settings), gathered, settings, wishes), gathered)
+    outcome = in_cells(_accepted(_written(results, gathered, settings), gathered, settings, wishes), gathered)
+    return replace(outcome, programs=_counted(results, gathered))
+
+
+def _counted(results: Mapping[Path, Migrated], gathered: Gathered) -> dict[str, int]:
+    """How many programs of each form begin in the given files."""
+    if not any(one.findings for one in results.values()):
+        return {}
+    from migrator.worklist.plan import counts
+    from migrator.worklist.programs import programs_of
+
+    findings = {path: one.findings for path, one in results.items()}
+    return counts(programs_of(gathered.sources, findings, gathered.edges, gathered.given))
 
 
 def looked_at(paths: Sequence[Path], settings: Settings, wishes: Wishes) -> tuple[Gathered, dict[Path, Migrated]]:

@@ -22,6 +22,7 @@ def to_json(outcome: Outcome) -> str:
         "exit_code": int(outcome.exit_code),
         "dry": outcome.dry,
         "summary": count(outcome.files),
+        "programs": dict(outcome.programs),
         "files": [{"path": file.path, "changed": file.changed, "written": file.written} for file in outcome.files],
         "findings": [_finding(finding) for finding in outcome.findings],
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from migrator.findings import Finding, Severity
@@ -50,6 +50,8 @@ class Outcome:
     """Whether a file that would change is a failure."""
     tolerated: frozenset[str] = frozenset()
     """Files that may change without a failure: a baseline names them."""
+    programs: Mapping[str, int] = field(default_factory=dict)
+    """How many programs there are of each form, see `worklist.programs`; none where they were not counted."""
 
     @property
     def findings(self) -> list[Finding]:
