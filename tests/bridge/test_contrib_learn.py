@@ -88,7 +88,7 @@ PROGRAMS = {
             WIDE + [real], d, n_classes=3, weight_column_name="w", gradient_clip_norm=0.1,
             optimizer=tf.train.GradientDescentOptimizer(0.2)),
         CLASSES[:, None]),
-    "linear numbers": (lambda d: est.LearnLinearRegressor([real, number], d, enable_centered_bias=True), NUMBERS),
+    "linear numbers": (lambda d: est.LearnLinearRegressor([real, number], d), NUMBERS),
     "deep": (lambda d: est.LearnDNNClassifier([6, 4], DEEP, d), BINARY),
     "deep of 3": (
         lambda d: est.LearnDNNClassifier([5], DEEP, d, n_classes=3, activation_fn=tf.nn.tanh, gradient_clip_norm=0.2,
