@@ -156,7 +156,7 @@ class Examples:
 
         Then two runs of it read the same multiset; or, where only one is known, each example equally often and more
         than once, as whole epochs do. (Once each may also be a part of the first epoch, which is another in each
-        run.) Two runs that end within an epoch may have read the same part of it by chance, if there are few such
+        run.) Runs that all end within an epoch may have read the same part of it by chance, if there are few such
         parts.
         """
         counts = Counter(self.original.values())
@@ -164,7 +164,8 @@ class Examples:
             return len(counts) == 1 and min(counts) > 1
         if Counter(self.original) != Counter(self.again):
             return False
-        within_an_epoch = bool(counts) and max(counts) - min(counts) == 1
+        theirs = set(self.migrated.values())
+        within_an_epoch = all(values and max(values) - min(values) == 1 for values in (counts, theirs))
         return not within_an_epoch or math.comb(len(self.original), counts[max(counts)]) >= _FEW_PARTS
 
     @property
