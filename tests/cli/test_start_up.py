@@ -93,7 +93,7 @@ def test_help_shows_options_and_commands() -> None:
         ("tf-migrate --str", ["plain,--strategy"]),
         ("tf-migrate ver", ["plain,verify", "file,ver"]),
         ("tf-migrate --strategy mir", ["plain,mirrored"]),
-        ("tf-migrate verify --st", ["plain,--steps", "plain,--stall-timeout"]),
+        ("tf-migrate verify --st", ["plain,--stdin", "plain,--steps", "plain,--stall-timeout"]),
     ],
 )
 def test_completion(words: str, expected: list[str]) -> None:
