@@ -140,6 +140,17 @@ def patch_optimizer_lines(optimizers):
     parts.wrap(optimizers.Optimizer, "__init__", make_optimizer)
 
 
+def wrap_input_fn(Estimator, around):
+    """Calls ``around(original, self, input_fn, mode, ...)`` wherever an Estimator calls an input_fn.
+
+    A TPUEstimator has a method of its own for that, which does not call that of its base class.
+    """
+    tpu = importlib.import_module("tensorflow_estimator.python.estimator.tpu.tpu_estimator").TPUEstimator
+    for kind in (Estimator, tpu):
+        if "_call_input_fn" in vars(kind):
+            parts.wrap(kind, "_call_input_fn", around)
+
+
 def patch_sources(tf, Estimator, optimizers, recorder):
     """The lines of the user's program that train, read data and make the optimizer."""
     patch_optimizer_lines(optimizers)
@@ -159,7 +170,7 @@ def patch_sources(tf, Estimator, optimizers, recorder):
         finally:
             recorder.reading = False
 
-    parts.wrap(Estimator, "_call_input_fn", call_input_fn)
+    wrap_input_fn(Estimator, call_input_fn)
 
     def apply_gradients(original, self, grads_and_vars, *args, **kwargs):
         pairs = list(grads_and_vars)

@@ -402,7 +402,7 @@ def install(plan, folder):
             with tf.device("/cpu:0"):
                 return recorder.replay_dataset(element_spec(tf, result))
 
-        parts.wrap(Estimator, "_call_input_fn", call_input_fn)
+        estimator_patches.wrap_input_fn(Estimator, call_input_fn)
 
     def evaluate_run(original, self, checkpoint_path, scaffold, update_op, eval_dict, all_hooks, output_dir):
         given = (scaffold, update_op, eval_dict, all_hooks)
