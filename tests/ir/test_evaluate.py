@@ -186,3 +186,22 @@ def test_what_python_can_do(body: str) -> None:
     _SEEN.clear()
     _agree(text)
     assert _SEEN["not known"] == 0 and _SEEN["known"] == 4
+
+
+LEFT_BEHIND_FINALLY = [
+    "a = 1\nfor i in range(3):\n    try:\n        if p: break\n        a = 2\n    finally:\n        a = a + 10\nreturn a",
+    "a = 1\nwhile a < 3:\n    try:\n        if p: break\n        if q: continue\n        a = 5\n    finally:\n"
+    "        a = a + 1\nreturn a",
+    "a = [1]\ntry:\n    if p: return list(a)\n    a.append(2)\nfinally:\n    a.append(3)\nreturn a",
+    "a = 1\nfor i in range(2):\n    for j in range(2):\n        try:\n            if q: break\n            a += 1\n"
+    "        finally:\n            if p: a = 7\nreturn a",
+]
+
+
+@pytest.mark.parametrize("body", LEFT_BEHIND_FINALLY)
+def test_ways_out_of_a_try_are_never_wrong(body: str) -> None:
+    """What a finally clause changes on the ways out may be unknown."""
+    text = "def main(p, q):\n" + "\n".join(f"    {line}" for line in body.splitlines()) + "\n"
+    _SEEN.clear()
+    _agree(text)
+    assert sum(_SEEN.values()) == 4
