@@ -160,3 +160,43 @@ def test_a_guide_is_equivalent(pair: Pair, session_for: Callable[[int], Session]
     case = make_case(original, migrated, cluster=pair.cluster, devices=pair.devices, tpu_cores=pair.guide.cores or 1)
     report = verify(case, session=session_for(2))
     assert report.document["verdict"] == Status.EQUIVALENT.value, report.document
+
+
+ON_SERVERS = """
+import tensorflow as tf
+
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+if resolver.task_type in ("worker", "ps"):
+    tf.distribute.Server(resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id).join()
+strategy = tf.distribute.experimental.ParameterServerStrategy(resolver)
+
+
+def make(context):
+    rows = [[1.0, 1.5], [2.0, 2.5], [3.0, 3.5], [4.0, 4.5]], [[0.3], [0.5], [0.7], [0.9]]
+    return tf.data.Dataset.from_tensor_slices(rows).repeat().batch(2)
+
+
+with strategy.scope():
+    model = tf.keras.models.Sequential([tf.keras.layers.Dense(1, input_shape=(2,))])
+    model.compile(tf.keras.optimizers.Adagrad(learning_rate=0.05), "mse")
+model.fit(tf.keras.utils.experimental.DatasetCreator(make), epochs=2, steps_per_epoch=10)
+"""
+
+
+def test_servers_of_tensorflow_2_are_compared_on_their_cluster(
+    session_for: Callable[[int], Session], tmp_path: Path
+) -> None:
+    """The coordinator does not train on either side; two workers take their steps in a fixed order."""
+    original, migrated = tmp_path / "old.py", tmp_path / "new.py"
+    for script in (original, migrated):
+        script.write_text(ON_SERVERS, encoding="utf-8")
+    run = subprocess.run([sys.executable, "-m", "migrator", str(migrated)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0 and ".experimental.ParameterServerStrategy" not in migrated.read_text(), run.stdout
+    session = session_for(2)
+    case = make_case(original, migrated, cluster="chief=1,worker=2,ps=1")
+    document = verify(case, session=session).document
+    assert document["verdict"] == "EQUIVALENT", document
+    levels = {level["id"]: level for level in document["levels"]}
+    assert levels["L5s"]["status"] == "EQUIVALENT" and "worker:1 10" in levels["L5s"]["summary"]
+    migrated.write_text(migrated.read_text().replace("0.05", "0.06"))
+    assert verify(case, session=session).document["verdict"] == "DIFFERENT"
