@@ -44,7 +44,7 @@ types: venv ## mypy --strict
 
 test-fast: lint types ## lint, types and all tests that need no TensorFlow
 	$(call step,fast tests)
-	@$(PYTEST) -q --durations=20 -m 'not tensorflow'
+	@$(PYTEST) -q --durations=20 -m 'not tensorflow and not release'
 
 test: test-fast environments ## the fast tests, then trainings of every kind: what .ci/run calls, 12 minutes on two cores
 	$(call step,training matrix)
@@ -52,7 +52,7 @@ test: test-fast environments ## the fast tests, then trainings of every kind: wh
 
 test-all: test-fast environments ## everything, which a release has to pass; notes the fixtures and tables that did
 	$(call step,whole training matrix)
-	@$(PYTEST) -v --durations=150 -m tensorflow
+	@$(PYTEST) -v --durations=150 -m 'tensorflow or release'
 	@$(BIN)/python -m tests.release
 
 demo: environments ## migrate the multi-worker guide's program and verify it on a local cluster

@@ -61,6 +61,11 @@ WAITING: tuple[Waiting, ...] = (
         "a fixture that is verified elsewhere, by the commands of a tutorial",
         "test_tutorials::test_commands_with_tensorflow_print_what_is_shown[checkpoint]",
     ),
+    # -- versions of Python -----------------------------------------------------------------------------------------
+    Waiting(
+        "test_python_versions", "test_codemod", ("3.10", "3.11", "3.12"), _VARIANT,
+        "test_python_versions::test_codemod[3.9]",
+    ),
     # -- the guides' programs --------------------------------------------------------------------------------------
     Waiting(
         "test_guides", "test_a_migrated_guide_runs_by_itself", ("S1_v1", "S1_v1_env", "S1_tf2_mwms"), _VARIANT,
