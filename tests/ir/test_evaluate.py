@@ -189,7 +189,7 @@ def test_what_python_can_do(body: str) -> None:
 
 
 LEFT_BEHIND_FINALLY = [
-    "a = 1\nfor i in range(3):\n    try:\n        if p: break\n        a = 2\n    finally:\n        a = a + 10\nreturn a",
+    "a = 1\nfor i in range(3):\n    try:\n        if p: break\n        a = 2\n    finally:\n        a += 10\nreturn a",
     "a = 1\nwhile a < 3:\n    try:\n        if p: break\n        if q: continue\n        a = 5\n    finally:\n"
     "        a = a + 1\nreturn a",
     "a = [1]\ntry:\n    if p: return list(a)\n    a.append(2)\nfinally:\n    a.append(3)\nreturn a",
