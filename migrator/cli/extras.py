@@ -12,12 +12,12 @@ from migrator.report.outcome import ExitCode
 
 
 class MissingExtra(click.ClickException):
-    """The packages of the ``verify`` extra are missing."""
+    """The packages of an extra are missing."""
 
     exit_code = int(ExitCode.FAILED)
 
-    def __init__(self, module: str) -> None:
-        super().__init__(f"{module} is not installed, which this command needs: pip install 'tf-migrate[verify]'")
+    def __init__(self, module: str, extra: str = "verify") -> None:
+        super().__init__(f"{module} is not installed, which this command needs: pip install 'tf-migrate[{extra}]'")
 
 
 class CannotRunHere(click.ClickException):

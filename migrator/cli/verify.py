@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import signal
 import sys
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from migrator.cli.extras import verify_extra
+from migrator.cli.extras import MissingExtra, verify_extra
 from migrator.cli.outputs import Outputs, output_options
 from migrator.cli.progress import line_per_stage
 from migrator.cli.verify_project import ProjectRequest, Shard, verify_project
@@ -104,6 +105,14 @@ class _Verify(click.Command):
     default="",
     metavar="TYPE=N,...",
     help="Tasks to run, chief=1,worker=2,ps=2,evaluator=1 say; one process without TF_CONFIG when left out.",
+)
+@click.option(
+    "--runner",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where the tasks run: processes of this machine, or actors of the Ray cluster that RAY_ADDRESS names (one on "
+    "this machine when it names none).",
 )
 @click.option("--steps", type=click.IntRange(min=1), help="End training after so many global steps.")
 @click.option(
@@ -238,6 +247,7 @@ def command(
     requirements: tuple[Path, ...],
     packages: tuple[str, ...],
     cluster: str,
+    runner: str,
     steps: int | None,
     sample_steps: str,
     from_checkpoint: Path | None,
@@ -275,6 +285,8 @@ def command(
         from migrator.harness.environments import EnvironmentNotReady, Extra, migrated_python, original_python
         from migrator.harness.protocol.l6_asynchronous import RECOMMENDED_SEEDS
         from migrator.harness.report import terminal
+    if runner == "ray" and importlib.util.find_spec("ray") is None:
+        raise MissingExtra("ray", "ray")
     extra = Extra(requirements, packages)
     given: tuple[str, ...] | None = click.get_current_context().meta.get(_ARGUMENTS)
     with _given(stdin) as stdin_file:
@@ -297,9 +309,10 @@ def command(
                 report_dir,
                 given,
                 _case_fields(stdin_file),
-                _said(*_FIELDS),
+                _said(*_FIELDS, "runner"),
                 extra,
                 outputs.inconclusive,
+                runner,
             )
             raise SystemExit(verify_project(request))
         if base is not None or shard is not None:
@@ -338,6 +351,7 @@ def command(
                 original_devices=original_devices,
                 original_runs=original_tensorflow,
                 options=_said(
+                    "runner",
                     "sample_steps",
                     "from_checkpoint",
                     "full",
@@ -368,9 +382,9 @@ def command(
             case = replace(case, log_dir=folder / "logs")
             with terminal.LiveProgress(Console(stderr=True)) as live:
                 progress = live if sys.stderr.isatty() else line_per_stage("verify")
-                if extra:
+                if extra or runner != "local":
                     pythons = original_python(_say, extra), migrated_python(_say, extra)
-                    with session.open_session(*pythons, keras=case.keras) as opened:
+                    with session.open_session(*pythons, keras=case.keras, runner=runner) as opened:
                         report = session.verify(case, progress, session=opened)
                 else:
                     report = session.verify(case, progress)

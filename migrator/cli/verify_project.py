@@ -47,6 +47,7 @@ class ProjectRequest:
     words: tuple[str, ...] = ()
     extra: Extra | None = None
     inconclusive: str = "fail"
+    runner: str = "local"
 
 
 class Shard(click.ParamType):  # type: ignore[type-arg]
@@ -95,6 +96,7 @@ def verify_project(request: ProjectRequest) -> int:
                 request.extra or Extra(),
                 () if base == common.base else ("--base", base),
                 request.words,
+                request.runner,
             )
             folder = request.report_dir or folder_of(project.root)
             last = summary.load_last(folder)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from migrator.harness.case import Case, counterpart, training_tasks
-from migrator.harness.cluster import ClusterShape, ForkServer, Launch, RunOutcome
+from migrator.harness.cluster import ClusterShape, ForkServer, Launch, Runner, RunOutcome
 from migrator.harness.protocol.name_map import NameMap
 from migrator.harness.recording import Recording, RecordingError, UnrecordedTraining, evaluation_weights, read
 from migrator.harness.versions import OriginalRuns
@@ -66,13 +66,13 @@ class Run:
 class Session:
     """Two interpreters with TensorFlow loaded, and a folder for the runs. Made by `open_session`."""
 
-    original: ForkServer
-    migrated: ForkServer
+    original: Runner
+    migrated: Runner
     folder: Path
     _counter: Iterator[int]
-    _tensorflow2: Callable[[], ForkServer]
+    _tensorflow2: Callable[[], Runner]
 
-    def server(self, case: Case, program: str) -> ForkServer:
+    def server(self, case: Case, program: str) -> Runner:
         """The interpreter that runs a case's "original" or "migrated" script."""
         if program == "migrated" and not case.both_original:
             return self.migrated
@@ -93,11 +93,11 @@ def _count() -> Iterator[int]:
 
 @contextmanager
 def open_session(
-    original_python: Path | None = None, migrated_python: Path | None = None, keras: int = 2
+    original_python: Path | None = None, migrated_python: Path | None = None, keras: int = 2, runner: str = "local"
 ) -> Iterator[Session]:
     """Starts both interpreters at once; ends them, and removes every file of the runs, at the end of the
     block. `keras` is the generation of Keras that the migrated program runs on. An interpreter for originals of
-    TensorFlow 2 is started with the first of them.
+    TensorFlow 2 is started with the first of them. `runner` is "local" or "ray".
 
     Without arguments the interpreters are those of harness.environments (made if need be).
     """
@@ -109,16 +109,28 @@ def open_session(
     )
     with (
         tempfile.TemporaryDirectory(prefix="tf-migrate-verify-") as folder,
-        ForkServer(pythons[0], "original", folder=Path(folder)) as original,
-        ForkServer(pythons[1], "migrated", folder=Path(folder), keras=keras) as migrated,
+        _runners(runner) as make,
+        make(pythons[0], "original", folder=Path(folder)) as original,
+        make(pythons[1], "migrated", folder=Path(folder), keras=keras) as migrated,
         ExitStack() as stack,
     ):
 
         @cache
-        def tensorflow2() -> ForkServer:
-            return stack.enter_context(ForkServer(pythons[0], "migrated", folder=Path(folder)))
+        def tensorflow2() -> Runner:
+            return stack.enter_context(make(pythons[0], "migrated", folder=Path(folder)))
 
         yield Session(original, migrated, Path(folder), _count(), tensorflow2)
+
+
+@contextmanager
+def _runners(runner: str) -> Iterator[Callable[..., Runner]]:
+    if runner == "local":
+        yield ForkServer
+        return
+    from migrator.harness.cluster.on_ray import ray_runners
+
+    with ray_runners() as make:
+        yield make
 
 
 def program_of(original_runs: OriginalRuns) -> str:

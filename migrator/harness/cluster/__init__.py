@@ -2,6 +2,7 @@
 
 from migrator.harness.cluster.forkserver import ForkServer
 from migrator.harness.cluster.launch import FAILURE_KINDS, Failure, FailureKind, Launch, RunOutcome, TaskOutcome
+from migrator.harness.cluster.runner import Runner
 from migrator.harness.cluster.supervise import ForkServerError
 from migrator.harness.cluster.tasks import LOCAL, ClusterShape, Task
 from migrator.harness.cluster.writes import Write
@@ -16,6 +17,7 @@ __all__ = [
     "ForkServerError",
     "Launch",
     "RunOutcome",
+    "Runner",
     "Task",
     "TaskOutcome",
     "Write",

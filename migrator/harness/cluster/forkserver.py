@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import selectors
-import shutil
 import subprocess
 import tempfile
-import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import psutil
 
-from migrator.harness.cluster import memory, ports
-from migrator.harness.cluster.launch import PROGRAMS, Failure, Launch, RunOutcome, TaskOutcome
-from migrator.harness.cluster.supervise import Attempt, ForkServerError, OnLine
+from migrator.harness.cluster import memory, ports, vitals
+from migrator.harness.cluster.runner import Runner
+from migrator.harness.cluster.supervise import ForkServerError
+from migrator.harness.cluster.tasks import Task
 from migrator.harness.cluster.watch import TAIL_LINES
-from migrator.harness.cluster.writes import Write
+
+_T = TypeVar("_T")
 
 _SERVER = Path(__file__).resolve().parent.parent / "inside" / "server.py"
 _TAG = "TF_MIGRATE_FORK_SERVER"  # as inside/server.py, which cannot be imported here, has it
-_ATTEMPTS = 3
 #: Seconds that killed processes get to be gone.
 _SWEEP_SECONDS = 5.0
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "ftp_proxy")
@@ -43,7 +40,7 @@ _DROPPED = (
 )
 
 
-class ForkServer:
+class ForkServer(Runner):
     """One interpreter that imports TensorFlow once and is forked for each task.
 
     The import begins with the `with` statement and is waited for by the first `describe` or `run`, so that
@@ -60,20 +57,18 @@ class ForkServer:
         folder: Path | None = None,
         keras: int = 2,
         views: bool = True,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """`preload` names the modules to import before the forks, `start_timeout` limits that (seconds).
 
         `keras` is the generation of Keras that migrated programs get as `tf.keras`: 2 (tf_keras) or 3.
         Without `views` what confined programs change outside of their runs is refused, as where the kernel has none.
+        `environment` is that of the programs instead of this process's (None).
         `folder` is removed if the tool dies without closing this server (SIGKILL): nobody else can then.
         """
-        if program not in PROGRAMS:
-            raise ValueError(f"{program!r} is no program: expected one of {', '.join(PROGRAMS)}")
-        self._python = python
-        self._program = program
-        self._preload = preload
+        super().__init__(python, program, preload, folder)
+        self._given = environment
         self._start_timeout = start_timeout
-        self._folder = folder
         self._keras = keras
         self._views = views
         self._tag = uuid.uuid4().hex
@@ -82,7 +77,6 @@ class ForkServer:
         self._pending = b""
         self._requests = -1
         self._events = -1
-        self._one_run = threading.Lock()
 
     def __enter__(self) -> ForkServer:
         requests_read, self._requests = os.pipe()
@@ -115,14 +109,10 @@ class ForkServer:
             os.close(events_write)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _environment(self) -> dict[str, str]:
         dropped = {*_DROPPED, *_PROXIES, *(name.upper() for name in _PROXIES)}
-        environment = {name: value for name, value in os.environ.items() if name not in dropped}
+        given = os.environ if self._given is None else self._given
+        environment = {name: value for name, value in given.items() if name not in dropped}
         environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         environment |= {
             _TAG: self._tag,
@@ -135,11 +125,6 @@ class ForkServer:
         if self._program == "migrated" and self._keras == 2:
             environment["TF_USE_LEGACY_KERAS"] = "1"
         return environment
-
-    @property
-    def python(self) -> Path:
-        """The interpreter."""
-        return self._python
 
     def describe(self) -> dict[str, Any]:
         """Versions ("python", "tensorflow", "keras"), "import_seconds", "pid"; waits for the start."""
@@ -157,66 +142,12 @@ class ForkServer:
             self._description = {key: value for key, value in events[0].items() if key != "event"}
         return dict(self._description)
 
-    def run(self, launch: Launch, on_line: OnLine | None = None) -> RunOutcome:
-        """Run a program once on its cluster; returns when all of it has ended. A run that another thread asks for
-        meanwhile waits.
+    def _place(self, tasks: Sequence[Task]) -> None:
+        """All are forks of the one server."""
 
-        `on_line` gets each line that a task prints. `launch.run_dir`/tasks is emptied first. A failure of
-        the program is in the outcome, not an exception; a failure of the server is a ForkServerError.
-        Whatever is raised (KeyboardInterrupt too), no process of the run is left.
-        """
-        if launch.program != self._program:
-            raise ValueError(f"this server runs {self._program} programs, the launch is of a {launch.program} one")
-        with self._one_run:
-            return self._run(launch, on_line)
-
-    def _run(self, launch: Launch, on_line: OnLine | None) -> RunOutcome:
-        self._check_running()
-        server = self.describe()["pid"]
-        # Absolute from here on: the tasks write to the same folders even if a script changes its directory.
-        launch = dataclasses.replace(launch, run_dir=launch.run_dir.absolute())
-        launch.run_dir.mkdir(parents=True, exist_ok=True)
-        before = set(launch.run_dir.iterdir())
-        started = time.monotonic()
-        refusal = self._refuse(launch)
-        if refusal is not None:
-            return RunOutcome(launch.run_dir, (), refusal, time.monotonic() - started)
-        outcomes: tuple[TaskOutcome, ...] = ()
-        failure: Failure | None = None
-        kept: tuple[Write, ...] = ()
-        for number in range(1, _ATTEMPTS + 1):
-            shutil.rmtree(launch.run_dir / "tasks", ignore_errors=True)
-            addresses = ports.addresses(launch.shape.addressed())
-            attempt = Attempt(self, server, launch, addresses, on_line, self._folder)
-            try:
-                outcomes, failure = attempt.run()
-                kept = attempt.writes()
-            finally:
-                if not attempt.ended_all:
-                    # Interrupted twice: what is still under way must not be taken for the next run's.
-                    self.close()
-            if failure is None or not _port_was_taken(launch, failure):
-                break
-            if number == _ATTEMPTS:
-                failure = dataclasses.replace(failure, kind="ports", message=_ports_message(failure))
-                break
-            for left in set(launch.run_dir.iterdir()) - before:
-                shutil.rmtree(left, ignore_errors=True)
-        return RunOutcome(launch.run_dir, outcomes, failure, time.monotonic() - started, kept)
-
-    def _refuse(self, launch: Launch) -> Failure | None:
-        """Why a launch would not fit into memory, if so; names the first task that would not."""
-        tasks = launch.shape.tasks()
-        each = memory.TASK_WITH_TENSORFLOW if "tensorflow" in self._preload else memory.TASK
-        left = memory.available()
-        limit = left - memory.reserve(left) if launch.memory_limit is None else launch.memory_limit
-        if len(tasks) * each <= limit:
-            return None
-        message = (
-            f"{len(tasks)} tasks need about {memory.text(len(tasks) * each)} of memory, {memory.text(each)} each, and "
-            f"may take {memory.text(limit)}: {memory.text(left)} are available. Nothing was started."
-        )
-        return Failure(tasks[max(0, limit // each)], "memory", message, ())
+    def addresses(self, tasks: Sequence[Task]) -> dict[Task, str]:
+        """See Runner.addresses: of this machine, for nobody else."""
+        return {task: ports.address() for task in tasks}
 
     def send(self, request: Mapping[str, Any]) -> None:
         """Write one request to the server."""
@@ -240,6 +171,20 @@ class ForkServer:
             self._mourn()
         *lines, self._pending = (self._pending + content).split(b"\n")
         return [json.loads(line) for line in lines]
+
+    def look(self, tasks: Mapping[Task, int]) -> tuple[int | None, Mapping[Task, vitals.Vitals]]:
+        """See Channel.look."""
+        server = self.describe()["pid"]
+        stopped, seen = vitals.look(server, set(tasks.values()))
+        return server if stopped else None, _by_task(seen, tasks)
+
+    def exact_memory(self, tasks: Mapping[Task, int]) -> Mapping[Task, int]:
+        """See Channel.exact_memory."""
+        return _by_task(vitals.exact_memory(self.describe()["pid"], set(tasks.values())), tasks)
+
+    def available(self) -> int:
+        """See Channel.available."""
+        return memory.available()
 
     @staticmethod
     def _is_stopped(pid: int) -> bool:
@@ -285,20 +230,8 @@ class ForkServer:
         self._log.close()
 
 
-def _port_was_taken(launch: Launch, failure: Failure) -> bool:
-    try:
-        said = (launch.folder(failure.task) / "stderr.log").read_text("utf-8", "replace")
-    except FileNotFoundError:
-        return False
-    serves = bool(launch.shape.counts)
-    return serves and failure.kind == "exit" and any(text in said for text in ports.TAKEN)
-
-
-def _ports_message(failure: Failure) -> str:
-    return (
-        f"{failure.task} could not start its gRPC server, {_ATTEMPTS} times, each time on another port. "
-        "Probably the program runs an operation before it creates its server or strategy: those come first."
-    )
+def _by_task(seen: Mapping[int, _T], tasks: Mapping[Task, int]) -> dict[Task, _T]:
+    return {task: seen[pid] for task, pid in tasks.items() if pid in seen}
 
 
 def _sweep(tag: str) -> None:

@@ -21,7 +21,7 @@ from migrator.harness.cluster import logs, memory, writes
 from migrator.harness.cluster.launch import Failure, FailureKind, Launch, TaskOutcome
 from migrator.harness.cluster.stacks import Stacks, Suspicion
 from migrator.harness.cluster.tasks import Task
-from migrator.harness.cluster.vitals import Vitals, exact_memory, look
+from migrator.harness.cluster.vitals import Vitals
 from migrator.harness.cluster.watch import TAIL_LINES, Activity, LogTail, Pace, last_lines
 
 #: Seconds between the request to end (SIGTERM) and the order (SIGKILL).
@@ -74,6 +74,17 @@ class Channel(Protocol):
 
         ForkServerError if the server is gone.
         """
+
+    def look(self, tasks: Mapping[Task, int]) -> tuple[int | None, Mapping[Task, Vitals]]:
+        """The process id of a server that is stopped (None: none is); the vitals of those tasks that run, whose process
+        ids are given.
+        """
+
+    def exact_memory(self, tasks: Mapping[Task, int]) -> Mapping[Task, int]:
+        """Bytes of memory of those tasks that run, with shared pages divided among those that share them."""
+
+    def available(self) -> int:
+        """Bytes of memory that can still be had, on all machines together."""
 
 
 @dataclass
@@ -184,12 +195,10 @@ def _content(path: Path) -> bytes:
 class Attempt:
     """One attempt at `launch` with the given addresses; `run` does it.
 
-    `server` is the process id of the fork server, `own` the folder that a confined program may write to (its run's when
-    None).
+    `own` is the folder that a confined program may write to (its run's when None).
     """
 
     channel: Channel
-    server: int
     launch: Launch
     addresses: Mapping[Task, str]
     on_line: OnLine | None = None
@@ -220,7 +229,7 @@ class Attempt:
         `on_line` raises.
         """
         verdict: Failure | None = None
-        left = memory.available()
+        left = self.channel.available()
         self._reserve = memory.reserve(left)
         given = self.launch.memory_limit
         self._memory_limit = left - self._reserve if given is None else given
@@ -334,13 +343,13 @@ class Attempt:
     def _look(self) -> None:
         """Take in what the operating system knows of the tasks."""
         alive = self._alive()
-        stopped, seen = look(self.server, {member.pid for member in alive})
+        stopped, seen = self.channel.look({member.task: member.pid for member in alive})
         now = time.monotonic()
         for member in alive:
-            member.note_vitals(seen.get(member.pid), now, self.launch.stall_timeout / 2)
-        self._server_stopped_since = (self._server_stopped_since or now) if stopped else None
+            member.note_vitals(seen.get(member.task), now, self.launch.stall_timeout / 2)
+        self._server_stopped_since = None if stopped is None else self._server_stopped_since or now
         if self._server_stopped_since is not None and now - self._server_stopped_since > _STOPPED:
-            raise ForkServerError(f"the fork server (process {self.server}) was stopped, by SIGSTOP or a debugger")
+            raise ForkServerError(f"the fork server (process {stopped}) was stopped, by SIGSTOP or a debugger")
 
     def _stopped(self) -> Failure | None:
         since = [(member.stopped_since, member) for member in self._alive() if member.stopped_since is not None]
@@ -353,18 +362,18 @@ class Attempt:
         return Failure(member.task, "stopped", message, member.tail())
 
     def _short_of_memory(self) -> Failure | None:
-        alive = {member.pid: member for member in self._alive() if member.vitals is not None}
-        held = {pid: member.vitals.memory for pid, member in alive.items() if member.vitals is not None}
+        alive = {member.task: member for member in self._alive() if member.vitals is not None}
+        held = {task: member.vitals.memory for task, member in alive.items() if member.vitals is not None}
         exceeded = sum(held.values()) > self._memory_limit
         if exceeded:
             # The quick look counts what tasks share once for each of them.
-            held = {pid: size for pid, size in exact_memory(self.server, set(alive)).items() if pid in alive}
+            held = dict(self.channel.exact_memory({task: member.pid for task, member in alive.items()}))
             exceeded = sum(held.values()) > self._memory_limit
-        left = memory.available()
+        left = self.channel.available()
         if not held or not (exceeded or left < self._reserve // 2):
             return None
-        pid, size = max(held.items(), key=lambda one: one[1])
-        member = alive[pid]
+        task, size = max(held.items(), key=lambda one: one[1])
+        member = alive[task]
         every = memory.text(sum(held.values()))
         together = f"{member.task} holds {memory.text(size)} of memory, all {len(held)} tasks {every}"
         if exceeded:
@@ -486,7 +495,7 @@ class Attempt:
         while not self._ended_all:
             self._apply(self.channel.poll(0.5))
             if time.monotonic() > patience:
-                raise ForkServerError(f"the fork server (process {self.server}) did not end its tasks")
+                raise ForkServerError("the fork server did not end its tasks")
 
     def _give_up(self, kind: FailureKind, message: str) -> Failure | None:
         """The failure of a run in which nothing failed by itself: of the task that the others wait for.

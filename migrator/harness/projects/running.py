@@ -58,6 +58,7 @@ class Asked:
     extra: Extra = field(default_factory=Extra)
     base: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    runner: str = "local"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def verify_programs(
                     case = case_of(program, trees, asked)
                     if session is None:
                         pythons = original_python(extra=extra), migrated_python(extra=extra)
-                        session = stack.enter_context(sessions.open_session(*pythons, keras=keras))
+                        session = stack.enter_context(sessions.open_session(*pythons, keras=keras, runner=asked.runner))
                     case = replace(case, log_dir=folder / place_of(program) / "logs")
                     report = renamed(sessions.verify(case, progress, session=session), trees)
                 except CaseError as error:
