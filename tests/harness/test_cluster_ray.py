@@ -214,7 +214,7 @@ def test_an_actor_that_is_gone_is_named_with_its_task(server: RayServer, ray: St
     def lose(task: Task, line: str) -> None:
         ray.lose(ray.actors[1])
 
-    with pytest.raises(ForkServerError, match=r"the actor of worker:1 on the Ray cluster is gone"):
+    with pytest.raises(ForkServerError, match=r"the actor of worker:1 on the Ray cluster is gone: The actor died"):
         server.run(launch(tmp_path, text), lose)
     assert (ray.actors, ray.groups) == ([], [])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import secrets
 import shutil
 import signal
 import tempfile
@@ -39,10 +40,15 @@ def ray_runners() -> Iterator[Callable[..., Runner]]:
 
     Yields what makes a runner on it, with the arguments of a ForkServer. Raises ForkServerError where there is none.
     """
-    ray: Any = importlib.import_module("ray")  # by name: the types of an extra are not there for everybody
-    environment = dict(os.environ)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = os.environ.get("RAY_ADDRESS")
+    variables = {"RAY_USAGE_STATS_ENABLED": "0"}
+    if not address:
+        # Ray listens on all addresses of the machine and runs whatever it is sent.
+        variables |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    environment = {name: value for name, value in os.environ.items() if name not in variables}
+    for name, value in variables.items():  # for good: Ray reads them once in a process
+        os.environ.setdefault(name, value)
+    ray: Any = importlib.import_module("ray")  # by name: the types of an extra are not there for everybody
     # In a tool that can be interrupted SIGTERM is not Ray's.
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
@@ -53,7 +59,6 @@ def ray_runners() -> Iterator[Callable[..., Runner]]:
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
             own = {
                 "_temp_dir": scratch,
-                "_node_ip_address": "127.0.0.1",
                 "include_dashboard": False,
                 "_system_config": {"worker_niceness": 0},
             }
@@ -216,7 +221,8 @@ class RayServer(Runner):
                 raise ForkServerError(f"{task}: {error.cause}") from None
             except self._ray.exceptions.RayError as error:
                 self.close()
-                raise ForkServerError(f"the actor of {task} on the Ray cluster is gone: {error}") from None
+                why = str(error).partition("\n")[0]
+                raise ForkServerError(f"the actor of {task} on the Ray cluster is gone: {why}") from None
         return found
 
     def _leave(self) -> None:
