@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner, Result
@@ -64,6 +67,20 @@ class TestWhichPrograms:
         assert verifications.texts == [(ESTIMATOR, ESTIMATOR), (ESTIMATOR, KERAS)]
         assert len(verifications.sessions) == 1, "one session for all"
         assert "2 EQUIVALENT, against HEAD." in result.output
+
+    def test_all_run_where_the_command_line_says(
+        self, run: Run, repository: Repository, verifications: Verifications, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        two_programs(repository)
+        assert run().exit_code == 0
+        monkeypatch.setitem(sys.modules, "ray", None)
+        without = run("--runner", "ray")
+        assert "pip install 'tf-migrate[ray]'" in without.output
+        ray = ModuleType("ray")
+        ray.__spec__ = ModuleSpec("ray", None)
+        monkeypatch.setitem(sys.modules, "ray", ray)
+        assert run("--runner", "ray").exit_code == 0
+        assert [one["runner"] for one in verifications.sessions] == ["local", "ray"]
 
     def test_the_files_around_an_original_are_those_of_git_too_and_data_are_linked(
         self, run: Run, repository: Repository, verifications: Verifications, monkeypatch: pytest.MonkeyPatch
