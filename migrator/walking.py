@@ -17,12 +17,12 @@ import libcst as cst
 _ATTRIBUTES: dict[type[cst.CSTNode], _Attributes] = {}
 _LOOKS_AT_ATTRIBUTES: dict[type[cst.CSTVisitor], bool] = {}
 _METHODS: dict[type[cst.CSTVisitor], _Methods] = {}
-_NODES: dict[type, bool] = {}
 # Attributes with nothing below but white space, comments and punctuation: more than half of the nodes of a file.
 _PUNCTUATION = (
     *("comma", "dot", "equal", "semicolon", "lpar", "rpar", "lbracket", "rbracket", "lbrace", "rbrace", "newline"),
     *("leading_lines", "lines_after_decorators", "header", "footer", "empty_lines", "trailing_whitespace"),
 )
+_PLAIN = (str, bool, int, "str", "bool", "int")  # declared so, an attribute never holds a node
 _OF_PUNCTUATION = (
     *(cst.SimpleWhitespace, cst.ParenthesizedWhitespace, cst.TrailingWhitespace, cst.EmptyLine, cst.Newline),
     *(cst.Comment, cst.Comma, cst.Dot, cst.AssignEqual, cst.Semicolon, cst.LeftParen, cst.RightParen),
@@ -30,9 +30,20 @@ _OF_PUNCTUATION = (
 )
 
 
+class _IsNode(dict[type, bool]):
+    """Whether a class is one of nodes: as issubclass, which takes its time for abstract classes."""
+
+    def __missing__(self, kind: type) -> bool:
+        known = self[kind] = issubclass(kind, cst.CSTNode)
+        return known
+
+
+_IS_NODE = _IsNode()
+
+
 class _Attributes:
     """The attributes of a class of nodes that are visited, and how to read them at once: all, and those that say more
-    than punctuation. `others` are never visited, or in some cases only.
+    than punctuation. `others` are never visited, or in some cases only. A leaf has nothing but punctuation below.
     """
 
     def __init__(self, names: tuple[str, ...], others: tuple[str, ...]) -> None:
@@ -40,13 +51,18 @@ class _Attributes:
         self.all = _reader(names)
         telling = tuple(name for name in names if name not in _PUNCTUATION and not name.startswith("whitespace"))
         self.telling = _reader(telling)
+        self.is_leaf = not telling and not others
 
 
 class _Methods:
-    """What a class of visitors calls for each class of nodes; `punctuation` says whether for that as well."""
+    """What a class of visitors calls for each class of nodes; `punctuation` says whether for that as well.
+
+    `passed` are classes of leaves that it calls nothing for.
+    """
 
     def __init__(self, visitor: cst.CSTVisitor) -> None:
         self.of: dict[type[cst.CSTNode], tuple[str | None, str | None]] = {}
+        self.passed: set[type[cst.CSTNode]] = set()
         self.punctuation = any(
             _own(visitor, f"{when}_{kind.__name__}") for kind in _OF_PUNCTUATION for when in ("visit", "leave")
         )
@@ -91,10 +107,13 @@ def _walk_by_name(node: cst.CSTNode, visitor: cst.CSTVisitor, methods: _Methods)
     known = methods.of.get(kind)
     if known is None:
         known = methods.of[kind] = _own(visitor, f"visit_{kind.__name__}"), _own(visitor, f"leave_{kind.__name__}")
+        if known == (None, None) and not methods.punctuation and (_ATTRIBUTES.get(kind) or _attributes(node)).is_leaf:
+            methods.passed.add(kind)
     before, after = known
     if before is None or getattr(visitor, before)(node) is not False:
         for child in _children(node, methods.punctuation):
-            _walk_by_name(child, visitor, methods)
+            if type(child) not in methods.passed:
+                _walk_by_name(child, visitor, methods)
     if after is not None:
         getattr(visitor, after)(node)
 
@@ -115,27 +134,19 @@ def _children(node: cst.CSTNode, punctuation: bool) -> list[cst.CSTNode]:
     for value in known.all(node) if punctuation else known.telling(node):
         kind = type(value)
         if kind is tuple or kind is list:
-            children += [one for one in value if _is_node(one)]  # type: ignore[attr-defined]
-        elif _is_node(value):
+            if value:
+                children += [one for one in value if _IS_NODE[type(one)]]  # type: ignore[attr-defined]
+        elif _IS_NODE[kind]:
             children.append(value)  # type: ignore[arg-type]
     return children
-
-
-def _is_node(value: object) -> bool:
-    """As isinstance, which takes its time for abstract classes."""
-    kind = type(value)
-    known = _NODES.get(kind)
-    if known is None:
-        known = _NODES[kind] = issubclass(kind, cst.CSTNode)
-    return known
 
 
 def _holds_nodes(value: object) -> bool:
     if type(value) is str:
         return False
     if isinstance(value, (tuple, list)):
-        return any(_is_node(one) for one in value)
-    return _is_node(value)
+        return any(_IS_NODE[type(one)] for one in value)
+    return _IS_NODE[type(value)]
 
 
 def _looks_at_attributes(kind: type[cst.CSTVisitor]) -> bool:
@@ -168,7 +179,7 @@ def _attributes(node: cst.CSTNode) -> _Attributes:
     order = _Order(node)
     node.visit(order)
     names = tuple(dict.fromkeys(order.names))
-    others = tuple(field.name for field in fields(node) if field.name not in names)
+    others = tuple(field.name for field in fields(node) if field.name not in names and field.type not in _PLAIN)
     known = _ATTRIBUTES[type(node)] = _Attributes(names, others)
     return known
 

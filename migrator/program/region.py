@@ -31,9 +31,10 @@ def reach(
             continue
         found[current] = where
         for reference in references(current, frozenset(without)):
-            if where is file:
-                queue += [(file, function) for function in around.get(file.code(reference), ())]
-                queue += [one for value in kept.get(file.code(reference), ()) for one in _handed(project, file, value)]
+            if where is file and (around or kept):
+                spelled = file.code(reference)
+                queue += [(file, function) for function in around.get(spelled, ())]
+                queue += [one for value in kept.get(spelled, ()) for one in _handed(project, file, value)]
             if isinstance(reference, cst.Name) and reference.value in where.constants:
                 queue += _handed(project, where, where.constants[reference.value])
             function = project.function(where, reference)
@@ -106,15 +107,11 @@ def class_of(project: Project, file: ParsedFile, node: cst.BaseExpression) -> tu
 
 
 class References(cst.CSTVisitor):
-    """Names and dotted names that are read, those in the nodes `without` left out."""
+    """Names and dotted names that are read."""
 
-    def __init__(self, without: Collection[cst.CSTNode] = ()) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.without = without
         self.found: list[cst.BaseExpression] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        return node not in self.without and super().on_visit(node)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         self.found.append(node)
@@ -129,10 +126,21 @@ class References(cst.CSTVisitor):
         self.found.append(node)
 
 
+class _ReferencesOutside(References):
+    """Names and dotted names that are read, those in the nodes `without` left out."""
+
+    def __init__(self, without: Collection[cst.CSTNode]) -> None:
+        super().__init__()
+        self.without = without
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node not in self.without and super().on_visit(node)
+
+
 @lru_cache(maxsize=4096)
 def references(node: cst.CSTNode, without: frozenset[cst.CSTNode] = frozenset()) -> tuple[cst.BaseExpression, ...]:
     """Names and dotted names that are read below a node, those in the nodes `without` left out."""
-    mentions = References(without)
+    mentions = _ReferencesOutside(without) if without else References()
     walk(node, mentions)
     return tuple(mentions.found)
 
