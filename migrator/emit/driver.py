@@ -233,6 +233,7 @@ class _Emitter:
         own_evaluations = program.config.get("eval_distribute") is not None and self.own is not None
         self.evaluates_apart = target.per_replica and own_evaluations
         self.changed: dict[cst.CSTNode, cst.BaseExpression] = {}
+        self._effects: dict[cst.BaseExpression | None, Effect] = {}
         self.file_names = names
         self.helpers: list[str] = []
         self.names = {wanted: self._free(wanted) for wanted in ("resolver", "checkpoint", "steps")}
@@ -1060,7 +1061,9 @@ class _Emitter:
 
     def _effect(self, given: cst.BaseExpression | None) -> Effect:
         """What one more call of an input function does."""
-        return effect_of(self.project, self.program, given)
+        if given not in self._effects:
+            self._effects[given] = effect_of(self.project, self.program, given)
+        return self._effects[given]
 
     def _acts_before(self, top: cst.CSTNode) -> bool:
         """Whether the program does something between the Estimator and its first use that changes what is read."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from migrator.names.private import PUBLIC
 
 _ROOTS = (
@@ -17,6 +19,7 @@ _ROOTS = (
 )
 
 
+@lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
     """`tf.X` for whatever way `name` spells the TensorFlow module, or a symbol of it; other names as they are."""
     name = rooted(name)

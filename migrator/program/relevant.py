@@ -6,6 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from migrator.names.bare import says
@@ -141,19 +142,20 @@ def _module(path: Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
 
 
-def _imported(text: str) -> Iterable[tuple[str, ...]]:
+@lru_cache(maxsize=256)
+def _imported(text: str) -> tuple[tuple[str, ...], ...]:
     """The dotted names that a file imports, the dots of relative imports left out."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
+        return ()
+    found: list[tuple[str, ...]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield tuple(alias.name.split("."))
+            found += [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             module = tuple(node.module.split(".")) if node.module else ()
-            for alias in node.names:
-                yield (*module, alias.name)
+            found += [(*module, alias.name) for alias in node.names]
+    return tuple(found)
