@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import os
 import sys
@@ -183,7 +185,8 @@ def migrate_part(sources: Sequence[Source], options: Options) -> list[Migrated]:
     # New code comes with LF or CRLF, whatever the file has: the engine sees LF only.
     unix = [replace(source, text=unified(source.text)) for source in sources]
     try:
-        results = migrate(unix, options)
+        with _seldom_collecting():
+            results = migrate(unix, options)
     except Exception as error:
         if os.environ.get("TF_MIGRATE_TRACEBACK"):
             traceback.print_exc()
@@ -196,6 +199,17 @@ def migrate_part(sources: Sequence[Source], options: Options) -> list[Migrated]:
     return given + [
         Migrated(result.source, result.text, result.findings, result.alone) for result in results[len(sources) :]
     ]
+
+
+@contextlib.contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Lets Python look for cycles less often: trees have none, and looking through them is a tenth of the work."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _asking_for_tensorflow_1(one: Migrated) -> Migrated:
