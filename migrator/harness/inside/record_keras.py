@@ -233,7 +233,7 @@ class KerasRecorder(object):
             self.tracing.step = None
             self.tracing.model = None
         graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-        reached = self.note_trace(step, graph)
+        reached = self.note_trace(step, graph, model.optimizer)
         strategy = model.distribute_strategy
         shown = replicas.Shown(
             loss=None if step.loss is None else tf.cast(step.loss, tf.float32),
@@ -275,8 +275,11 @@ class KerasRecorder(object):
             first = tf.equal(shown.iteration, 0)
             tf.cond(first, lambda: self.write_activations(shown.activations), lambda: tf.constant(False))
 
-    def note_trace(self, step, graph):
-        """Keeps what the trace of a step says about the program; the names of the operations behind its loss."""
+    def note_trace(self, step, graph, compiled=None):
+        """Keeps what the trace of a step says about the program; the names of the operations behind its loss.
+
+        ``compiled`` is the optimizer that is described already, as it is outside of a step.
+        """
         reached = ancestors([step.loss]) if graph is not None and getattr(step.loss, "graph", None) is graph else None
         self.traced = {
             "dropout_rates": [rate for rate, _, _ in step.dropouts],
@@ -291,9 +294,10 @@ class KerasRecorder(object):
             self.traced["optimizer"] = own_optimizers.described(step.own)
         elif step.optimizers:
             self.updating = keras_optimizers.together(step.optimizers)
-            with self.tf.init_scope():
-                self.traced["optimizer"] = keras_optimizers.settings(self.tf, self.updating)
-                self.traced["raw_slots"] = keras_optimizers.divides_by_rate(self.updating)
+            if self.updating is not compiled:
+                with self.tf.init_scope():
+                    self.traced["optimizer"] = keras_optimizers.settings(self.tf, self.updating)
+                    self.traced["raw_slots"] = keras_optimizers.divides_by_rate(self.updating)
         return reached
 
     def stamp(self):
@@ -539,6 +543,8 @@ class KerasRecorder(object):
             step.updates += 1
 
     def dropout_call(self, original, layer, inputs, *args, **kwargs):
+        if args:  # what the program says by its place comes before what Keras says by name
+            kwargs.pop("training", None)
         training = args[0] if args else kwargs.get("training")
         step = getattr(self.tracing, "step", None)
         if training is None:
