@@ -22,13 +22,15 @@ from migrator.harness.original import OriginalEvidence
 from migrator.harness.protocol import l4b_single_steps, ladder, tolerance
 from migrator.harness.protocol.results import LevelResult
 from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches
-from migrator.harness.runs import Run, Session, one_interpreter, run_program, weights_file
+from migrator.harness.runs import Run, Session, one_interpreter, recording_of, run_program, weights_file
 
 #: Replicates of the original from each point, moved by one unit in the last place.
 REPLICATES = 3
 #: The points where the rate changes, of those that a run reached and of those that stand in its graph.
 _CHANGES = 4
 _FAR = 10
+# Trainings whose losses are this close, as shares, are in the same place.
+_TOGETHER = 1e-3
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,26 @@ def _files(
     return made
 
 
+def _repeats(original: Recording, known: Recording | None, made: Recording | None, points: Sequence[Point]) -> bool:
+    """Whether single steps of a program are those of its training, wherever that was where the original was.
+
+    Where they are not, the program did not start from what it was given (several replicas, a mesh), and its single
+    steps say nothing about it.
+    """
+    if known is None or made is None:
+        return True
+    first, own = ({step.number: step.loss for step in one.steps} for one in (original, known))
+    single = {step.number: step.loss for step in made.steps}
+    for place, point in enumerate(points, start=1):
+        known_there = point.step in first and point.step in own and place in single
+        if point.stress or point.state != point.step - 1 or not known_there:
+            continue
+        together = abs(own[point.step] - first[point.step]) <= _TOGETHER * abs(first[point.step])
+        if together and not abs(single[place] - own[point.step]) <= 10 * _TOGETHER * abs(own[point.step]):
+            return False
+    return True
+
+
 def judge(
     session: Session,
     case: Case,
@@ -215,6 +237,10 @@ def judge(
     failed = next((one for one in runs if one.failed), None)
     if failed is not None:
         return l4b_single_steps.not_tried(f"a run of single steps failed ({failed.role}): {failed.complaint}"), runs
+    for program, known, made in (("original", evidence.main, ours[0]), ("migrated", found.compared, others[0])):
+        if not _repeats(original, recording_of(known), recording_of(made), points):
+            why = f"the {program} program does not repeat its own steps from the states of the original"
+            return l4b_single_steps.not_tried(why), runs
     starts = {place: original.states.get(one.state, original.initial) for place, one in enumerate(points, start=1)}
     level = l4b_single_steps.judge(
         [one.recording for one in ours if one.recording is not None],
