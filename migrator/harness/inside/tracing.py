@@ -108,6 +108,7 @@ class LayerTrace(object):
 
     def __init__(self):
         self.calls = []  # (first weight, output tensor or None)
+        self.owned = []  # every weight of those layers
         self.outermost = []  # the layers and models that are called by no other
         self._under_way = []
 
@@ -124,6 +125,7 @@ class LayerTrace(object):
             self._under_way.pop()
         weights = own_weights(layer)
         if weights:
+            self.owned.extend(weights)
             floats = [
                 tensor
                 for tensor in tf.nest.flatten(outputs)
