@@ -30,9 +30,17 @@ def joined(*steps: Recording) -> Recording:
 
 
 def judged(
-    far: Program, near: Program = MOMENTUM, stress: str = "", share: float = 0.0, apart: bool = False
+    far: Program,
+    near: Program = MOMENTUM,
+    stress: str = "",
+    share: float = 0.0,
+    apart: bool = False,
+    bias: tuple[float, float] | None = None,
 ) -> LevelResult:
-    """A start that agrees, then a step in which the migrated program is `far`, its loss off by a share."""
+    """A start that agrees, then a step in which the migrated program is `far`, its loss off by a share.
+
+    `bias` is what the gradients of a bias are in that step: in the original and in the migrated program.
+    """
     starts = [initial_values(7), initial_values(8)]
 
     def of(programs: tuple[Program, Program], seed: int | None = None, factor: float = 1.0) -> Recording:
@@ -45,6 +53,11 @@ def judged(
     if share:
         last = replace(wrong[0].steps[1], loss=wrong[0].steps[1].loss * (1 + share))
         wrong[0] = replace(wrong[0], steps=(wrong[0].steps[0], last))
+    if bias is not None:
+        key = names("original")["b1"]
+        for recordings, value, name in ((originals, bias[0], key), (wrong, bias[1], names("migrated")["b1"])):
+            for one in recordings:
+                one.gradients[2][name] = np.full_like(one.gradients[2][name], value)
     taken = [l4b_single_steps.Taken(1), l4b_single_steps.Taken(500_000, stress, apart)]
     weights = {1: originals[0].initial, 2: {names("original")[key]: value for key, value in starts[1].items()}}
     return l4b_single_steps.judge(originals, wrong, taken, weights, RENAMED, versions_differ=True)
@@ -71,6 +84,12 @@ def test_under_stress_only_what_is_grossly_apart_is_a_difference() -> None:
     assert judged(migrated_of(MOMENTUM), stress=STRESS, share=1e-4).status is Status.EQUIVALENT
     assert judged(migrated_of(MOMENTUM), share=1e-4).status is Status.DIFFERENT
     assert judged(migrated_of(MOMENTUM), stress=STRESS, share=1e-2).status is Status.DIFFERENT
+
+
+def test_what_rounding_leaves_of_a_saturated_gradient_is_no_difference() -> None:
+    assert judged(migrated_of(MOMENTUM), stress=STRESS, bias=(0.0, -1.4e-16)).status is Status.EQUIVALENT
+    assert judged(migrated_of(MOMENTUM), stress=STRESS, bias=(-1.4e-16, 0.0)).status is Status.EQUIVALENT
+    assert judged(migrated_of(MOMENTUM), stress=STRESS, bias=(0.5, 0.0)).status is Status.DIFFERENT
 
 
 def test_the_update_of_weights_that_were_made_greater_than_their_slots_says_nothing() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from migrator.harness.protocol import causes, judging, l1_variables, measurements, tolerance
 from migrator.harness.protocol.judging import Finding, Judgement
-from migrator.harness.protocol.measurements import GRADIENT, LOSS, SLOT, Measurements
+from migrator.harness.protocol.measurements import GRADIENT, LOSS, SLOT, Measurements, Quantity
 from migrator.harness.protocol.results import Control, LevelResult, Reason, Status
 from migrator.harness.recording import Array, Recording
 
@@ -65,12 +65,25 @@ def _usable(table: Measurements, taken: Sequence[Taken]) -> set[int]:
     return {place for place, one in enumerate(taken, start=1) if place not in broken or not one.stress}
 
 
-def _gross(finding: Finding, value: Array) -> bool:
-    """Whether a difference is more than formulas that agree may come to far out."""
+def _sizes(table: Measurements, stressed: set[int]) -> dict[Quantity, float]:
+    """The greatest absolute value that each quantity of floats has in the steps that are not under stress."""
+    sizes: dict[Quantity, float] = {}
+    for (quantity, step), value in table.items():
+        if step not in stressed and value.dtype.kind == "f":
+            sizes[quantity] = max(sizes.get(quantity, 0.0), float(np.max(np.abs(value), initial=0.0)))
+    return sizes
+
+
+def _gross(finding: Finding, value: Array, ordinary: float) -> bool:
+    """Whether a difference is more than formulas that agree may come to far out.
+
+    `ordinary` is how great the quantity is where nothing is stressed: behind a saturated gate a gradient is zero, or
+    what rounding leaves of it, and which of the two hangs on the processor's instructions.
+    """
     if not finding.is_value:
         return True
     scale = float(np.max(np.abs(value), initial=0.0)) if value.dtype.kind == "f" else 1.0
-    return finding.outcome.absolute > GROSS * scale
+    return finding.outcome.absolute > GROSS * max(scale, ordinary)
 
 
 def judge(
@@ -106,9 +119,12 @@ def judge(
     seen = judging.judge(table, control, limits, ours)
     stressed = {place for place, one in enumerate(taken, start=1) if one.stress}
     plain = found.where(lambda f: f.step not in stressed and not f.unjudged)
-    beyond = found.where(
-        lambda f: f.step in stressed and f.outside and _gross(f, table.get((f.quantity, f.step), np.zeros(())))
-    )
+    sizes, nothing = _sizes(table, stressed), np.zeros(())
+
+    def gross(one: Finding) -> bool:
+        return _gross(one, table.get((one.quantity, one.step), nothing), sizes.get(one.quantity, 0.0))
+
+    beyond = found.where(lambda f: f.step in stressed and f.outside and gross(f))
     outside = (*plain.outside, *beyond.outside)
     ordinary = [one.number for place, one in enumerate(taken, start=1) if place in steps and not one.stress]
     tried = [one.stress for place, one in enumerate(taken, start=1) if place in steps and one.stress]
