@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -22,20 +23,21 @@ def not_given(changed: Sequence[Source], given: Collection[Path]) -> dict[Path, 
     Looked for as Python would find it where the importing file is a script or a module of a package: beside it, and
     below the folder that its own package is in. `changed` are files as they were before.
     """
-    known = {path.absolute() for path in given}
-    seen: dict[Path, bool] = {}
+    here = os.getcwd()  # noqa: PTH109 # there are thousands of paths, and Path is slow
+    known = {os.path.join(here, path) for path in given}  # noqa: PTH118
+    seen: dict[str, bool] = {}
     found: dict[Path, list[Finding]] = {}
     for source in changed:
         told = set(known)
         for node, candidates in _imports(source):
-            path = next((path for path in candidates if path in known or path.is_file()), None)
-            if path is None or path in told:
+            path = next((path for path in candidates if os.fspath(path) in known or path.is_file()), None)
+            if path is None or (name := os.fspath(path)) in told:
                 continue
-            told.add(path)
-            if path not in seen:
+            told.add(name)
+            if name not in seen:
                 text = read(path, strict=False)
-                seen[path] = isinstance(text, Source) and _IMPORT.search(text.text) is not None
-            if seen[path]:
+                seen[name] = isinstance(text, Source) and _IMPORT.search(text.text) is not None
+            if seen[name]:
                 found.setdefault(source.path, []).append(_finding(source, node, path))
     return found
 

@@ -423,8 +423,9 @@ def _found(paths: Sequence[Path], settings: Settings) -> list[Found]:
                 if file.suffix in SUFFIXES and file.is_file()
             ]
     # What earlier runs wrote for bridged programs belongs to the tool, and to the files beside it.
+    folders = dict.fromkeys(os.path.dirname(one.path) for one in found if one.path.name)  # noqa: PTH120 # thousands
+    beside = [Path(folder, f"{NAME}.py") for folder in folders]
     known = {one.path for one in found}
-    beside = dict.fromkeys(one.path.with_name(f"{NAME}.py") for one in found if one.path.name)
     return found + [Found(path, named=False) for path in beside if path not in known and path.is_file()]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 WORD = b"tensorflow"
@@ -15,6 +17,7 @@ _FROM = re.compile(rb"(?:^|[:;])[ \t]*from[ \t]*(\.[. \t]*|[ \t])([\w. \t]*)$")
 _COMMENT = re.compile(rb"#[^\n]*")
 # More files of one name than these, none of them where Python would look, tell nothing of what is imported.
 _FEW = 3
+_BACKSLASH = b"\\"[0]
 
 _STANDARD: frozenset[str] = getattr(sys, "stdlib_module_names", frozenset())  # from Python 3.10 on
 
@@ -26,25 +29,35 @@ def is_concerned(raw: bytes) -> bool:
     return WORD in raw or b"stimator" in raw or b"import *" in raw
 
 
-def imported(raw: bytes, known: Container[str] | None = None) -> Iterator[tuple[int, tuple[str, ...]]]:
+def imported(
+    raw: bytes, wanted: Callable[[int, bytes], bool] = lambda level, first: True
+) -> Iterator[tuple[int, tuple[str, ...]]]:
     """What a file may import: how many dots are in front, and the names. A string may look like an import.
 
-    With `known`, absolute imports that begin with another name are left out.
+    `wanted` is asked of the dots and of the first name behind them, and leaves out what nobody asks for.
     """
-    raw = _with_whole_lines(raw)
+    if b"\r" in raw:
+        raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     for match in _KEYWORD.finditer(raw):
-        start = raw.rfind(b"\n", 0, match.start()) + 1
-        before = raw[start : match.start()].rstrip(b" \t")
-        if not before.strip() or before.endswith((b":", b";")):
+        before = _before(raw, match.start())
+        if not before or before.endswith((b":", b";")):
             for one in _rest(raw, match.end()).split(b","):
-                names = _dotted(one.split(b" as ")[0])
-                if names and (known is None or names[0] in known):
+                name = one.split(b" as ")[0]
+                if wanted(0, name.split(b".", 1)[0].strip()) and (names := _dotted(name)):
                     yield 0, names
         elif (origin := _FROM.search(before)) is not None:
-            level, base = origin[1].count(b"."), _dotted(origin[2])
-            if not level and (not base or (known is not None and base[0] not in known)):
-                continue
-            yield from ((level, (*base, *name)) for name in _names(raw, match.end()))
+            level, base = origin[1].count(b"."), origin[2].strip()
+            if (level or base) and wanted(level, base.split(b".", 1)[0].strip()):
+                module = _dotted(base)
+                yield from ((level, (*module, *name)) for name in _names(raw, match.end()))
+
+
+def _before(raw: bytes, end: int) -> bytes:
+    """The line up to a place, with the lines that it goes on from."""
+    start = raw.rfind(b"\n", 0, end) + 1
+    while start > 1 and raw[start - 2] == _BACKSLASH:
+        start = raw.rfind(b"\n", 0, start - 1) + 1
+    return _one_line(raw[start:end]).strip(b" \t") if start < end else b""
 
 
 def _names(raw: bytes, start: int) -> Iterator[tuple[str, ...]]:
@@ -57,19 +70,19 @@ def _names(raw: bytes, start: int) -> Iterator[tuple[str, ...]]:
 
 
 def _opens(raw: bytes, start: int) -> bool:
-    return raw[start : start + 9].lstrip(b" \t").startswith(b"(")
+    return raw[start : start + 9].lstrip(b" \t\\\n").startswith(b"(")
 
 
 def _rest(raw: bytes, start: int) -> bytes:
-    """The rest of a line, without a comment and further statements."""
+    """The rest of a line and those that it goes on in, without a comment and further statements."""
     end = raw.find(b"\n", start)
-    return raw[start : end if end >= 0 else len(raw)].split(b"#", 1)[0].split(b";", 1)[0]
+    while end > 0 and raw[end - 1] == _BACKSLASH:
+        end = raw.find(b"\n", end + 1)
+    return _one_line(raw[start : end if end >= 0 else len(raw)]).split(b"#", 1)[0].split(b";", 1)[0]
 
 
-def _with_whole_lines(raw: bytes) -> bytes:
-    if b"\\\n" in raw:
-        raw = raw.replace(b"\\\n", b" ")
-    return raw.replace(b"\\\r\n", b" ").replace(b"\r", b"\n") if b"\r" in raw else raw
+def _one_line(lines: bytes) -> bytes:
+    return lines.replace(b"\\\n", b" ") if b"\n" in lines else lines
 
 
 def _dotted(name: bytes) -> tuple[str, ...]:
@@ -82,29 +95,35 @@ class Resolver:
     def __init__(self, files: Iterable[Path]) -> None:
         self.files: dict[str, Path] = {}
         self.by_name: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-        self.folders: set[str] = set()
+        self.starts: set[str] = set()  # of the paths of files
+        self.known: set[bytes] = set()  # a package of files that all lie below it is named by its folder only
         for path in files:
             stem = _stem(path)
             self.files["/".join(stem)] = path
             self.by_name[stem[-1]].append(stem)
-            self.folders.update(stem)
-        # A package of files that all lie below it is named by its folder only.
-        self.known = self.folders | self.by_name.keys()
+            self.known.update(os.fsencode(name) for name in stem)
+            self.starts.update("/".join(stem[:length]) for length in range(1, len(stem) + 1))
 
-    def find(self, importing: Path, level: int, module: tuple[str, ...]) -> Iterator[Path]:
-        """The files that an import may mean in a file: modules and packages on the way to it, too."""
-        if not level and (not module or module[0] not in self.known):
-            return
-        parts = _parts(importing)[:-1]
+    def may_find(self, folder: tuple[str, ...], level: int, first: bytes) -> bool:
+        """Whether `find` may find anything for an import that begins like this; `folder` is that of the file."""
+        if not level:
+            return first in self.known
+        base = folder[: max(len(folder) - level + 1, 0)]
+        start = (*base, first.decode("utf-8", "replace")) if first else base
+        return "/".join(start) in self.starts or "/".join(base) in self.files
+
+    def find(self, folder: tuple[str, ...], level: int, module: tuple[str, ...]) -> Iterator[Path]:
+        """The files that an import may mean in a file of a folder: modules and packages on the way to it, too."""
         if level:
-            folder = parts[: max(len(parts) - level + 1, 0)]
-            yield from self._below(folder, module)
-            if "/".join(folder) in self.files:  # the package itself
-                yield self.files["/".join(folder)]
+            base = folder[: max(len(folder) - level + 1, 0)]
+            yield from self._below(base, module)
+            if "/".join(base) in self.files:  # the package itself
+                yield self.files["/".join(base)]
             return
-        for end in range(len(parts), -1, -1):
-            found = self._below(parts[:end], module)
-            if found:
+        if not module:
+            return
+        for end in range(len(folder), -1, -1):
+            if "/".join((*folder[:end], module[0])) in self.starts and (found := self._below(folder[:end], module)):
                 yield from found
                 return
         if module[0] in _STANDARD:
@@ -125,15 +144,15 @@ class Resolver:
 def edges(raws: Mapping[Path, bytes], known: Collection[Path]) -> dict[Path, frozenset[Path]]:
     """For each file those of `known` that it may import. All paths are absolute, or relative to the same folder."""
     resolver = Resolver(known)
-    return {
-        path: frozenset(
-            found
-            for level, module in set(imported(raw, resolver.known))
-            for found in resolver.find(path, level, module)
-            if found != path
-        )
-        for path, raw in raws.items()
-    }
+    return {path: _imports(path, raw, resolver) for path, raw in raws.items()}
+
+
+def _imports(path: Path, raw: bytes, resolver: Resolver) -> frozenset[Path]:
+    folder = _parts(path)[:-1]
+    wanted = set(imported(raw, partial(resolver.may_find, folder)))
+    return frozenset(
+        found for level, module in wanted for found in resolver.find(folder, level, module) if found != path
+    )
 
 
 def below(of: Edges, some: Iterable[Path]) -> set[Path]:

@@ -56,8 +56,7 @@ def files_in(folder: Path, most: int | None = None) -> list[Path] | None:
     """The Python files and notebooks of a folder, sorted; None where more than `most` have to be looked at."""
     listed = _git_files(folder)
     relative: list[str] = []
-    for file in listed if listed is not None else _walk(folder):
-        name = os.fspath(file)
+    for name in listed if listed is not None else _walk(folder):
         if name.endswith(SUFFIXES):
             relative.append(name)
             if most is not None and len(relative) > most:
@@ -65,8 +64,8 @@ def files_in(folder: Path, most: int | None = None) -> list[Path] | None:
     root = real_path(folder)
     folders: dict[str, Path | None] = {}  # where each of them leads, None for those that are left out
     environments: dict[Path, bool] = {}
-    kept: dict[Path, str] = {}
-    links: dict[Path, str] = {}
+    kept: dict[str, str] = {}
+    links: dict[str, str] = {}
     for name in relative:
         head, _, last = name.rpartition(os.sep)
         if head not in folders:
@@ -78,10 +77,10 @@ def files_in(folder: Path, most: int | None = None) -> list[Path] | None:
         path = os.path.join(folder, name)  # noqa: PTH118 # thousands of files: Path is slow
         kind = _kind(path)
         if kind is _Kind.FILE:
-            kept[parent / last] = name
+            kept[os.path.join(parent, last)] = name  # noqa: PTH118 # as above
         elif kind is _Kind.LINK and (real := real_path(Path(path))).is_relative_to(root):
             # Real files before links to them, so that a finding names the real one.
-            links.setdefault(real, name)
+            links.setdefault(os.fspath(real), name)
     by_parts = sorted({**links, **kept}.values(), key=lambda name: name.split(os.sep))  # noqa: PTH206 # as above
     return [folder / name for name in by_parts]
 
@@ -167,27 +166,28 @@ def _is_skipped(folder: Path, file: Path, environments: dict[Path, bool]) -> boo
     return False
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[str]:
     environments: dict[Path, bool] = {}
     for parent, folders, files in os.walk(folder):
         here = Path(parent).relative_to(folder)
         # Judging a made-up file in each folder prunes the walk by the one rule that also filters git's
         # answer.
         folders[:] = [name for name in folders if not _is_skipped(folder, here / name / "x.py", environments)]
-        yield from (here / name for name in files)
+        yield from (os.path.join(here, name) if here.name else name for name in files)  # noqa: PTH118 # thousands
 
 
-def _git_files(folder: Path) -> list[Path] | None:
+def _git_files(folder: Path) -> list[str] | None:
     """Returns what git sees below ``folder``, relative to it, or None when git has no say there."""
     listed = listed_files(folder)
     if listed is None:
         return None
-    files: list[Path] = []
+    files: list[str] = []
     for file in listed:
-        if (folder / file).is_dir() and not (folder / file).is_symlink():
+        path = os.path.join(folder, file)  # noqa: PTH118 # thousands of files: Path is slow
+        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
             # A git tree in a git tree (a submodule, say) is one entry of the outer one.
             inner = _git_files(folder / file)
-            files.extend(file / name for name in (_walk(folder / file) if inner is None else inner))
+            files.extend(os.path.join(file, name) for name in (_walk(folder / file) if inner is None else inner))  # noqa: PTH118
         else:
             files.append(file)
     return files

@@ -61,7 +61,7 @@ class _Repository:
     common: Path
 
 
-def listed_files(folder: Path) -> list[Path] | None:
+def listed_files(folder: Path) -> list[str] | None:
     """The tracked files below `folder`, and the untracked ones that git does not ignore, relative to it.
 
     A repository in the repository (a submodule, say) is one entry. None where git has no say: no repository, no git,
@@ -80,7 +80,8 @@ def listed_files(folder: Path) -> list[Path] | None:
                         folder, environment, "ls-files", "-z", "--cached", "--others", "--exclude-standard"
                     )
                     if status == 0:
-                        return [Path(os.fsdecode(name)) for name in output.split(b"\0") if name]
+                        names = os.fsdecode(output.rstrip(b"\0"))
+                        return names.replace("/", os.sep).split("\0") if names else []
                 elif status == 0:
                     return None
         except OSError as error:

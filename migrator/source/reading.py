@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 import tokenize
@@ -68,7 +69,8 @@ def read(path: Path, *, strict: bool = True) -> Source | Finding:
 def read_bytes(path: Path) -> bytes | Finding:
     """Returns what is in a file. A file that cannot be opened gives a TFM901 finding."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 # which is a third faster, for thousands of files
+        # This is a third faster than Path, for thousands of files.
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             return file.read()
     except OSError as error:
         return _error(path, CANNOT_DECODE, f"cannot read the file: {error.strerror or error}")
@@ -131,7 +133,7 @@ def lines_of(text: str) -> list[str]:
 
 def is_notebook(path: Path) -> bool:
     """Tells whether a file is a notebook, by its name."""
-    return path.suffix == ".ipynb"
+    return os.fspath(path).endswith(".ipynb")
 
 
 def code_bytes(path: Path, raw: bytes) -> bytes:
