@@ -154,7 +154,7 @@ def _chosen(
             found = programs.without_doubles((*found, *more))
         if request.path.is_file() and not found:
             assert within is not None
-            found = (programs.Program(within.as_posix(), within, _relative(project.folder, root)),)
+            found = (programs.of_script(within, root, project.folder),)
         found = programs.unchanged(found, before, now, root, base)
     if request.shard is not None:
         found = programs.shard(found, *request.shard)
@@ -183,13 +183,13 @@ def _relative(path: Path, root: Path) -> Path:
 
 
 def _texts_at(revision: Revision) -> dict[Path, str]:
-    from migrator.source.discovery import SKIPPED_FOLDERS
+    from migrator.source.discovery import SKIPPED_FOLDERS, SUFFIXES
     from migrator.source.git import read_blobs
 
     paths = [
         path
         for path in revision.files
-        if path.suffix == ".py"
+        if path.suffix in SUFFIXES
         and not any(part.startswith(".") or part in SKIPPED_FOLDERS for part in path.parts)
         and revision.files[path].mode.startswith("100")
     ]
@@ -198,13 +198,11 @@ def _texts_at(revision: Revision) -> dict[Path, str]:
 
 
 def texts_now(root: Path) -> dict[Path, str]:
-    """The texts of a project's Python files, by paths relative to its root."""
+    """The texts of a project's Python files and notebooks, by paths relative to its root."""
     from migrator.source.discovery import discover
 
     found = {}
     for one in discover([root]):
-        if one.path.suffix != ".py":
-            continue  # a notebook is no script; two of them can be given by their names
         text = _text(one.path, one.path.read_bytes())
         if text is not None:
             found[one.path.relative_to(root)] = text

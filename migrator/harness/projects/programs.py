@@ -14,6 +14,7 @@ from migrator.harness.projects.settings import ProgramSettings, VerifySettings
 from migrator.names.standing import has_estimators
 from migrator.program.relevant import is_concerned, trains_by_hand
 from migrator.source.discovery import module_files
+from migrator.source.reading import is_notebook
 
 #: Files that are run by other tools, although nothing imports them.
 _NO_SCRIPTS = ("setup.py", "conftest.py", "noxfile.py")
@@ -48,11 +49,11 @@ def listed(settings: VerifySettings, root: Path, folder: Path) -> tuple[Program,
 def discovered(
     before: Mapping[Path, str], now: Mapping[Path, str], root: Path, folder: Path, within: Collection[Path]
 ) -> tuple[Program, ...]:
-    """The scripts that have an Estimator, or train by hand, and changed: they themselves or what they import.
+    """The scripts and notebooks that have an Estimator, or train by hand, and changed: they or what they import.
 
-    `before` and `now` are the texts of the project's Python files, by paths relative to its root. Plain scripts run in
-    `folder`, those of packages that import relatively as modules where their package is. Only those below one of the
-    paths `within` (relative; none: all).
+    `before` and `now` are the texts of the project's Python files and notebooks, by paths relative to its root. Plain
+    scripts run in `folder`, those of packages that import relatively as modules where their package is, notebooks where
+    they are. Only those below one of the paths `within` (relative; none: all).
     """
     changed = {path for path, text in before.items() if _lines(text) != _lines(now.get(path, ""))}
     if not changed:
@@ -126,9 +127,15 @@ def _inside(path: Path, within: Collection[Path]) -> bool:
 
 def _found(path: Path, imports: Imports, root: Path, folder: Path) -> Program:
     way = way_to_run(root / path, imports, root)
-    if way["module"]:
+    if way["module"] and not is_notebook(path):
         return Program(path.as_posix(), path, Path(str(way["folder"])), str(way["module"]))
-    return Program(path.as_posix(), path, Path(os.path.relpath(folder, root)))
+    return of_script(path, root, folder)
+
+
+def of_script(path: Path, root: Path, folder: Path) -> Program:
+    """The program of a script, which runs in `folder`, or of a notebook, which runs where it is."""
+    started = path.parent if is_notebook(path) else Path(os.path.relpath(folder, root))
+    return Program(path.as_posix(), path, started)
 
 
 def _listed(name: str, settings: ProgramSettings, root: Path, folder: Path) -> Program:

@@ -15,6 +15,7 @@ from typing import Any
 from migrator.harness import session as sessions
 from migrator.harness.case import Case, CaseError, make_case
 from migrator.harness.environments import Extra, migrated_python, original_python
+from migrator.harness.notebook_scripts import as_script
 from migrator.harness.projects.programs import Program
 from migrator.harness.projects.settings import VerifySettings
 from migrator.harness.protocol.l6_asynchronous import RECOMMENDED_SEEDS
@@ -22,6 +23,7 @@ from migrator.harness.protocol.results import Status
 from migrator.harness.report import Report, write
 from migrator.harness.report.evidence import Document
 from migrator.harness.runs import OnProgress, Session
+from migrator.source.notebooks import NotebookError
 
 SKIPPED = "SKIPPED"
 #: The worst first.
@@ -100,16 +102,18 @@ def verify_programs(
                 done += 1
                 progress = on_program(program, done, total)
                 started = time.monotonic()
-                try:
-                    case = case_of(program, trees, asked)
-                    if session is None:
-                        pythons = original_python(extra=extra), migrated_python(extra=extra)
-                        session = stack.enter_context(sessions.open_session(*pythons, keras=keras, runner=asked.runner))
-                    case = replace(case, log_dir=folder / place_of(program) / "logs")
-                    report = renamed(sessions.verify(case, progress, session=session), trees)
-                except CaseError as error:
-                    yield Result(program, Status.FAILED.value, str(error), time.monotonic() - started)
-                    continue
+                with ExitStack() as notebooks:
+                    try:
+                        case, names = case_of(program, trees, asked, notebooks)
+                        if session is None:
+                            pythons = original_python(extra=extra), migrated_python(extra=extra)
+                            opened = sessions.open_session(*pythons, keras=keras, runner=asked.runner)
+                            session = stack.enter_context(opened)
+                        case = replace(case, log_dir=folder / place_of(program) / "logs")
+                        report = renamed(sessions.verify(case, progress, session=session), names)
+                    except CaseError as error:
+                        yield Result(program, Status.FAILED.value, str(error), time.monotonic() - started)
+                        continue
                 write(report, folder / place_of(program))
                 yield Result(program, report.status.value, report.summary, time.monotonic() - started, report)
 
@@ -119,8 +123,11 @@ def place_of(program: Program) -> Path:
     return Path("programs", program.name.replace("/", "~").replace("\\", "~").lstrip("."))
 
 
-def case_of(program: Program, trees: Trees, asked: Asked) -> Case:
-    """The comparison of a program with its original. Raises CaseError for what cannot be run."""
+def case_of(program: Program, trees: Trees, asked: Asked, notebooks: ExitStack) -> tuple[Case, dict[str, str]]:
+    """The comparison of a program with its original, and what paths that are gone soon are to be called, in order.
+
+    Scripts that are made of notebooks are there as long as `notebooks`. Raises CaseError for what cannot be run.
+    """
     own, common = program.settings, asked.settings
     script = program.original or program.script
     tree = trees.migrated if program.original is not None else trees.original
@@ -130,6 +137,17 @@ def case_of(program: Program, trees: Trees, asked: Asked) -> Case:
         raise CaseError(f"there is no original: {revision} does not exist")
     if not migrated.is_file():
         raise CaseError(f"the script {program.script} does not exist")
+    names: dict[str, str] = {}
+    scripts = []
+    for path, called in ((original, revision), (migrated, str(program.script))):
+        try:
+            made = notebooks.enter_context(as_script(path))
+        except NotebookError as error:
+            raise CaseError(f"{called}: {error}") from None
+        if made != path:
+            names |= {str(made): str(path), f"{made.parent}/": f"{path.parent}/"}
+        scripts.append(made)
+    names[f"{trees.gone[0]}/"] = trees.gone[1]
     folders = tree / program.folder, trees.migrated / program.folder
     if program.module and program.original is not None:
         folders = tree / _above(program.original, program.module), folders[1]
@@ -151,9 +169,8 @@ def case_of(program: Program, trees: Trees, asked: Asked) -> Case:
         **asked.options,
     }
     said = ("-m", program.module) if program.module else (str(program.script),)
-    return make_case(
-        original,
-        migrated,
+    case = make_case(
+        *scripts,
         args=own.args if asked.arguments is None else asked.arguments,
         module=program.module,
         folders=folders,
@@ -161,15 +178,17 @@ def case_of(program: Program, trees: Trees, asked: Asked) -> Case:
         options=asked.words,
         **options,
     )
+    return case, names
 
 
-def renamed(report: Report, trees: Trees) -> Report:
-    """The report with other names for the files in the folder that is gone soon."""
-    scratch = f"{trees.gone[0]}/"
+def renamed(report: Report, names: Mapping[str, str]) -> Report:
+    """The report with other names for the files in folders that are gone soon."""
 
     def change(value: Any) -> Any:
         if isinstance(value, str):
-            return value.replace(scratch, trees.gone[1])
+            for path, name in names.items():
+                value = value.replace(path, name)
+            return value
         if isinstance(value, dict):
             return {key: change(item) for key, item in value.items()}
         return [change(item) for item in value] if isinstance(value, list) else value

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from migrator.cli.program import program
 from migrator.harness import session
 from migrator.harness.report.json_report import complaint
+from tests.source.notebook_files import notebook
 
 from .conftest import ESTIMATOR, KERAS, Repository, Verifications
 
@@ -104,6 +105,48 @@ class TestWhichPrograms:
         run("other")
         assert seen == [HELPER, "1,2\n", False, False]
         assert repository.git("status", "--short") == before, "nothing was checked out"
+
+    def test_notebooks_run_as_scripts_where_they_are(
+        self, run: Run, repository: Repository, verifications: Verifications, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cells = ["%matplotlib inline", *ESTIMATOR.splitlines(keepends=True)]
+        repository.commit({"books/train.ipynb": notebook(cells), "books/helper.py": HELPER, "data.txt": ""})
+        repository.commit({"books/plot.ipynb": notebook(["print(1)"])})
+        assert run().exit_code == 0
+        assert verifications.cases == [], "nothing changed"
+        document = notebook(["%matplotlib inline", *KERAS.splitlines(keepends=True)])
+        repository.write({"books/train.ipynb": document, "books/plot.ipynb": notebook(["print(2)"])})
+        own = verifications.verify
+
+        def verify(case, progress, *, session=None):  # type: ignore[no-untyped-def]
+            assert (case.migrated.parent / "helper.py").read_text() == HELPER, "what is beside it can be imported"
+            assert case.folders[1] == repository.root / "books"
+            return _at(own(case, progress, session=session), case.original)
+
+        monkeypatch.setattr(session, "verify", verify)
+        result = run("--report", repository.root.parent / "out")
+        assert result.exit_code == 0, result.output
+        (both,) = verifications.texts
+        assert [text.replace("pass  # %matplotlib inline\n", "") for text in both] == [ESTIMATOR, KERAS]
+        assert "1 EQUIVALENT" in result.output
+        text = (repository.root.parent / "out/programs/books~train.ipynb/report.json").read_text()
+        assert '"path": "HEAD:books/train.ipynb"' in text
+        assert "tf-migrate-notebook" not in text
+        assert run("books/train.ipynb").exit_code == 0
+        assert len(verifications.cases) == 2
+
+    def test_a_notebook_that_cannot_be_read_is_its_own_failure(
+        self, run: Run, repository: Repository, verifications: Verifications
+    ) -> None:
+        two_programs(repository)
+        repository.write({"bad.ipynb": "{"})
+        repository.write({"pyproject.toml": '[tool.tf-migrate.verify.programs.bad]\nscript = "bad.ipynb"\n'})
+        repository.git("add", "bad.ipynb")
+        repository.git("commit", "-qm", "x", "bad.ipynb")
+        repository.write({"bad.ipynb": "["})
+        result = run()
+        assert result.exit_code == 4, result.output
+        assert "HEAD:bad.ipynb: the notebook is not JSON" in " ".join(result.output.split())
 
     def test_a_path_selects(self, run: Run, repository: Repository, verifications: Verifications) -> None:
         two_programs(repository)
