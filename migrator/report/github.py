@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from migrator.findings import Finding, Severity
 from migrator.report.outcome import Outcome
+from migrator.report.pages import rule_urls
 
 _COMMANDS = {Severity.REVIEW: "notice", Severity.MANUAL: "warning", Severity.ERROR: "error"}
 
 
 def to_github(outcome: Outcome) -> str:
     """Returns one line for each finding that is not about what was carried over."""
-    return "".join(f"{_command(finding)}\n" for finding in outcome.findings if finding.severity in _COMMANDS)
+    shown = [finding for finding in outcome.findings if finding.severity in _COMMANDS]
+    urls = rule_urls((finding.code for finding in shown), here=False)
+    return "".join(f"{_command(finding, urls.get(finding.code))}\n" for finding in shown)
 
 
-def _command(finding: Finding) -> str:
+def _command(finding: Finding, url: str | None) -> str:
     # Lines of a cell are not lines of the file.
     place = "" if finding.cell else f",line={finding.line},col={finding.column}"
     title = _property(f"tf-migrate {finding.code}")
     message = f"cell {finding.cell}, line {finding.line}: {finding.message}" if finding.cell else finding.message
+    message += f" ({url})" if url is not None else ""
     return f"::{_COMMANDS[finding.severity]} file={_property(finding.path)}{place},title={title}::{_data(message)}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from migrator import __version__
 from migrator.findings import Finding
 from migrator.report.outcome import Outcome, count
-from migrator.report.pages import rule_url
+from migrator.report.pages import rule_urls
 
 FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
@@ -16,6 +16,7 @@ FORMAT = 1
 
 def to_json(outcome: Outcome) -> str:
     """Returns one JSON object, ASCII only, with a final newline."""
+    urls = rule_urls((finding.code for finding in outcome.findings), here=True)
     data: dict[str, Any] = {
         "format": FORMAT,
         "tool": {"name": "tf-migrate", "version": __version__},
@@ -24,12 +25,12 @@ def to_json(outcome: Outcome) -> str:
         "summary": count(outcome.files),
         "programs": dict(outcome.programs),
         "files": [{"path": file.path, "changed": file.changed, "written": file.written} for file in outcome.files],
-        "findings": [_finding(finding) for finding in outcome.findings],
+        "findings": [_finding(finding, urls.get(finding.code)) for finding in outcome.findings],
     }
     return json.dumps(data, indent=2) + "\n"
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, url: str | None) -> dict[str, Any]:
     return {
         "path": finding.path,
         **({"cell": finding.cell} if finding.cell else {}),
@@ -38,5 +39,5 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "code": finding.code,
         "severity": finding.severity.value,
         "message": finding.message,
-        "url": rule_url(finding.code),
+        "url": url,
     }

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from migrator import __version__
 from migrator.findings import Finding, Severity
 from migrator.report.outcome import Outcome
-from migrator.report.pages import rule_url
+from migrator.report.pages import rule_urls
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.MIGRATED: "none", Severity.REVIEW: "note", Severity.MANUAL: "warning", Severity.ERROR: "error"}
@@ -35,6 +35,7 @@ def _rules(codes: list[str]) -> list[dict[str, Any]]:
     from migrator.rules.catalogue import all_rules
 
     pages = {rule.code: rule for rule in all_rules()}
+    urls = rule_urls(codes, here=False)  # a log is read on other machines; the whole page is in it as `help`
     found = []
     for code in codes:
         rule: dict[str, Any] = {"id": code}
@@ -43,9 +44,8 @@ def _rules(codes: list[str]) -> list[dict[str, Any]]:
             rule["shortDescription"] = {"text": page.title}
             rule["help"] = {"text": page.text.strip(), "markdown": page.page()}
             rule["defaultConfiguration"] = {"level": _LEVELS[page.severity]}
-        url = rule_url(code)
-        if url is not None:
-            rule["helpUri"] = url
+        if code in urls:
+            rule["helpUri"] = urls[code]
         found.append(rule)
     return found
 

@@ -77,11 +77,15 @@ def _files(number: int) -> str:
 def _print_coloured(findings: list[Finding], stream: TextIO) -> None:
     # Imported here: rich costs as much as the whole start of the program, and pipes never need it.
     from rich.console import Console
+    from rich.style import Style
     from rich.text import Text
 
+    from migrator.report.pages import rule_urls
+
+    urls = rule_urls((finding.code for finding in findings), here=True)
     console = Console(file=stream, soft_wrap=True, highlight=False)
     for finding in findings:
         line = Text(f"{finding.place}: ", style="bold")
-        line.append(finding.code, style=_STYLES[finding.severity])
+        line.append(finding.code, style=Style.parse(_STYLES[finding.severity]) + Style(link=urls.get(finding.code)))
         line.append(f" {finding.message}", style="default")
         console.print(line)

@@ -186,8 +186,9 @@ def test_strategy_is_passed_on(run: Run, old: Path, strategy: str) -> None:
     assert b"tf_" + strategy.replace("-", "_").encode() in old.read_bytes()
 
 
-def test_json(run: Run, old: Path, tmp_path: Path) -> None:
+def test_json(run: Run, old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "zero.py").write_bytes(PYTHON_2)
+    monkeypatch.setenv("TF_MIGRATE_DOCS", "https://docs.test")
     result = run("--format", "json", tmp_path)
     data = json.loads(result.stdout)
     assert data["exit_code"] == result.exit_code == 2
@@ -208,7 +209,7 @@ def test_json(run: Run, old: Path, tmp_path: Path) -> None:
         "code": "TFM101",
         "severity": "migrated",
         "message": "carried over",
-        "url": None,
+        "url": "https://docs.test/rules/TFM101.html",
     }
 
 
