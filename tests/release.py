@@ -61,6 +61,11 @@ WAITING: tuple[Waiting, ...] = (
         "a fixture that is verified elsewhere, by the commands of a tutorial",
         "test_tutorials::test_commands_with_tensorflow_print_what_is_shown[checkpoint]",
     ),
+    Waiting(
+        "test_newcomer", "test_the_script_that_goes_all_the_way", ("proven",),
+        "fixtures that are verified elsewhere, by the commands of a newcomer",
+        "test_action::test_a_migration_is_checked_and_verified",
+    ),
     # -- versions of Python -----------------------------------------------------------------------------------------
     Waiting(
         "test_python_versions", "test_codemod", ("3.10", "3.11", "3.12"), _VARIANT,

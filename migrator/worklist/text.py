@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 _SHOWN = 10
+# For one program, and for more.
 _WORDS = {
-    "native": "become native Keras programs",
-    "bridge": "keep their code, by the bridge",
-    "blocked": "stay as they are until something is done",
-    "silent": "are not judged: nothing here trains them",
+    "native": ("becomes a native Keras program", "become native Keras programs"),
+    "bridge": ("keeps its code and runs on Keras by a bridge", "keep their code and run on Keras by a bridge"),
+    "blocked": ("is blocked, and stays as it is", "are blocked, and stay as they are"),
+    "silent": ("is not judged: nothing here trains it", "are not judged: nothing here trains them"),
 }
-_NUMBERS = {1: "This one", 2: "These two", 3: "These three"}
+_NUMBERS = {1: "this one", 2: "these two", 3: "these three"}
 
 
 def print_text(data: Mapping[str, Any], stream: TextIO) -> None:
@@ -31,14 +32,13 @@ def print_text(data: Mapping[str, Any], stream: TextIO) -> None:
         console.print(f"{programs(counted['total'])} with TensorFlow 1:", markup=False)
         for form, words in _WORDS.items():
             if counted[form]:
-                console.print(f"  {counted[form]:4} {words}", markup=False)
+                console.print(f"  {counted[form]:4} {words[counted[form] != 1]}", markup=False)
     if data["openings"]:
         console.print()
         for opening in data["openings"]:
             number, names = len(opening["reasons"]), _joined([name(one) for one in opening["reasons"]])
-            verb = "opens" if number == 1 else "open"
             opened = programs(len(opening["programs"]))
-            console.print(f"{_NUMBERS[number]} {verb} {opened}: {names}", markup=False)
+            console.print(f"Doing without {_NUMBERS[number]} unblocks {opened}: {names}", markup=False)
     if data["reasons"]:
         table = Table("programs", "alone", "code", "what stands in the way", box=None, title_justify="left")
         for one in data["reasons"][:_SHOWN]:

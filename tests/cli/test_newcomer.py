@@ -14,47 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
+from tools.walk_through import write_programs
+
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures"
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
 TOOL = f"{shlex.quote(sys.executable)} -m migrator"
-
-TREES = """\
-import tensorflow as tf
-
-from columns import COLUMNS
-
-
-def main():
-    estimator = tf.estimator.BoostedTreesClassifier(COLUMNS, n_batches_per_layer=1)
-    estimator.train(lambda: tf.data.Dataset.from_tensors(({"x": [[1.0]]}, [[1]])), steps=1)
-
-
-main()
-"""
-COLUMNS = """\
-import tensorflow as tf
-
-COLUMNS = [tf.feature_column.numeric_column("x")]
-"""
-
-
-def notebook() -> str:
-    """A program in two cells, the second of which says something."""
-    text = (FIXTURES / "multi_worker_guide/original.py").read_text(encoding="utf-8")
-    first, second = text.split("\nestimator = ", 1)
-    output = {"name": "stdout", "output_type": "stream", "text": ["loss 0.1\n"]}
-    cells = [
-        {
-            "cell_type": "code",
-            "execution_count": number,
-            "metadata": {},
-            "outputs": [output] if number == 2 else [],
-            "source": code.strip("\n").splitlines(keepends=True),
-        }
-        for number, code in ((1, first), (2, f"estimator = {second}"))
-    ]
-    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}, indent=1)
 
 
 class Repository:
@@ -113,14 +78,7 @@ class Repository:
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     made = Repository(tmp_path / "repository", tmp_path)
-    shutil.copytree(FIXTURES / "two_files/original", made.folder / "price")
-    (made.folder / "linear").mkdir()
-    shutil.copy(FIXTURES / "multi_worker_guide/original.py", made.folder / "linear/train.py")
-    (made.folder / "linear/report.py").write_text("def show(result):\n    print(result)\n")
-    (made.folder / "trees").mkdir()
-    (made.folder / "trees/train.py").write_text(TREES)
-    (made.folder / "trees/columns.py").write_text(COLUMNS)
-    (made.folder / "explore.ipynb").write_text(notebook())
+    write_programs(made.folder)
     made.commit()
     return made
 
@@ -198,3 +156,16 @@ def test_the_hook_of_staged_files_in_a_repository_of_thousands(repository: Repos
     repository.run("git", "add", "-A")
     repository.hook("tf-migrate-check-staged", all_files=False)
     assert repository.hook("tf-migrate-check", code=1).count(" files: ") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--without-verification"], pytest.param([], marks=pytest.mark.tensorflow)],
+    ids=["looked-at", "proven"],
+)
+def test_the_script_that_goes_all_the_way(words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "tools/walk_through.py", *words, tmp_path / "walk"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout[-3000:]
+    assert done.stdout.endswith("All was as expected.\n")
+    assert ("3 EQUIVALENT" in done.stdout) == (not words)

@@ -115,7 +115,8 @@ def test_a_project(project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "5 programs: 1 native, 1 by the bridge, 3 blocked.\n8 files: " in checked, "programs, and files"
 
     text = run(".").stdout
-    assert "5 programs with TensorFlow 1:" in text and "This one opens 2 programs: tf.contrib.bayesflow.x" in text
+    assert "5 programs with TensorFlow 1:" in text
+    assert "Doing without this one unblocks 2 programs: tf.contrib.bayesflow.x" in text
     assert re.search(r"blocked +gone\.py:\d+ tf\.contrib\.bayesflow\.x \(TFM203\)", text)
 
     page = tmp_path / "left.html"
