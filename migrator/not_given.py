@@ -24,14 +24,14 @@ def not_given(changed: Sequence[Source], given: Collection[Path]) -> dict[Path, 
     below the folder that its own package is in. `changed` are files as they were before.
     """
     here = os.getcwd()  # noqa: PTH109 # there are thousands of paths, and Path is slow
-    known = {os.path.join(here, path) for path in given}  # noqa: PTH118
+    known = {os.path.normcase(os.path.join(here, path)) for path in given}  # noqa: PTH118
     seen: dict[str, bool] = {}
     found: dict[Path, list[Finding]] = {}
     for source in changed:
         told = set(known)
         for node, candidates in _imports(source):
-            path = next((path for path in candidates if os.fspath(path) in known or path.is_file()), None)
-            if path is None or (name := os.fspath(path)) in told:
+            path = next((path for path in candidates if os.path.normcase(path) in known or path.is_file()), None)
+            if path is None or (name := os.path.normcase(path)) in told:
                 continue
             told.add(name)
             if name not in seen:

@@ -7,10 +7,14 @@ import shutil
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
+from click.testing import CliRunner
 
 from migrator import folders
+from migrator.cli.program import program
+from migrator.project import imports
+from migrator.report import sarif
 from migrator.report.diff import in_patch
-from migrator.source import git
+from migrator.source import discovery, git
 from migrator.source.discovery import discover
 
 PACKAGE = Path(__file__).resolve().parents[1] / "migrator"
@@ -77,3 +81,79 @@ def test_git_is_asked_where_links_are_not_allowed(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Path, "symlink_to", refuse)
     assert git.listed_files(tmp_path) == ["kept.py"]
     assert [found.path.name for found in discover([tmp_path])] == ["kept.py"]
+
+
+def test_imports_of_files_with_paths_of_windows() -> None:
+    texts = {
+        r"train.py": b"from models import net\r\nimport layers, os\r\n",
+        r"models\__init__.py": b"",
+        r"models\net.py": b"from . import layers\r\nfrom .parts.block import \\\r\n  Block\r\n",
+        r"models\layers.py": b"import numpy\r\n",
+        r"models\parts\block.py": b"",
+    }
+    expected = {
+        r"train.py": {r"models\__init__.py", r"models\net.py", r"models\layers.py"},
+        r"models\net.py": {r"models\__init__.py", r"models\layers.py", r"models\parts\block.py"},
+    }
+    for folder in ("", "C:\\work\\", "\\\\server\\share\\work\\"):
+        raws = {PureWindowsPath(folder + name): raw for name, raw in texts.items()}
+        found = imports.edges(raws, raws)  # type: ignore[arg-type]
+        assert {path: some for path, some in found.items() if some} == {
+            PureWindowsPath(folder + name): {PureWindowsPath(folder + one) for one in some}
+            for name, some in expected.items()
+        }
+
+
+def test_what_git_lists_is_spelled_as_the_system_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(git, "_repository_of", lambda folder: git._Repository(tmp_path, tmp_path, tmp_path))
+    monkeypatch.setattr(
+        git, "_git", lambda folder, environment, *words: (int("ls-files" not in words), b"a/b.py\0c.py\0")
+    )
+    monkeypatch.setattr("os.sep", "\\")
+    assert git.listed_files(tmp_path) == ["a\\b.py", "c.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        (PureWindowsPath(r"models\a b.py"), {"uri": "models/a%20b.py", "uriBaseId": "%SRCROOT%"}),
+        (PureWindowsPath(r"C:\work\train.py"), {"uri": "file:///C:/work/train.py"}),
+    ],
+)
+def test_places_in_sarif(monkeypatch: pytest.MonkeyPatch, path: PureWindowsPath, uri: dict[str, str]) -> None:
+    for name in ("Path", "PurePath"):
+        monkeypatch.setattr(sarif, name, PureWindowsPath)
+    assert sarif._artifact(str(path)) == uri
+
+
+def test_programs_that_end_their_lines_with_cr_lf(tmp_path: Path) -> None:
+    """As a checkout on Windows has them: the migrated file has no other ends."""
+    case = PACKAGE.parent / "fixtures/two_files"
+    for name in ("model.py", "train.py"):
+        (tmp_path / name).write_bytes((case / "original" / name).read_bytes().replace(b"\n", b"\r\n"))
+    assert CliRunner().invoke(program, [str(tmp_path)], prog_name="tf-migrate").exit_code == 0
+    for name in ("model.py", "train.py"):
+        expected = (case / "migrated" / name).read_bytes()
+        assert (tmp_path / name).read_bytes() == expected.replace(b"\n", b"\r\n")
+
+
+def test_a_link_and_its_file_are_one_where_case_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/Net.py").write_text("")
+    (tmp_path / "net.py").symlink_to(tmp_path / "models/Net.py")
+    own = discovery.real_path
+    monkeypatch.setattr(discovery, "real_path", lambda path: Path(str(own(path)).replace("Net.py", "NET.PY")))
+    assert len(discover([tmp_path])) == 2, "two names are two files here"
+    monkeypatch.setattr("os.path.normcase", lambda path: str(path).lower())
+    assert [found.path.name for found in discover([tmp_path])] == ["Net.py"]
+
+
+def test_what_has_no_fork_works_in_one_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("classifier", "multi_worker_guide"):
+        (tmp_path / f"{name}.py").write_bytes((PACKAGE.parent / f"fixtures/{name}/original.py").read_bytes())
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.delattr("os.fork")
+    assert CliRunner().invoke(program, ["--jobs", "2", str(tmp_path)], prog_name="tf-migrate").exit_code == 0
+    for name in ("classifier", "multi_worker_guide"):
+        migrated = PACKAGE.parent / f"fixtures/{name}/migrated.py"
+        assert (tmp_path / f"{name}.py").read_bytes() == migrated.read_bytes()

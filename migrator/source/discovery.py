@@ -77,10 +77,10 @@ def files_in(folder: Path, most: int | None = None) -> list[Path] | None:
         path = os.path.join(folder, name)  # noqa: PTH118 # thousands of files: Path is slow
         kind = _kind(path)
         if kind is _Kind.FILE:
-            kept[os.path.join(parent, last)] = name  # noqa: PTH118 # as above
+            kept[os.path.normcase(os.path.join(parent, last))] = name  # noqa: PTH118 # as above
         elif kind is _Kind.LINK and (real := real_path(Path(path))).is_relative_to(root):
             # Real files before links to them, so that a finding names the real one.
-            links.setdefault(os.fspath(real), name)
+            links.setdefault(os.path.normcase(real), name)
     by_parts = sorted({**links, **kept}.values(), key=lambda name: name.split(os.sep))  # noqa: PTH206 # as above
     return [folder / name for name in by_parts]
 
