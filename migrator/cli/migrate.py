@@ -570,7 +570,7 @@ def _judged(one: Migrated, gathered: Gathered, settings: Settings) -> FileOutcom
             changed, findings = False, (*findings, new)
         elif settings.diff:
             sys.stdout.buffer.write(to_diff(path, one.source.raw, new))
-    shown = sorted(replace(finding, path=str(path)) for finding in findings)
+    shown = sorted({replace(finding, path=str(path)) for finding in findings})
     return FileOutcome(str(path), changed, written=False, findings=tuple(shown))
 
 

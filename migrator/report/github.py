@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from migrator.findings import Finding, Severity
-from migrator.report.outcome import Outcome
+from migrator.report.outcome import Outcome, programs_in_words
 from migrator.report.pages import rule_urls
 
 _COMMANDS = {Severity.REVIEW: "notice", Severity.MANUAL: "warning", Severity.ERROR: "error"}
 
 
 def to_github(outcome: Outcome) -> str:
-    """Returns one line for each finding that is not about what was carried over."""
+    """Returns a line for each finding that is not about what was carried over, and one that counts the programs."""
     shown = [finding for finding in outcome.findings if finding.severity in _COMMANDS]
     urls = rule_urls((finding.code for finding in shown), here=False)
-    return "".join(f"{_command(finding, urls.get(finding.code))}\n" for finding in shown)
+    lines = [_command(finding, urls.get(finding.code)) for finding in shown]
+    programs = programs_in_words(outcome.programs)
+    if programs:
+        lines.append(f"::notice title=tf-migrate::{_data(programs)}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _command(finding: Finding, url: str | None) -> str:

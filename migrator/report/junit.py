@@ -1,4 +1,4 @@
-"""An outcome as JUnit XML: a case for each file, which fails by what stands in the way."""
+"""An outcome as JUnit XML: a case for each file, which fails by what stands in the way; programs are counted beside."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _FORBIDDEN = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def to_junit(outcome: Outcome) -> str:
     """Returns the XML, with a final newline."""
     suite = TestSuite("tf-migrate")
+    for form, number in outcome.programs.items():
+        suite.add_property(f"programs.{form}", str(number))
     suite.add_testcases([_case(file, outcome) for file in outcome.files])
     document = JUnitXml("tf-migrate")
     document.add_testsuite(suite)

@@ -71,6 +71,18 @@ class Outcome:
         return self.check and file.changed and file.path not in self.tolerated
 
 
+_FORMS = {"native": "native", "bridge": "by the bridge", "blocked": "blocked", "silent": "that nothing trains"}
+
+
+def programs_in_words(counts: Mapping[str, int]) -> str:
+    """How many programs there are of each form, as a sentence; "" for none."""
+    said = [(counts[form], what) for form, what in _FORMS.items() if counts.get(form)]
+    total = sum(number for number, _ in said)
+    if len(said) == 1:
+        return f"1 program: {said[0][1]}." if total == 1 else f"{total} programs: all {said[0][1]}."
+    return f"{total} programs: {', '.join(f'{number} {what}' for number, what in said)}." if said else ""
+
+
 def count(files: Sequence[FileOutcome]) -> dict[str, int]:
     """Returns how many files changed (or would), hold a blocked program, failed, and had nothing to do.
 

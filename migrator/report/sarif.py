@@ -26,6 +26,7 @@ def to_sarif(outcome: Outcome) -> str:
         "tool": {"driver": {"name": "tf-migrate", "semanticVersion": __version__, "rules": _rules(codes)}},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": int(outcome.exit_code) < 2, "exitCode": int(outcome.exit_code)}],
+        "properties": {"programs": dict(outcome.programs)},
         "results": _results(outcome, {code: index for index, code in enumerate(codes)}),
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from migrator.findings import Finding, Severity
-from migrator.report.outcome import FileOutcome, Outcome, count
+from migrator.report.outcome import FileOutcome, Outcome, count, programs_in_words
 
 _STYLES = {
     Severity.MIGRATED: "green",
@@ -23,12 +23,12 @@ def print_text(outcome: Outcome, stream: TextIO, *, quiet: bool = False, verbose
     findings on what was carried over.
     """
     findings = [finding for finding in outcome.findings if _is_shown(finding, quiet, verbose)]
-    rest = [] if quiet else [*_changes(outcome), *_programs(outcome), _summary(outcome)]
+    rest = [] if quiet else [*_changes(outcome), programs_in_words(outcome.programs), _summary(outcome)]
     if stream.isatty() and findings:
         _print_coloured(findings, stream)
     else:
         stream.writelines(f"{finding}\n" for finding in findings)
-    stream.writelines(f"{line}\n" for line in rest)
+    stream.writelines(f"{line}\n" for line in rest if line)
 
 
 def _is_shown(finding: Finding, quiet: bool, verbose: bool) -> bool:
@@ -42,14 +42,6 @@ def _changes(outcome: Outcome) -> Iterator[str]:
         known = outcome.check and file.path in outcome.tolerated
         if file.changed and not known and not file.has(Severity.ERROR):
             yield f"{'would migrate' if outcome.dry else 'migrated'} {file.path}"
-
-
-def _programs(outcome: Outcome) -> Iterator[str]:
-    words = {"native": "native", "bridge": "by the bridge", "blocked": "blocked", "silent": "that nothing trains"}
-    said = [f"{outcome.programs[form]} {what}" for form, what in words.items() if outcome.programs.get(form)]
-    total = sum(outcome.programs.values())
-    if said:
-        yield f"{total} program{'' if total == 1 else 's'}: {', '.join(said)}."
 
 
 def _summary(outcome: Outcome) -> str:

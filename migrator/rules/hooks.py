@@ -402,7 +402,7 @@ class _Judge:
         if name is not None and name.startswith("tf."):
             return self._stock(file, node, name, last)
         if name is not None and name.startswith(_HOROVOD):
-            message = f"`{last}` belongs to Horovod, which distributes this program: see TFM160"
+            message = f"`{last}` belongs to Horovod, which distributes this program: take Horovod out first"
             raise Blocked("TFM160", node, message)
         own = self._own_class(file, scope, node.func)
         if own is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from migrator.findings import Finding
-from migrator.worklist.programs import FORMS, Program, Reason
+from migrator.worklist.programs import FORMS, Program, Reason, says_what_to_write
 
 #: Minutes of a person who knows the program. Rules of thumb: nobody has measured them.
 READ = {"native": 10, "bridge": 5}
@@ -75,7 +75,9 @@ def efforts(programs: Sequence[Program]) -> list[Effort]:
     forms = counts(programs)
     reviews = {_key(one) for program in programs for one in program.reviews}
     places = {_key(one): reason for program in programs for reason, some in program.blocking for one in some}
-    reasons = {reason for program in programs for reason in program.reasons}
+    reasons = {
+        reason for program in programs for reason, some in program.blocking if not all(map(says_what_to_write, some))
+    }
     parts = [
         Effort("read the change of a native program", forms["native"], READ["native"]),
         Effort("read the change of a bridged program", forms["bridge"], READ["bridge"]),

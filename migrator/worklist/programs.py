@@ -20,6 +20,7 @@ FORMS = ("native", "bridge", "blocked", "silent")
 _NATIVE, _BRIDGED = "TFM101", "TFM155"
 _RELAYED = re.compile(r"^(this Estimator's program is blocked at|it shares files with a program that is blocked)")
 _OF_OTHERS = ("TFM157",)  # about names of other libraries
+_GONE = ("TFM270",)  # names that TensorFlow 2.21 lacks
 _QUOTED = re.compile(r"`([^`]*)`")
 _SYMBOL = re.compile(r"tf(\.\w+)+")
 
@@ -154,6 +155,11 @@ def _blocking(files: Iterable[Path], findings: Mapping[Path, Sequence[Finding]])
     for one in first_hand or manual:
         found.setdefault(reason_of(one), []).append(one)
     return found
+
+
+def says_what_to_write(finding: Finding) -> bool:
+    """Whether a finding names what is to stand in the place of a symbol, so that nobody has to find that out."""
+    return finding.code in _GONE and ": write `" in finding.message
 
 
 def reason_of(finding: Finding) -> Reason:

@@ -33,7 +33,7 @@ def test_rewrites_in_place(run: Run, old: Path) -> None:
     assert result.stdout.splitlines() == [
         f"{old}:2:5: TFM102 look at this",
         f"migrated {old}",
-        "1 program: 1 native.",
+        "1 program: native.",
         "1 file: 1 migrated.",
     ]
     assert result.stderr == ""

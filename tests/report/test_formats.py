@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from importlib import resources
@@ -15,9 +16,11 @@ from junitparser import Error, Failure, JUnitXml
 from migrator.cli.program import program
 from migrator.findings import Finding, Severity
 from migrator.report.github import to_github
+from migrator.report.json import to_json
 from migrator.report.junit import to_junit
 from migrator.report.outcome import FileOutcome, Outcome
 from migrator.report.sarif import to_sarif
+from migrator.report.text import print_text
 
 ODD = Finding("a b/c,d:e.py", 3, 5, "TFM203", Severity.MANUAL, "100 % of `x`\r\nand: more, \x01")
 TWICE = Finding("x.py", 4, 1, "TFM402", Severity.REVIEW, "look at this")
@@ -100,6 +103,28 @@ def test_commands_of_workflows(monkeypatch: pytest.MonkeyPatch) -> None:
         "::notice file=x.py,line=9,col=1,title=tf-migrate TFM402::look at this",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({}, ""),
+        ({"native": 0, "blocked": 1}, "1 program: blocked."),
+        ({"native": 3, "bridge": 0}, "3 programs: all native."),
+        ({"native": 3, "bridge": 1, "silent": 1}, "5 programs: 3 native, 1 by the bridge, 1 that nothing trains."),
+    ],
+)
+def test_programs_are_counted_in_every_format(counts: dict[str, int], said: str) -> None:
+    counted = replace(outcome(*FINDINGS), programs=counts)
+    text = io.StringIO()
+    print_text(counted, text)
+    assert (f"\n{said}\n" in text.getvalue()) == bool(said)
+    assert to_github(counted).endswith(f"::notice title=tf-migrate::{said}\n") == bool(said)
+    log = json.loads(to_sarif(counted))
+    assert list(schema().iter_errors(log)) == []
+    assert log["runs"][0]["properties"]["programs"] == json.loads(to_json(counted))["programs"] == counts
+    (suite,) = JUnitXml.fromstring(to_junit(counted).encode())
+    assert {one.name: int(one.value) for one in suite.properties()} == {f"programs.{k}": n for k, n in counts.items()}
 
 
 def test_junit() -> None:

@@ -61,6 +61,17 @@ def test_what_is_shared_is_counted_once() -> None:
     ]
 
 
+def test_a_name_whose_place_is_told_takes_a_line_and_no_search() -> None:
+    def minutes(*messages: str) -> int:
+        findings = [Finding("x.py", n, 1, "TFM270", Severity.MANUAL, message) for n, message in enumerate(messages, 1)]
+        blocking = tuple((reason_of(one), (one,)) for one in findings)
+        return sum(part.minutes for part in efforts([Program("x.py", 1, "", "blocked", ("x.py",), blocking)]))
+
+    told = "`tf.log` is not in TensorFlow 2.21: write `tf.math.log`"
+    assert minutes(told) == 5
+    assert minutes(told, "`tf.contrib.rnn` is not in TensorFlow 2.21: contrib is gone") == 5 + 30 + 5
+
+
 def test_reasons() -> None:
     def reason(code: str, message: str) -> Reason:
         return reason_of(Finding("x.py", 1, 1, code, Severity.MANUAL, message))
