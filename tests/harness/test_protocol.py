@@ -292,6 +292,34 @@ class TestTolerance:
         levels = ladder.numbers(original, theirs, control, {}, names, limits)
         assert {level.status for level in levels} == {Status.INCONCLUSIVE}
 
+    @pytest.mark.parametrize(
+        ("residue", "status"), [(-1.4e-16, Status.EQUIVALENT), (1e-9, Status.EQUIVALENT), (1e-4, Status.DIFFERENT)]
+    )
+    def test_what_rounding_leaves_of_a_gradient_that_is_zero(self, residue: float, status: Status) -> None:
+        # On one processor the terms of the sum cancel to nothing, on another they do not.
+        recording, other = run(SGD), run(migrated_of(SGD))
+        names = name_map.build(recording.variables, other.variables)
+        last = [variable.name for variable in recording.variables][-1]
+
+        def still(one: Recording, name: str, value: float) -> Recording:
+            gradients = {step: {**own, name: np.full_like(own[name], value)} for step, own in one.gradients.items()}
+            states = {
+                step: {**own, name: one.initial[name] - np.float32(0.1 * step * value)}
+                for step, own in one.states.items()
+            }
+            return replace(one, gradients=gradients, states=states)
+
+        replicates = [
+            still(run(SGD, ulp_seed=int(p["ulp_seed"]), learning_rate_factor=p["learning_rate_factor"]), last, 0.0)
+            for p in tolerance.replicate_plans(recording.optimizer)
+        ]
+        ours = still(recording, last, 0.0)
+        theirs = still(other, names.to_migrated()[last], residue)
+        control = still(run(migrated_of(SGD), learning_rate_factor=1.01), names.to_migrated()[last], residue)
+        limits = tolerance.derive(ours, replicates)
+        levels = ladder.numbers(ours, theirs, control, {}, names, limits)
+        assert next(level for level in levels if level.id == "L4").status is status
+
     def test_one_replicate_is_refused(self) -> None:
         with pytest.raises(ValueError, match="at least two"):
             tolerance.derive(run(ADAGRAD), [run(ADAGRAD, ulp_seed=1)])

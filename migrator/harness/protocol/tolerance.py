@@ -166,10 +166,34 @@ def _rounding(
 Starts = Mapping[int, Mapping[str, compare.Array]]
 
 
+def _idle(table: Measurements, spread: float) -> dict[tuple[str, int], float]:
+    """The variables whose whole gradient is zero up to rounding in a step, and how far rounding may move it.
+
+    It is a sum of terms that cancel each other (a bias before a batch normalization), or comes through a gate that is
+    shut. What is left of the terms hangs on the processor's instructions: nothing here, 1e-16 there. It is judged by
+    the greatest gradient of the step.
+    """
+    sizes = {
+        (quantity.name, step): float(np.max(np.abs(value), initial=0.0))
+        for (quantity, step), value in table.items()
+        if quantity.family == GRADIENT and value.dtype.kind == "f"
+    }
+    greatest: dict[int, float] = {}
+    for (_, step), size in sizes.items():
+        greatest[step] = max(greatest.get(step, 0.0), size)
+    limits = {key: EPS * spread * greatest[key[1]] for key in sizes}
+    return {key: limits[key] for key, size in sizes.items() if size <= limits[key] < math.inf}
+
+
+#: Slots that add up squares of gradients.
+_SQUARES = ("second_moment", "accumulator", "rms")
+
+
 def _least(
     original: Recording, table: Measurements, spread: float, starts: Starts | None = None
 ) -> dict[tuple[Quantity, int], float]:
     least = {}
+    idle = _idle(table, spread)
     for (quantity, step), value in table.items():
         before = original.initial if starts is None else starts.get(step, original.initial)
         least[quantity, step] = _rounding(
@@ -179,6 +203,9 @@ def _least(
             spread=spread,
             condition=_slot_condition(quantity, original.optimizer),
         )
+        if quantity.family in (GRADIENT, SLOT, STATE) and (quantity.name, step) in idle:
+            noise = idle[quantity.name, step]
+            least[quantity, step] = max(least[quantity, step], noise**2 if quantity.slot in _SQUARES else noise)
     return least
 
 
