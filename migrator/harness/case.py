@@ -43,7 +43,8 @@ class Case:
     options, where it is not `tf-migrate verify ORIGINAL MIGRATED`. `kept`: what an earlier verification found out about
     the same original is used, and what this one does is kept on disk.
     `sample_steps` are steps to compare one by one beside those that are chosen, reached or not; `from_checkpoint` is
-    the prefix of a checkpoint of the original, from which a step is compared too.
+    the prefix of a checkpoint of the original, from which a step is compared too. `training` says which of the models
+    that a script trains, one after another, is compared: 0 is the first.
     """
 
     original: Path
@@ -76,6 +77,7 @@ class Case:
     sample_steps: tuple[int, ...] = ()
     from_checkpoint: Path | None = None
     required: tuple[str, ...] = ()
+    training: int = 0
 
 
 def make_case(original: Path, migrated: Path, *, cluster: str = "", **options: Any) -> Case:

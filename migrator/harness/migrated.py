@@ -104,7 +104,7 @@ class MigratedEvidence:
 def probe(session: Session, case: Case) -> Run:
     """One step of the migrated program from its own initial values, to learn the names of its variables."""
     shape = migrated_shape(case, one_trainer(case.shape))
-    plan = {"steps": 1, "only_training": True, "state_steps": [], "record_batches": False}
+    plan = {"steps": 1, "only_training": True, "state_steps": [], "record_batches": False, "draw_initial": True}
     return run_program(session, case, "migrated", "migrated probe", shape, **plan)
 
 
@@ -205,6 +205,7 @@ def run_migrated(
         examples_again=examples_again(evidence, terms),
         parameter_servers=parameter_servers(shape),
         own_initial=(original.initial, first.recording.initial),
+        drawn=(original.drawn, first.recording.drawn),
         regrouped=terms.weights.regrouped,
     )
     base = replace(base, levels=tuple(_with_notes(level, terms) for level in base.levels))

@@ -124,6 +124,7 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
             steps=step_limit,
             evaluate=evaluates(case),
             evaluation_noise=evaluates(case),
+            draw_initial=True,
         )
     if main.recording is None:
         return OriginalEvidence(main, None, free)
@@ -153,6 +154,7 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
         steps=kept - 1,
         evaluate=evaluates(case),
         evaluation_noise=evaluates(case),
+        draw_initial=True,
     )
     limit = budget.lesser(kept - 1, evidence.replicate_limit)
     evidence = replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)

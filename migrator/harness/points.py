@@ -16,13 +16,21 @@ from typing import Any
 import numpy as np
 
 from migrator.harness import checkpoints
-from migrator.harness.case import Case
+from migrator.harness.case import Case, one_trainer
 from migrator.harness.migrated import MigratedEvidence
 from migrator.harness.original import OriginalEvidence
 from migrator.harness.protocol import l4b_single_steps, ladder, tolerance
 from migrator.harness.protocol.results import LevelResult
 from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches
-from migrator.harness.runs import Run, Session, one_interpreter, recording_of, run_program, weights_file
+from migrator.harness.runs import (
+    Run,
+    Session,
+    migrated_shape,
+    one_interpreter,
+    recording_of,
+    run_program,
+    weights_file,
+)
 
 #: Replicates of the original from each point, moved by one unit in the last place.
 REPLICATES = 3
@@ -36,12 +44,12 @@ _TOGETHER = 1e-3
 @dataclass(frozen=True)
 class Point:
     """One step: its number, the recorded step whose weights and slots it starts from (0: the start of the training),
-    the batch, and by what the features, the labels and the weights are multiplied to stress it.
+    the batch of each trainer, and by what the features, the labels and the weights are multiplied to stress it.
     """
 
     step: int
     state: int
-    batch: Batch
+    batches: tuple[Batch, ...]
     features: float = 1.0
     labels: float = 1.0
     weights: float = 1.0
@@ -62,11 +70,15 @@ class Point:
 
 def choose(original: Recording, asked: Sequence[int] = ()) -> tuple[Point, ...]:
     """The points of a training; empty where its weights or batches were not recorded. `asked` are more steps."""
-    kept = [batch for batch in original.batches if batch.kept]
+    by_step: dict[int, tuple[Batch, ...]] = {}
+    for batch in original.batches:
+        if batch.kept:
+            by_step[batch.step] = (*by_step.get(batch.step, ()), batch)
+    kept = [batches for batches in by_step.values() if len(batches) == len(original.participation)]
     states = sorted(step for step in original.states if original.states[step] and step in original.slots)
     if not kept or not states:
         return ()
-    by_step = {batch.step: batch for batch in reversed(kept)}
+    by_step = {batches[0].step: batches for batches in kept}
     found: dict[int, Point] = {}
 
     def add(step: int, state: int, **stress: float) -> None:
@@ -89,7 +101,7 @@ def choose(original: Recording, asked: Sequence[int] = ()) -> tuple[Point, ...]:
         add(step, state_before(step))
     middle = [state for state in states if state <= tolerance.LAST_STATE_STEP][-1:] or states[:1]
     unused = iter(range(3, 10_000))
-    float_features, float_labels = (_floats(kept[0], root) for root in ("features", "labels"))
+    float_features, float_labels = (_floats(kept[0][0], root) for root in ("features", "labels"))
     stresses: list[dict[str, float]] = [{"weights": 10.0}, {"weights": 100.0}]
     stresses += [{"features": factor} for factor in (30.0, 1000.0) if float_features]
     stresses += [{"features": 30.0, "weights": 100.0}] if float_features else []  # behind what limits a layer's output
@@ -136,8 +148,8 @@ def _files(
 def _repeats(original: Recording, known: Recording | None, made: Recording | None, points: Sequence[Point]) -> bool:
     """Whether single steps of a program are those of its training, wherever that was where the original was.
 
-    Where they are not, the program did not start from what it was given (several replicas, a mesh), and its single
-    steps say nothing about it.
+    Where they are not, the program did not start from what it was given, or does more in a step than its state tells,
+    and its single steps say nothing about it.
     """
     if known is None or made is None:
         return True
@@ -153,6 +165,16 @@ def _repeats(original: Recording, known: Recording | None, made: Recording | Non
     return True
 
 
+def asked_for(case: Case) -> bool:
+    """Whether single steps are worth six more runs of a cluster."""
+    return bool(
+        case.sample_steps
+        or case.from_checkpoint is not None
+        or case.all_mutants
+        or l4b_single_steps.ID in case.required
+    )
+
+
 def judge(
     session: Session,
     case: Case,
@@ -164,8 +186,10 @@ def judge(
     """L4b, and the runs that it took."""
     original = evidence.main.recording
     names = found.names
-    if original is None or names is None or case.shape.counts:
-        return l4b_single_steps.not_tried("steps one at a time are taken by programs of one process"), ()
+    if original is None or names is None or original.in_step:
+        return l4b_single_steps.not_tried("steps one at a time are not taken with a SyncReplicasOptimizer"), ()
+    if case.shape.counts and not asked_for(case):
+        return l4b_single_steps.not_tried("on a cluster single steps are taken where they are asked for"), ()
     if case.from_checkpoint is not None:
         try:
             original = checkpoints.with_checkpoint(session, original, case.from_checkpoint)
@@ -176,7 +200,7 @@ def judge(
         return l4b_single_steps.not_tried("no weights and batches of the original were recorded to start from"), ()
     try:
         batches = chosen_batches(
-            evidence.main.record_dir, session.new_folder("points"), [(one.batch, one.change) for one in points]
+            evidence.main.record_dir, session.new_folder("points"), [(one.batches, one.change) for one in points]
         )
     except RecordingError as error:
         return l4b_single_steps.not_tried(str(error)), ()
@@ -194,7 +218,7 @@ def judge(
             case,
             program,
             role,
-            case.shape,
+            one_trainer(case.shape) if program == "original" else migrated_shape(case, one_trainer(case.shape)),
             **{
                 "initial": initial,
                 "replay": replay,

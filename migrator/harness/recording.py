@@ -8,7 +8,7 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     steps/<time>              loss and learning rate of one training step, digests of its batch
     batches/<time>            the batch of that step itself, of the first steps
     gradients/<step>[.npz]    gradients, at the plan's state_steps
-    initial.npz               weights before step 1
+    initial.npz               weights before step 1; drawn.npz further draws of them, along a first axis
     states/<step>[.npz]       weights after a step; slots/<step>[.npz] the optimizer's slots
     activations/<step>        outputs of the layers in the first step
     evaluations.jsonl         results of evaluate(), one line each
@@ -16,10 +16,13 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     predictions/<number>.npz  what each call predicted for its first examples; .json says of which weights
     stand_in.json             what was put in the place of a TPU
     exports/<name>            copies of the SavedModels that were written; exports.jsonl says where to
+    effects.jsonl             checkpoints, exports, and what callbacks and hooks did, each at its step
     other_trainings.jsonl     a line for every training of another model of the script, which is not recorded
     mutant.json               the known mistake that the plan asked for, and how often it was made
     calls.jsonl               how many steps were done before each call that trains, one line each
     ended.jsonl               a line for each of these calls that came to its end
+
+and beside these, summaries.json: {tag: steps} of the summaries of the training, once the run is over.
 
 Steps, batches, activations and the gradients that a train step writes itself are *packed tensors*: a
 serialized string vector, whose first element is a JSON header and whose others are serialized tensors.
@@ -38,6 +41,8 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from migrator.harness.protobuf import fields
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -206,6 +211,19 @@ class Export:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """What a training did beside its steps, after so many of them: `kind` is "checkpoint", "export" (`name` is the path
+    of what was written), "holds" (how many of its weights the checkpoint before has) and "lacks" (one that it has not),
+    "callback" (a class of callbacks or hooks that may end training or set its rate is there), or
+    "acted" (it did so).
+    """
+
+    kind: str
+    step: int
+    name: str
+
+
+@dataclass(frozen=True)
 class StandIn:
     """What a program asked for of a TPU (a TPUStrategy, a TPUEstimator), and how many CPUs it got instead."""
 
@@ -223,8 +241,8 @@ class Recording:
     holds what the program itself stored. ``gradients`` are summed over synchronous replicas.
     ``dropout_rates`` are those of the dropouts at work in training, ``dropout_inputs`` the shapes of one
     example before each (None: unknown), ``dropout_after`` the trained variables that the input of each depends on
-    (None: the step was no graph). ``update_ops`` counts the updates of moving averages that are part
-    of the train step.
+    (None: the step was no graph), and ``draws`` counts the masks that a program draws by itself. ``update_ops`` counts
+    the updates of moving averages that are part of the train step.
 
     ``activations`` are the outputs of the layers with weights in the first step of the first trainer, in the
     order of their calls. Keys are the layers' first weights, "name#2" for the second call of the same layer;
@@ -232,13 +250,16 @@ class Recording:
     ``sources`` are lines of the user's files: "variable:<name>", "optimizer", "loss", "input", "train".
     ``mutation`` counts the places that a mutant changed; None without a mutant. ``replicas_of_batch``: a recorded
     batch is that of so many replicas together. ``stand_in`` says what was put in the place of a TPU, None without.
-    ``other_trainings`` counts those of other models of the script, which are not recorded. ``in_step``: parameter
+    ``other_trainings`` counts those of other models of the script, which are not recorded; ``training`` of
+    these models trained before. ``in_step``: parameter
     servers make the trainers take their steps together (SyncReplicasOptimizer). ``loop``: the steps are those of a loop
     of the program's own. ``rate_constants`` are whole numbers in a graph's learning rate: steps where it may change.
     ``thresholds`` are the numbers that a step compares others with (None: not known). ``slot_variables`` are the names
     that slots have in a checkpoint of the original. ``predictions`` are
     those of the calls that predict, and ``exports`` the SavedModels that were written, in their order. ``shuffles`` are
-    those of the training data (None: not known).
+    those of the training data (None: not known). ``effects`` are those of the first task that has any;
+    ``summaries`` are the steps at which each tag was written. ``drawn`` are further draws of initial values, along a
+    first axis.
     """
 
     program: str
@@ -276,6 +297,11 @@ class Recording:
     predictions: tuple[Prediction, ...] = ()
     exports: tuple[Export, ...] = ()
     shuffles: tuple[Shuffle, ...] | None = None
+    effects: tuple[Effect, ...] = ()
+    summaries: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    draws: int = 0
+    training: int = 0
+    drawn: Mapping[str, Array] = field(default_factory=dict)
 
 
 # -- packed tensors --
@@ -301,40 +327,6 @@ _DTYPES: dict[int, tuple[str, str]] = {
 _STRING = 7
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        byte = data[place]
-        place += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, place
-        shift += 7
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of every field of a protocol buffer message; values are integers or bytes."""
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
-        number, kind = key >> 3, key & 7
-        if kind == 0:
-            value, place = _varint(data, place)
-            yield number, value
-        elif kind == 2:
-            size, place = _varint(data, place)
-            if place + size > len(data):
-                raise ValueError("truncated message")
-            yield number, data[place : place + size]
-            place += size
-        elif kind in (1, 5):
-            size = 8 if kind == 1 else 4
-            yield number, struct.unpack("<q" if kind == 1 else "<i", data[place : place + size])[0]
-            place += size
-        else:
-            raise ValueError(f"wire type {kind} in a tensor")
-
-
 def decode_tensor(data: bytes) -> tuple[str, Array]:
     """(dtype name, array) of a serialized TensorProto; strings are an object array of bytes, bfloat16 its
     16 raw bits.
@@ -343,11 +335,11 @@ def decode_tensor(data: bytes) -> tuple[str, Array]:
     """
     dtype, shape, content, strings = 0, [], b"", []
     try:
-        for number, value in _fields(data):
+        for number, value in fields(data):
             if number == 1 and isinstance(value, int):
                 dtype = value
             elif number == 2 and isinstance(value, bytes):
-                shape = [_dimension(one) for key, one in _fields(value) if key == 2 and isinstance(one, bytes)]
+                shape = [_dimension(one) for key, one in fields(value) if key == 2 and isinstance(one, bytes)]
             elif number == 4 and isinstance(value, bytes):
                 content = value
             elif number == 8 and isinstance(value, bytes):
@@ -365,7 +357,7 @@ def decode_tensor(data: bytes) -> tuple[str, Array]:
 
 
 def _dimension(data: bytes) -> int:
-    return next((value for key, value in _fields(data) if key == 1 and isinstance(value, int)), 0)
+    return next((value for key, value in fields(data) if key == 1 and isinstance(value, int)), 0)
 
 
 def _unpack(path: Path) -> tuple[dict[str, Any], list[tuple[str, Array]]]:
@@ -720,6 +712,18 @@ def _exports(tasks: Mapping[str, Path]) -> tuple[Export, ...]:
     return tuple(found)
 
 
+def _effects(tasks: Mapping[str, Path]) -> tuple[Effect, ...]:
+    for folder in tasks.values():
+        path = folder / "effects.jsonl"
+        if path.exists():
+            try:
+                entries = map(json.loads, path.read_text().splitlines())
+                return tuple(Effect(str(one["kind"]), int(one["step"]), str(one["name"])) for one in entries)
+            except (ValueError, KeyError, TypeError) as error:
+                raise RecordingError(f"{path} cannot be read: {error}") from error
+    return ()
+
+
 def _activations(tasks: Mapping[str, Path]) -> dict[str, Array]:
     """Of the first trainer that wrote them; each trainer's are its own first step's."""
     for folder in tasks.values():
@@ -813,6 +817,9 @@ def read(record_dir: Path) -> Recording:
             None if shape is None else tuple(int(size) for size in shape) for shape in program.get("dropout_inputs", [])
         ),
         dropout_after=tuple(program.get("dropout_after", [])),
+        drawn=_arrays(started / "drawn.npz") if started and (started / "drawn.npz").exists() else {},
+        draws=int(program.get("draws", 0)),
+        training=int(program.get("training", 0)),
         activations=_activations(tasks),
         sources={what: SourceLine(path, int(line)) for what, (path, line) in program.get("sources", {}).items()},
         mutation=_mutation(tasks),
@@ -833,7 +840,13 @@ def read(record_dir: Path) -> Recording:
         shuffles=None
         if program.get("shuffles") is None
         else tuple(Shuffle(buffer, bool(seeded), bool(each)) for buffer, seeded, each in program["shuffles"]),
+        effects=_effects(tasks),
+        summaries=_summaries(record_dir / "summaries.json"),
     )
+
+
+def _summaries(path: Path) -> dict[str, tuple[int, ...]]:
+    return {tag: tuple(map(int, steps)) for tag, steps in _json(path).items()} if path.exists() else {}
 
 
 def _other_trainings(tasks: Mapping[str, Path]) -> int:
@@ -867,20 +880,22 @@ def beginning(recording: Recording, steps: int) -> Recording:
         evaluations=(),
         predictions=(),
         exports=(),
+        effects=(),
+        summaries={},
     )
 
 
 def chosen_batches(
     record_dir: Path,
     target: Path,
-    chosen: Sequence[tuple[Batch, Callable[[str, Array], Array]]],
+    chosen: Sequence[tuple[Sequence[Batch], Callable[[str, Array], Array]]],
 ) -> Path:
-    """Writes some batches of a run to another record folder as those of one trainer, in this order, each component as
-    a function of its path and value makes it; returns `target`.
+    """Writes some batches of a run, those that its trainers took together, to another record folder in this order, each
+    component as a function of its path and value makes it; returns `target`.
     """
-    place = target / "local-0" / "batches"
-    place.mkdir(parents=True)
-    for number, (batch, change) in enumerate(chosen):
+    for number, (batch, change) in enumerate((one, change) for batches, change in chosen for one in batches):
+        place = target / batch.task.replace(":", "-") / "batches"
+        place.mkdir(parents=True, exist_ok=True)
         folder = Path(record_dir) / batch.task.replace(":", "-")
         names = [path.name for path in _numbered(folder / "steps")]
         header, tensors = _unpack(folder / "batches" / names[batch.step - 1])

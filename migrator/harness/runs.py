@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from migrator.harness import summaries
 from migrator.harness.case import Case, counterpart, training_tasks
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch, Runner, RunOutcome
 from migrator.harness.protocol.name_map import NameMap
@@ -161,6 +163,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "only_training": False,
         "state_steps": list(STATE_STEPS),
         "initial": None,
+        "draw_initial": False,
         "ulp_seed": None,
         "learning_rate_factor": 1.0,
         "replay": None,
@@ -176,6 +179,8 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "tpu_cores": None,
         "devices": 1,
         "points": None,
+        "training": 0,
+        "kill_after": None,
         "mutant": None,
         **changes,
     }
@@ -214,11 +219,35 @@ def recording_of(run: Run | None) -> Recording | None:
 
 def run_program(session: Session, case: Case, program: str, role: str, shape: ClusterShape, **plan: Any) -> Run:
     """One run; `plan` overrides keys of the plan that inside/ obeys."""
+    return _run(session, case, program, role, shape, plan)
+
+
+def run_again(session: Session, case: Case, earlier: Run, role: str, **plan: Any) -> Run:
+    """A run of the same program that finds the checkpoints which an earlier run left behind."""
+    return _run(session, case, earlier.program, role, case.shape, plan, earlier)
+
+
+def _run(
+    session: Session,
+    case: Case,
+    program: str,
+    role: str,
+    shape: ClusterShape,
+    plan: Mapping[str, Any],
+    continues: Run | None = None,
+) -> Run:
     of_original = program == "original" or case.both_original
     kind = program_of(case.original_runs) if of_original else "migrated"
     devices = case.original_devices if program == "original" and kind == "migrated" else case.devices
     run_dir = session.new_folder(role)
-    asked = {"steps": case.steps, "tpu_cores": case.tpu_cores, "devices": devices}
+    if continues is not None:
+        shutil.copytree(continues.outcome.run_dir / "model", run_dir / "model")
+    asked = {
+        "steps": case.steps,
+        "tpu_cores": case.tpu_cores,
+        "devices": devices,
+        "training": case.training,
+    }
     launch = Launch(
         kind,
         (case.original if program == "original" else case.migrated).absolute(),
@@ -241,6 +270,8 @@ def run_program(session: Session, case: Case, program: str, role: str, shape: Cl
     if outcome.failure is not None and late is None:
         return Run(role, program, outcome, None, outcome.failure.message)
     try:
+        if launch.plan["evaluate"]:
+            summaries.keep(run_dir)
         return Run(role, program, outcome, replace(read(run_dir / "record"), program=program), late=late)
     except RecordingError as error:
         return Run(role, program, outcome, None, str(error), isinstance(error, UnrecordedTraining))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from migrator.harness import exports, kept, points
+from migrator.harness import exports, kept, points, resuming
 from migrator.harness.case import (
     Case,
     CaseError,
@@ -299,7 +299,49 @@ def _with_artefacts(session: Session, findings: Findings) -> Findings:
         assert runs[0] is not None and runs[1] is not None
         served = exports.ask(session, findings.case, runs[0], runs[1], found.names, evidence.initial)
     judged = l8_artefacts.judge(ours, theirs, findings.limits, served)
-    return replace(findings, levels=(*findings.levels, judged.level), artefacts=judged.artefacts)
+    level, artefacts = judged.level, judged.artefacts
+    resumed, more = resuming.judge(session, findings.case, evidence, found)
+    if resumed is not None:
+        level, artefacts = l8_artefacts.with_further(level, (resumed,)), (*artefacts, resumed)
+    extra = (*findings.extra_runs, *(run for run in more if run.outcome.failure is None and not run.failed))
+    return replace(findings, levels=(*findings.levels, level), artefacts=artefacts, extra_runs=extra)
+
+
+#: Models of one script that are compared, the first among them: each takes as long as a verification.
+_MODELS = 4
+
+
+def _with_other_models(session: Session, findings: Findings, progress: OnProgress) -> Findings:
+    """The other models that both scripts train, compared one after another as the first one was; part of L8."""
+    case, main = findings.case, findings.original.main.recording
+    if case.training or case.both_original or main is None or not main.other_trainings:
+        return findings
+    made: list[Artefact] = []
+    runs: tuple[Run, ...] = ()
+    for place in range(1, min(main.other_trainings + 1, _MODELS)):
+        other = _compared(replace(case, training=place), progress, session, None)
+        runs += other.runs
+        recorded = other.original.main.recording
+        if recorded is None or recorded.training != place:
+            break  # the same models were trained again, or in a way of which only the first is recorded
+        made.append(_other_model(place, other))
+    if not made:
+        return findings
+    level = l8_artefacts.with_further(findings.level(l8_artefacts.ID), made)
+    levels = (*(one for one in findings.levels if one.id != l8_artefacts.ID), level)
+    artefacts = tuple(one for one in findings.artefacts if one.name != l8_artefacts.OTHER_MODELS)
+    return replace(findings, levels=levels, artefacts=(*artefacts, *made), extra_runs=(*findings.extra_runs, *runs))
+
+
+def _other_model(place: int, findings: Findings) -> Artefact:
+    required = required_levels(findings.case)
+    decided = verdict.decide(verdict.complete(findings.levels, required), required)
+    shown = findings.migrated.shown
+    if shown is not None and shown.training != place:
+        said = "the migrated program trains no such model, or in a way of which only the first is recorded"
+        return Artefact(l8_artefacts.model(place), l8_artefacts.MISSING, said)
+    status = {Status.EQUIVALENT: l8_artefacts.SAME, Status.DIFFERENT: l8_artefacts.DIFFERENT}
+    return Artefact(l8_artefacts.model(place), status.get(decided.status, l8_artefacts.NOT_COMPARED), decided.sentence)
 
 
 def _with_seeds(session: Session, findings: Findings, progress: OnProgress) -> Findings:
@@ -439,6 +481,8 @@ def _compared(case: Case, progress: OnProgress, session: Session, evidence: Orig
             findings = _with_evaluation(findings)
         if not findings.settled:
             findings = _with_artefacts(session, findings)
+        if not findings.settled:
+            findings = _with_other_models(session, findings, progress)
         if case.seeds and asynchronous(case.shape) and not findings.settled:
             findings = _with_seeds(session, findings, progress)
         if case.all_mutants and not findings.settled and findings.limits is not None:

@@ -45,7 +45,7 @@ def randomness(findings: Findings) -> tuple[Randomness, ...]:
             Randomness(
                 "dropout",
                 "pinned",
-                "the layers pass their input through in all runs; their rates and places are compared by L0b",
+                "the same features are dropped in all examples of both programs; rates and places are compared by L0b",
             )
         )
     if asynchronous(findings.case.shape):

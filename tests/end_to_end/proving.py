@@ -29,6 +29,7 @@ def record(
     devices: int = 1,
     cluster: str = "",
     tpu_cores: int = 1,
+    training: int = 0,
 ) -> Recording:
     """Runs a program to its end; from `initial`, for which it waits, if that is given."""
     shape = ClusterShape.parse(cluster, coordinated=program == "migrated")
@@ -49,6 +50,7 @@ def record(
         "evaluate": True,
         "tpu_cores": tpu_cores,
         "devices": devices,
+        "training": training,
     }
     folder.mkdir()
     outcome = server.run(Launch(program, script, (), shape, folder, plan))

@@ -1,4 +1,4 @@
-"""A script that trains more than one model: the first is compared, and the report says so."""
+"""A script that trains more than one model: each run records one of them, the one that is asked for."""
 
 from __future__ import annotations
 
@@ -40,16 +40,18 @@ print(narrow.evaluate(input_fn))
 """
 
 
-def test_the_first_model_is_recorded(servers: Servers, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("training", "weights"), [(0, 2), (1, 3)])
+def test_one_of_the_models_is_recorded(servers: Servers, tmp_path: Path, training: int, weights: int) -> None:
     new, _ = run_project({"train.py": PROGRAM})["train.py"]
     recordings: list[Recording] = []
     for server, kind, text in zip(servers, ("original", "migrated"), (PROGRAM, new), strict=True):
         script = tmp_path / f"{kind}.py"
         script.write_text(text)
-        recordings.append(record(server, kind, script, tmp_path / kind, None))
+        recordings.append(record(server, kind, script, tmp_path / kind, None, training=training))
     original, migrated = recordings
     for one in recordings:
         assert (len(one.steps), len(one.evaluations), one.other_trainings) == (5, 1, 1)
-        assert sum(int(np.prod(variable.shape)) for variable in one.variables) == 2
+        assert one.training == training
+        assert sum(int(np.prod(variable.shape)) for variable in one.variables) == weights
     assert name_map.build(original.variables, migrated.variables).complete
     assert original.evaluations[0].results["loss"] == pytest.approx(migrated.evaluations[0].results["loss"], rel=1e-5)

@@ -11,7 +11,7 @@ from numpy_programs import Program, migrated_of, run
 
 from migrator.harness.protocol import l8_artefacts
 from migrator.harness.protocol.l8_artefacts import Artefacts, Served
-from migrator.harness.protocol.results import Reason, Status
+from migrator.harness.protocol.results import Artefact, Reason, Status
 from migrator.harness.protocol.tolerance import EPS, FORWARD, TRAJECTORY, UPDATE, Tolerance
 from migrator.harness.recording import Array, Export, Prediction
 
@@ -160,8 +160,36 @@ def test_weights_that_do_not_fit_are_said() -> None:
 def test_trainings_of_other_models_are_named() -> None:
     several = replace(BASE["original"], other_trainings=2)
     found = l8_artefacts.judge(several, BASE["migrated"], LIMITS)
-    assert found.level.status is Status.NOT_EXERCISED
-    assert statuses(found) == [("2 trainings of other models", "not compared")]
+    assert found.level.status is Status.NOT_APPLICABLE
+    assert statuses(found) == [("trainings of other models", "not compared")]
+    assert "2 trainings" in found.level.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "of_models", "status"),
+    [
+        (None, ["same"], Status.EQUIVALENT),
+        (OUTPUTS, ["same", "same"], Status.EQUIVALENT),
+        (OUTPUTS, ["same", "different"], Status.DIFFERENT),
+        (None, ["not compared"], Status.NOT_APPLICABLE),
+        ({**OUTPUTS, "p": P + 1}, ["same"], Status.DIFFERENT),
+    ],
+)
+def test_another_model_that_differs_makes_the_level_differ(
+    outputs: dict[str, Array] | None, of_models: list[str], status: Status
+) -> None:
+    several = replace(
+        BASE["original"], other_trainings=len(of_models), predictions=() if outputs is None else (ours(),)
+    )
+    theirs_too = replace(BASE["migrated"], predictions=() if outputs is None else (theirs(outputs),))
+    level = l8_artefacts.judge(several, theirs_too, LIMITS).level
+    models = [Artefact(l8_artefacts.model(n), one, "a reason") for n, one in enumerate(of_models, start=1)]
+    found = l8_artefacts.with_further(level, models)
+    assert found.status is status, found.summary
+    assert not any(note.startswith("trainings of other models") for note in found.notes)
+    if of_models[-1] == "different":
+        assert found.summary.startswith("training of model 3: a reason")
+    assert any("training of model 2: not compared" in note for note in found.notes) == (of_models == ["not compared"])
 
 
 def test_predictions_that_the_weights_do_not_move_show_nothing() -> None:

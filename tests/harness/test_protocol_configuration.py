@@ -173,6 +173,15 @@ class TestDropout:
         found = row("weights before each dropout", *pair(dict(ours), dict(theirs)))
         assert (found.original, found.migrated, found.same) == ("1 (0.1); 2 (0.5)", "1 (0.5); 2 (0.1)", False)
 
+    @pytest.mark.parametrize(("draws", "decides"), [(0, True), (1, False)])
+    def test_a_mask_that_a_program_draws_itself_is_left_to_the_numbers(self, draws: int, decides: bool) -> None:
+        ours = {"dropout_rates": (0.3,), "dropout_inputs": ((8,),)}
+        level = judge(dict(ours), {"draws": draws})
+        assert (level.status is Status.DIFFERENT) == decides
+        assert decides or any(note.startswith("dropout rates") and "L3 compares" in note for note in level.notes)
+        # A mask too many takes the place of no dropout.
+        assert judge({**ours, "draws": draws}).status is Status.DIFFERENT
+
     def test_a_program_without_dropout_has_one_row(self) -> None:
         names = [field.name for field in configuration.fields(*pair())]
         assert "dropout rates" in names and "dropout inputs" not in names

@@ -48,6 +48,32 @@ def draws(draw: Draw, seed: int) -> dict[str, np.ndarray]:
     return {name: draw(random, shape) for name, shape in SHAPES.items()}
 
 
+def several(draw: Draw, seed: int, shape: tuple[int, ...], times: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    return np.stack([draw(random, shape) for _ in range(times)])
+
+
+@pytest.mark.parametrize("times", [1, 50])
+def test_few_numbers_are_told_apart_by_many_draws(times: int) -> None:
+    # He's rule for Glorot's on 40 numbers: a ratio of the spreads of 1.8 by form and fans.
+    shape = (8, 5)
+    missed = alarms = 0
+    for seed in range(20):
+        ours, same, other = (
+            several(draw, 3 * seed + place, shape, times)
+            for place, draw in enumerate((glorot_uniform, glorot_uniform, he_normal))
+        )
+        for theirs in (same, other):
+            found = initial.compare({"w": ours[0]}, {"w": theirs[0]}, ({"w": ours[1:]}, {"w": theirs[1:]}))
+            if theirs is other:
+                missed += not found.rejected
+                assert times == 1 or "he normal" in found.rejected[0].cause
+            else:
+                alarms += bool(found.rejected)
+    assert alarms == 0
+    assert (missed == 0) == (times == 50)  # one draw of 40 numbers misses some
+
+
 @pytest.mark.parametrize("draw", [glorot_uniform, he_normal, truncated_normal])
 def test_false_alarms_are_as_rare_as_promised(draw: Draw) -> None:
     """300 migrations with the same initialisers: of 20,000, 20 were rejected when this was measured (0.1 %).

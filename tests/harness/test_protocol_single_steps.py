@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy_programs import Program, initial_values, migrated_of, moved_by_one_ulp, names, run
 
 from migrator.harness import points
+from migrator.harness.case import Case
+from migrator.harness.cluster import ClusterShape
 from migrator.harness.protocol import l4b_single_steps, name_map, pairing
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Recording
@@ -118,7 +123,7 @@ def test_points_are_where_weights_were_kept_and_where_the_rate_changes() -> None
 
 def test_a_stressed_point_changes_float_numbers_only() -> None:
     recording = run(Program(steps=2))
-    point = points.Point(4, 1, recording.batches[0], features=30.0)
+    point = points.Point(4, 1, recording.batches[:1], features=30.0)
     np.testing.assert_array_equal(point.change("features", np.ones(3, np.float32)), np.full(3, 30, np.float32))
     np.testing.assert_array_equal(point.change("labels", np.ones(3, np.float32)), np.ones(3))
     np.testing.assert_array_equal(point.change("features", np.ones(3, np.int64)), np.ones(3))
@@ -129,6 +134,25 @@ def test_nothing_recorded_leaves_no_points() -> None:
     assert points.choose(replace(recording, states={}, slots={})) == ()
     kept = tuple(replace(one, kept=False) for one in recording.batches)
     assert points.choose(replace(recording, batches=kept)) == ()
+
+
+def test_a_point_has_the_batches_of_all_trainers() -> None:
+    recording = run(Program(steps=4))
+    others = tuple(replace(one, task="worker:1") for one in recording.batches)
+    both = replace(recording, batches=recording.batches + others, participation={"local:0": 4, "worker:1": 4})
+    chosen = points.choose(both)
+    assert chosen and all([one.task for one in point.batches] == ["local:0", "worker:1"] for point in chosen)
+    assert all(len({one.step for one in point.batches}) == 1 for point in chosen)
+    # Where one of them was not kept, the batches of that step are no step.
+    assert points.choose(replace(both, batches=recording.batches)) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [({}, False), ({"sample_steps": (500,)}, True), ({"all_mutants": True}, True), ({"required": ("L4b",)}, True)],
+)
+def test_on_clusters_single_steps_are_taken_where_they_are_asked_for(asked: dict[str, Any], wanted: bool) -> None:
+    assert points.asked_for(Case(Path("a.py"), Path("b.py"), shape=ClusterShape.parse("worker=2"), **asked)) is wanted
 
 
 class TestPairing:

@@ -420,7 +420,10 @@ def test_batches_of_a_run_are_written_in_another_form(tmp_path: Path) -> None:
     made = converted_batches(record, tmp_path / "made", lambda batch: {"features/x": batch["features"] * 2})
     names = sorted(path.name for path in (made / "local-0" / "batches").iterdir())
     assert names == [f"{number:018d}" for number in (1, 2, 3)]
-    chosen = [(recording.batches[2], lambda path, value: value), (recording.batches[0], lambda path, value: value * 3)]
+    chosen = [
+        (recording.batches[2:], lambda path, value: value),
+        (recording.batches[:1], lambda path, value: value * 3),
+    ]
     some = chosen_batches(record, tmp_path / "some", chosen) / "local-0" / "batches"
     contents = [decode_tensor((some / f"{n:018d}").read_bytes())[1] for n in (0, 1)]
     labels = [decode_tensor(one[2])[1].tolist() for one in contents]

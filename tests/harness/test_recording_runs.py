@@ -527,6 +527,48 @@ def test_a_dropout_counts_where_it_is_at_work(
     assert (original.dropout_rates, original.dropout_inputs) == ((0.25,), ((16,),))
 
 
+def test_initial_values_are_drawn_further_times(runner: Runner) -> None:
+    plain, _ = runner.run("original", ORIGINAL, "momentum", steps=1)
+    for program, body, prefix in (("original", ORIGINAL, "net/"), ("migrated", MIGRATED, "")):
+        found, _ = runner.run(program, body, "momentum", steps=1, draw_initial=True)
+        kernel, bias = found.drawn[f"{prefix}dense/kernel"], found.drawn[f"{prefix}dense/bias"]
+        assert kernel.shape == (25, 5, 16) and not np.any(bias)  # 2000 numbers
+        # Glorot's rule: a variance of 2 / (5 + 16).
+        assert float(np.std(kernel)) == pytest.approx((2 / 21) ** 0.5, rel=0.05)
+        assert len(np.unique(kernel)) > 1900
+        if program == "original":
+            assert losses(found) == losses(plain)
+
+
+OWN_MASK = """
+class Mask(tf.keras.layers.Layer):
+    def call(self, x, training=None):
+        if not training:
+            return x
+        keep = tf.cast(tf.random.uniform(tf.shape(x)) >= 0.25, x.dtype)
+        return SCALED
+
+def build():
+"""
+
+
+def test_a_mask_of_the_programs_own_drops_what_a_dropout_drops(runner: Runner) -> None:
+    original, folder = runner.run("original", ORIGINAL, "momentum", steps=4)
+    plan = {"initial": transplanted(folder, original), "replay": str(folder / "record"), "steps": 4}
+    found = {}
+    for scaled in ("x * keep / 0.75", "x * keep", "tf.nn.dropout(x, 0.25)"):
+        own = MIGRATED.replace("\ndef build():\n", OWN_MASK.replace("SCALED", scaled))
+        own = own.replace("tf.keras.layers.Dropout(0.25)(net)", "Mask()(net)")
+        found[scaled], _ = runner.run("migrated", own, "momentum", **plan)
+    right, unscaled, known = found.values()
+    assert losses(right) == pytest.approx(losses(original), rel=1e-5)
+    assert losses(known) == pytest.approx(losses(original), rel=1e-5)
+    assert losses(unscaled) != pytest.approx(losses(original), rel=1e-3)
+    # Dropouts of TensorFlow are known as such, a mask is a number that was drawn.
+    assert (right.dropout_rates, right.draws) == ((), 1)
+    assert (known.dropout_rates, known.draws, original.draws) == ((0.25,), 0, 0)
+
+
 def test_the_recorder_changes_no_bit(runner: Runner) -> None:
     for program, body in (("original", ORIGINAL), ("migrated", MIGRATED)):
         plain = runner.output(program, body, "momentum", recorded=False)

@@ -105,6 +105,7 @@ class Capture(object):
         self.offered = []  # gradients as a wrapping optimizer got them, too
         self.layers = LayerTrace()
         self.clipping = Clipping()
+        self.draws = 0  # random numbers that no dropout of TensorFlow asked for
         self.dropouts = []  # (rate, shape of an example, Sources) of every dropout at work
         self.optimizer_line = None
         self.own_rate = None  # of an optimizer class of the program's own

@@ -5,6 +5,7 @@ import importlib
 import os
 import sys
 
+import even
 import parts
 import sources
 from redirect import patch_argument, patch_checkpoint_functions
@@ -156,13 +157,15 @@ def patch_sources(tf, Estimator, optimizers, recorder):
     patch_optimizer_lines(optimizers)
 
     def train(original, self, *args, **kwargs):
-        recorder.sources.setdefault("train", sources.user_line(self, "train"))
+        recorder.trains(self)
+        if not recorder.is_other(self):
+            recorder.sources.setdefault("train", sources.user_line(self, "train"))
         return original(self, *args, **kwargs)
 
     parts.wrap(Estimator, "train", train)
 
     def call_input_fn(original, self, input_fn, mode, *args, **kwargs):
-        if mode == tf.estimator.ModeKeys.TRAIN:
+        if mode == tf.estimator.ModeKeys.TRAIN and not recorder.is_other(self):
             recorder.sources.setdefault("input", sources.line_of_function(input_fn))
             recorder.shuffles, recorder.reading = [], True
         try:
@@ -208,7 +211,7 @@ def patch_dropout(tf, recorder):
             return original(self, inputs, training=training)
         note(self.rate, inputs)
         if pin:
-            return tf.identity(inputs)
+            return even.of_layer(tf, self, inputs, told)
         inside.append(True)
         try:
             return original(self, inputs, training=training)
@@ -225,7 +228,9 @@ def patch_dropout(tf, recorder):
         if not recorder.building or inside:
             return original(x, *args, **kwargs)
         note(rate, x)
-        return tf.identity(x) if pin else original(x, *args, **kwargs)
+        if not pin or rate is None:
+            return original(x, *args, **kwargs)
+        return even.dropout(tf, x, rate, kwargs.get("noise_shape", args[1] if len(args) > 1 else None))
 
     # In TensorFlow 1 the module that programs import is another one than its compat.v1.
     modules = [tf.nn]
@@ -233,3 +238,5 @@ def patch_dropout(tf, recorder):
         modules.append(importlib.import_module("tensorflow").nn)
     for module in modules:
         parts.wrap(module, "dropout", function)
+    if pin:
+        even.install(tf, lambda: recorder.building and not inside, recorder.saw_draw)

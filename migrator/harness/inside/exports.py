@@ -10,8 +10,8 @@ import parts
 LARGEST = 1 << 29
 
 
-def install(folder):
-    """Watches both ways of TensorFlow to write a SavedModel; `folder` is the task's."""
+def install(folder, effects):
+    """Watches both ways of TensorFlow to write a SavedModel; `folder` is the task's, ``effects`` its list."""
     kept = []
 
     def keep(place):
@@ -25,6 +25,7 @@ def install(folder):
         if small:
             shutil.copytree(place, folder.file("exports", name))
         folder.append_line("exports.jsonl", {"name": name, "path": place, "kept": small})
+        effects.note("export", place)
 
     def build(original, builder, *args, **kwargs):
         result = original(builder, *args, **kwargs)

@@ -1,6 +1,7 @@
 """How far rounding alone moves the metrics of an evaluation: the same one again, its weights moved by one ulp."""
 
 import parts
+from capture import components
 
 #: Evaluations of a run that are repeated, and how often each: metrics of later ones are rounded as theirs are.
 EVALUATIONS, TIMES = 2, 2
@@ -26,11 +27,13 @@ def make_hook(tf, seed):
 
     class Nudge(tf.train.SessionRunHook):
         def after_create_session(self, session, coord):
-            variables = [one for one in tf.global_variables() if one.dtype.is_floating]
-            values = dict(zip([one.name for one in variables], session.run(variables)))
+            # Those of all replicas, one by one: what reads or sets all at once would be new in the graph.
+            variables = [components(one) for one in tf.global_variables() if one.dtype.is_floating]
+            values = dict(zip([one[0].name for one in variables], session.run([one[0] for one in variables])))
             moved = parts.moved_one_ulp(values, seed)
-            feed = {one.initializer.inputs[1]: moved[one.name] for one in variables}
-            session.run([one.initializer for one in variables], feed)
+            every = [(copy, one[0].name) for one in variables for copy in one]
+            feed = {copy.initializer.inputs[1]: moved[name] for copy, name in every}
+            session.run([copy.initializer for copy, _ in every], feed)
 
     return Nudge()
 

@@ -9,6 +9,7 @@ import importlib
 
 import numpy as np
 import parts
+from capture import components
 
 
 class Points(object):
@@ -39,8 +40,13 @@ class Points(object):
             found.setdefault(slot, {})[variable] = value
         return found
 
-    def counter(self):
-        """A variable of this process: the place of the step, since the program's own count of steps jumps."""
+    def counter(self, tf=None, strategy=None):
+        """A variable with the place of the step, since the program's own count of steps jumps: of this process, or of
+        the parameter servers of a ``strategy``, whose workers take the steps.
+        """
+        if self.variable is None and strategy is not None:
+            with strategy.scope():
+                self.variable = tf.Variable(0, dtype=tf.int64, trainable=False)
         if self.variable is None:
             kind = importlib.import_module("tensorflow.python.ops.resource_variable_ops").ResourceVariable
             self.variable = kind(np.int64(0), trainable=False)
@@ -61,18 +67,29 @@ def cut_slot(part, values, slot):
 
 def of_session(tf, point, place, points, session, capture, model, slots):
     """Gives a TensorFlow 1 program the values of a point. ``slots`` is {slot: (parts, variables)}."""
+    # By the name of the first, the variables of all replicas of this process.
+    every = {}
+    for variable in capture.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
+        of_replicas = components(variable)
+        every[of_replicas[0].op.name] = of_replicas
+
+    def load(variable, value):
+        """Nothing is added to the graph, which is finalized: the variable's own initializer is given the value."""
+        first = components(variable)[0]
+        for one in every.get(first.op.name, components(variable)):
+            session.run(one.initializer, {one.initializer.inputs[1]: np.asarray(value, first.dtype.as_numpy_dtype)})
+
     for part, piece in zip(model, parts.cut(model, points.weights(point, place))):
         for variable in part.copies:
-            variable.load(piece, session)
+            load(variable, piece)
     given = points.slots(point)
     if set(given) != set(slots):
         raise RuntimeError("the points have the slots %s, this program %s" % (sorted(given), sorted(slots)))
     for slot, (owners, variables) in slots.items():
         for part, variable in zip(owners, variables):
-            variable.load(cut_slot(part, given[slot], slot), session)
-    step = tf.train.get_global_step(capture.graph)
+            load(variable, cut_slot(part, given[slot], slot))
     done = int(point["step"]) - 1
-    step.load(np.asarray(done, step.dtype.base_dtype.as_numpy_dtype), session)
+    load(tf.train.get_global_step(capture.graph), done)
     for optimizer, _ in capture.applied:
         powers = getattr(optimizer, "_get_beta_accumulators", None)
         betas = [getattr(optimizer, name, None) for name in ("_beta1", "_beta2")]
@@ -80,4 +97,4 @@ def of_session(tf, point, place, points, session, capture, model, slots):
             continue
         for beta, power in zip(betas, powers()):
             if power is not None and isinstance(beta, float):
-                power.load(np.float32(np.float64(np.float32(beta)) ** (done + 1)), session)
+                load(power, np.float32(np.float64(np.float32(beta)) ** (done + 1)))

@@ -70,8 +70,10 @@ class BridgeRecorder(EstimatorRecorder):
     def train(self, original, estimator, input_fn, hooks=None, steps=None, max_steps=None, saving_listeners=None):
         """``Estimator.train``, for no more steps than the plan allows."""
         limit = self.plan.get("steps")
-        self.sources.setdefault("train", sources.user_line(estimator, "train"))
-        self.sources.setdefault("input", sources.line_of_function(input_fn))
+        self.trains(estimator)
+        if not self.is_other(estimator):
+            self.sources.setdefault("train", sources.user_line(estimator, "train"))
+            self.sources.setdefault("input", sources.line_of_function(input_fn))
         if limit is not None and not self.is_other(estimator):
             if self.ended():
                 return estimator
@@ -86,7 +88,9 @@ class BridgeRecorder(EstimatorRecorder):
         if self.is_other(estimator):
             self.folder.another_training()
             return original(estimator, input_fn, hooks, saving_listeners)
-        self.model_dir = estimator.model_dir
+        if self.keras_recorder.effects is not None:
+            for hook in hooks:
+                self.keras_recorder.effects.watch_hook(hook)
         hooks.insert(0, bridge_servers.make_hook(self, hooks, self.keras_recorder))
         # What is written and read lies in the folders of the workers.
         self.keras_recorder.coordinated = bool(estimator.config.num_ps_replicas)

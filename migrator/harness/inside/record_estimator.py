@@ -8,6 +8,7 @@ import threading
 import time
 
 import batches
+import drawn
 import estimator_patches
 import nudged
 import numpy as np
@@ -56,7 +57,9 @@ class EstimatorRecorder(object):
         self.last_evaluated = None
         self.nudging = nudged.Nudging(plan)
         self.predictions = predictions.Predictions(folder)
-        self.model_dir = None  # of the Estimator that is recorded: the first that trains
+        self.training = int(plan.get("training") or 0)  # which of the models that the program trains is recorded
+        self.trained = []  # the folders of all that trained, in their order
+        self.model_dir = None  # of the Estimator that is recorded
         self.unnamed_models = 0
         self.shuffles = None  # those of the training data: known once its input function was called
         self.reading = False
@@ -64,6 +67,7 @@ class EstimatorRecorder(object):
         in_turns = wanted(plan, folder) and folder.task in folder.trainers
         self.turns = Turnstile(folder) if in_turns else None
         self.points = points.Points(plan)
+        self.effects = None  # the list of what training does beside its steps, where it is wanted
 
     # -- capture --
     @property
@@ -83,7 +87,7 @@ class EstimatorRecorder(object):
     def call_model_fn(self, original, estimator, features, labels, mode, config):
         self.threads.estimating = True
         try:
-            if mode != self.tf.estimator.ModeKeys.TRAIN:
+            if mode != self.tf.estimator.ModeKeys.TRAIN or self.is_other(estimator):
                 return original(estimator, features, labels, mode, config)
             return self.train_model_fn(original, estimator, features, labels, mode, config)
         finally:
@@ -199,6 +203,11 @@ class EstimatorRecorder(object):
             return
         traced.dropouts.append((rate, parts.features_of(inputs), Sources(inputs)))
 
+    def saw_draw(self):
+        traced = self.traced
+        if traced is not None:
+            traced.draws += 1
+
     def optimizer_settings(self):
         """The optimizer with the clipping of its gradients, which Keras counts among its settings."""
         capture = self.capture
@@ -250,6 +259,8 @@ class EstimatorRecorder(object):
         def current():
             return parts.join(model, session.run(variables))
 
+        if self.plan.get("draw_initial") and self.folder.leads():
+            drawn.write(self.folder, drawn.of_session(self.tf, session, model))
         values = parts.initial_values(self.plan, current)
         if values is not None:
             feed = {}
@@ -261,9 +272,18 @@ class EstimatorRecorder(object):
             session.run(initializers, feed)
         parts.write_arrays(self.folder.file("initial.npz"), current())
 
+    def trains(self, estimator):
+        """Notes that an Estimator is about to train, and whether it is the one to record."""
+        if estimator.model_dir not in self.trained:
+            self.trained.append(estimator.model_dir)
+            if len(self.trained) == self.training + 1:
+                self.model_dir = estimator.model_dir
+
     def is_other(self, estimator):
         """Whether another Estimator is recorded: one run compares one training."""
-        return self.model_dir is not None and estimator.model_dir != self.model_dir
+        if self.model_dir is None:
+            return estimator.model_dir in self.trained
+        return estimator.model_dir != self.model_dir
 
     # -- evaluation --
     def record_evaluation(self, results, checkpoint_path, moved=()):
@@ -355,7 +375,6 @@ def install(plan, folder):
         if recorder.is_other(self):
             folder.another_training()
             return original(self, spec, worker_hooks, *args, **kwargs)
-        recorder.model_dir = self.model_dir
         strategy = getattr(self, "_train_distribution", None)
         recorder.replicas = int(strategy.num_replicas_in_sync) if strategy is not None else 1
         recorder.local_replicas = 1 if strategy is None else replicas.local(strategy)
@@ -363,6 +382,9 @@ def install(plan, folder):
         shares = recorder.replicas > 1 and _KERAS_MODELS in getattr(self._model_fn, "__module__", "")
         if (recorder.local_replicas > 1 or shares) and recorder.capture is not None:
             recorder.capture.reduced = spec.loss
+        if recorder.effects is not None:
+            for hook in worker_hooks:
+                recorder.effects.watch_hook(hook)
         worker_hooks.insert(0, make_hook(recorder, worker_hooks))
         try:
             return original(self, spec, worker_hooks, *args, **kwargs)
@@ -411,7 +433,8 @@ def install(plan, folder):
         if plan.get("evaluate", True) and not recorder.is_other(self):
 
             def again(seed):
-                return nudged.again(tf, original, self, checkpoint_path, *given, folder=folder.file("again"), seed=seed)
+                place = folder.file("eval-again")
+                return nudged.again(tf, original, self, checkpoint_path, *given, folder=place, seed=seed)
 
             recorder.record_evaluation(results, checkpoint_path, recorder.nudging.results(again))
         return results

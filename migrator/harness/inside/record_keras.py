@@ -15,6 +15,8 @@ import threading
 import time
 
 import batches
+import drawn
+import even
 import keras_optimizers
 import keras_patches
 import keras_variables
@@ -71,6 +73,7 @@ class Step(object):
         self.layers = LayerTrace()
         self.clipping = Clipping()
         self.updates = 0  # assignments to moving averages
+        self.draws = 0  # random numbers that no dropout of TensorFlow or Keras asked for
         self.own = None  # the optimizer, where the step runs one of TensorFlow 1 code
         self.optimizer = None
         self.differentiated = 0  # how often gradients were asked for
@@ -96,6 +99,8 @@ class KerasRecorder(object):
         self.started = False
         self.model = None  # the one that is recorded
         self.others = []  # models whose training is not
+        self.initializers = drawn.Initializers(tf)
+        self.training = int(plan.get("training") or 0)  # which of the models that the program trains is recorded
         self.steps_done = 0
         self.limit = plan.get("steps")
         # The tasks of a cluster end together, when each has done what the others need of it.
@@ -118,6 +123,7 @@ class KerasRecorder(object):
         self.points = points.Points(plan)
         self.nudging = nudged.Nudging(plan)
         self.predictions = predictions.KerasPredictions(self)
+        self.effects = None  # the list of what training does beside its steps, where it is wanted
 
     # -- variables --
     def model_parts(self, model):
@@ -163,11 +169,16 @@ class KerasRecorder(object):
             return variable
         return tf.convert_to_tensor(variable) / -(tf.convert_to_tensor(optimizer.learning_rate) * self.factor)
 
+    def held(self):
+        """The weights of the recorded model as they are, where this process has them."""
+        return self.current() if self.parts and self.model is not None and not self.coordinated else None
+
     def take_point(self, place, optimizer):
         """Gives the program what the step at this place is to start from; see points.py."""
         if not self.points.given:
             return
-        self.points.counter().assign(place)
+        strategy = self.model.distribute_strategy if self.coordinated else None
+        self.points.counter(self.tf, strategy).assign(place)
         point = self.points.at(place)
         if point is None:
             return
@@ -285,6 +296,7 @@ class KerasRecorder(object):
             "dropout_rates": [rate for rate, _, _ in step.dropouts],
             "dropout_inputs": [shape for _, shape, _ in step.dropouts],
             "dropout_after": [before.weights(self.parts) for _, _, before in step.dropouts],
+            "draws": step.draws,
             "update_ops": step.updates,
             "clipping": step.clipping.settings([gradient for gradient, _ in step.gradients or []], step.loss),
         }
@@ -417,19 +429,29 @@ class KerasRecorder(object):
         with own_optimizers.scaled_rate(optimizer, self.factor):
             return original(optimizer, pairs, *args, **kwargs)
 
-    def dropout_function(self, original, x, *args, **kwargs):
+    def keeping(self, original, x, *args, **kwargs):
         """tf.nn.dropout in a model_fn of TensorFlow 1 code."""
-        step = getattr(self.tracing, "step", None)
-        if step is None:
-            return original(x, *args, **kwargs)
         rate = kwargs.get("rate")
         if rate is None:
             keep = kwargs.get("keep_prob", args[0] if args else None)
             rate = None if keep is None else 1.0 - keep
-        if isinstance(rate, float) and rate == 0.0:  # drops nothing
-            return original(x, *args, **kwargs)
-        step.dropouts.append((parts.float32(rate), parts.features_of(x), Sources(x)))
-        return self.tf.identity(x) if self.plan.get("pin_dropout", True) else original(x, *args, **kwargs)
+        noise_shape = kwargs.get("noise_shape", args[1] if len(args) > 1 else None)
+        return self.dropout_function(lambda: original(x, *args, **kwargs), x, rate, noise_shape)
+
+    def dropping(self, original, x, rate, noise_shape=None, *args, **kwargs):
+        """tf.nn.dropout as TensorFlow 2 has it."""
+        return self.dropout_function(lambda: original(x, rate, noise_shape, *args, **kwargs), x, rate, noise_shape)
+
+    def dropout_function(self, call, x, rate, noise_shape):
+        step = getattr(self.tracing, "step", None)
+        if step is None or rate is None or (isinstance(rate, float) and rate == 0.0):  # drops nothing
+            return call()
+        try:
+            known = parts.float32(float(rate))
+        except (TypeError, ValueError):
+            known = None
+        step.dropouts.append((known, parts.features_of(x), Sources(x)))
+        return even.dropout(self.tf, x, rate, noise_shape) if self.plan.get("pin_dropout", True) else call()
 
     # -- training --
     def begin(self, model, strategy):
@@ -445,6 +467,8 @@ class KerasRecorder(object):
         if self.plan.get("initial_awaited"):
             self.folder.write_json("program.json", self.describe(model, strategy))
             self.folder.await_file(self.plan["initial"])
+        if self.plan.get("draw_initial") and self.folder.leads():
+            drawn.write(self.folder, self.initializers.draws(self.parts))
         values = parts.initial_values(self.plan, self.current)
         if values is not None:
             for part, piece in zip(self.parts, parts.cut(self.parts, values)):
@@ -476,6 +500,7 @@ class KerasRecorder(object):
             "replicas": 1 if replicas.is_stand_in(strategy) else int(strategy.num_replicas_in_sync),
             "replicas_of_batch": 1 if replicas.is_stand_in(strategy) else replicas.local(strategy),
             "gradients": "summed",
+            "training": len(self.others),
             "loop": not hasattr(model, "fit"),
             "shuffles": self.shuffles,
             # Until a train step was traced.
@@ -549,13 +574,17 @@ class KerasRecorder(object):
         step = getattr(self.tracing, "step", None)
         if training is None:
             training = self.learning_phase()
-        # A layer that was told not to train is no dropout, whatever its rate.
-        if step is not None and layer.rate != 0.0 and (hasattr(training, "dtype") or training):
-            step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs), Sources(inputs)))
-        # Outside of a training step no dropout should be at work: one that is shows in what is evaluated or predicted.
-        if step is not None and self.plan.get("pin_dropout", True):
-            return self.tf.identity(inputs)
-        return original(layer, inputs, *args, **kwargs)
+        # A layer that was told not to train is no dropout, whatever its rate. Outside of a training step no dropout
+        # should be at work: one that is shows in what is evaluated or predicted.
+        if step is None or layer.rate == 0.0 or not (hasattr(training, "dtype") or training):
+            return original(layer, inputs, *args, **kwargs)
+        step.dropouts.append((parts.float32(layer.rate), parts.features_of(inputs), Sources(inputs)))
+        if not self.plan.get("pin_dropout", True):
+            return original(layer, inputs, *args, **kwargs)
+        return even.of_layer(self.tf, layer, inputs, training)
+
+    def saw_draw(self):
+        self.tracing.step.draws += 1
 
     def after_step(self, model):
         self.steps_done += 1
@@ -563,6 +592,8 @@ class KerasRecorder(object):
             self.describe_traced()
         if self.steps_done in self.state_steps:
             self.record_state(model)
+        if self.steps_done == self.plan.get("kill_after"):
+            os._exit(0)
         if self.ended():
             model.stop_training = True
             if self.only_training:
@@ -624,6 +655,7 @@ class KerasRecorder(object):
             self.sources["train"] = sources.user_line(model, "fit")
             self.sources["input"] = self.input_line(bound.arguments.get("x"))
             self.shuffles = shuffles.of(self.tf, bound.arguments.get("x"))
+        self.watch_callbacks(model, bound.arguments.get("callbacks"))
         try:
             self.build(model, bound.arguments.get("x"), strategy)
             self.begin(model, strategy)
@@ -649,6 +681,20 @@ class KerasRecorder(object):
             return history
         finally:
             self.training_depth -= 1
+
+    def watch_callbacks(self, model, given):
+        """Notes what the callbacks of a call of fit make of its training."""
+        if self.effects is None:
+            return
+
+        def state():
+            # Where parameter servers hold the rate, to ask for it would take longer than a step.
+            rate = None if self.coordinated else self.tf.convert_to_tensor(model.optimizer.learning_rate)
+            return bool(model.stop_training), None if rate is None else float(read(self.tf, rate))
+
+        for callback in self.tf.nest.flatten(getattr(given, "callbacks", given)):
+            if callback is not None:
+                self.effects.watch_callback(callback, state)
 
     def train_on_batch(self, original, signature, model, *args, **kwargs):
         """One step of a loop that calls ``train_on_batch``."""
@@ -698,16 +744,19 @@ class KerasRecorder(object):
 
         What goes on from a checkpoint of the recorded training, in a new model, has taken its steps.
         """
-        if not self.steps_done or model is self.model:
-            return False
-        return self.is_unrecorded(model) or not self.model_step(model)
+        if self.is_unrecorded(model):
+            return True
+        if self.model is None:
+            return len(self.others) < self.training
+        return bool(self.steps_done) and model is not self.model and not self.model_step(model)
 
     def is_unrecorded(self, model):
         """Whether this model was trained beside the one that is recorded."""
         return any(model is other for other in self.others)
 
     def fit_other(self, original, model, *args, **kwargs):
-        self.others.append(model)
+        if not self.is_unrecorded(model):
+            self.others.append(model)
         self.folder.another_training()
         self.training_depth += 1  # or its steps were those of a loop of the program's own
         try:
@@ -984,6 +1033,9 @@ def install(plan, folder):
             lambda original, self, *args, **kwargs: recorder.evaluate(original, evaluation, self, *args, **kwargs),
         )
     shuffles.install(tf)
+    if plan.get("draw_initial"):
+        layer = importlib.import_module(base + "engine.base_layer").Layer
+        parts.wrap(layer, "add_weight", recorder.initializers.add_weight)
     patch_predictions(model, recorder)
     keras_patches.patch_compile(model, recorder)
     keras_patches.patch_layers(base, recorder)
@@ -999,7 +1051,10 @@ def install(plan, folder):
         "call",
         lambda original, self, inputs, *args, **kwargs: recorder.dropout_call(original, self, inputs, *args, **kwargs),
     )
-    parts.wrap(tf.compat.v1.nn, "dropout", recorder.dropout_function)
+    parts.wrap(tf.compat.v1.nn, "dropout", recorder.keeping)
+    parts.wrap(tf.nn, "dropout", recorder.dropping)
+    if plan.get("pin_dropout", True):
+        even.install(tf, lambda: getattr(recorder.tracing, "step", None) is not None, recorder.saw_draw)
     keras_patches.patch_places(tf, model, importlib.import_module(base + "callbacks"), recorder)
     keras_patches.patch_sidecar(base, recorder)
     return recorder

@@ -342,6 +342,9 @@ def install(recorder):
         known = ours.building
         if known is not None:
             known.managed = True
+            for hook in hooks or []:
+                if recorder.effects is not None:
+                    recorder.effects.watch_hook(hook)
             limit = recorder.plan.get("steps")
             if limit is not None and known.steppers and tf.train.get_global_step(known.graph) is not None:
                 # Of the steps of all trainers, as the program's own hooks count them.

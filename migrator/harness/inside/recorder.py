@@ -14,7 +14,10 @@ SIBLINGS = (
     "batches",
     "bridge_servers",
     "capture",
+    "drawn",
+    "effects",
     "estimator_patches",
+    "even",
     "exports",
     "folder",
     "keras_optimizers",
@@ -96,6 +99,7 @@ def install(plan):
     - ``only_training``: a Keras program that trains by itself, not on a cluster, ends after those steps
     - ``state_steps``: steps after which weights and slots, and of which the gradients, are recorded
     - ``initial``: npz of whole weights by this program's variable names, to start from, or None
+    - ``draw_initial``: whether initial values are drawn further times (see drawn.py)
     - ``initial_awaited``: a Keras program shows its variables (program.json) and waits for that file
     - ``seed``: of the random numbers of a TensorFlow 1 program in the graphs for which it sets none, or None
     - ``ulp_seed``: moves every float initial value to a neighbouring one, or None
@@ -109,10 +113,12 @@ def install(plan):
     - ``evaluation_noise``: whether the first evaluations are repeated with weights moved by one ulp
     - ``predict_weights``: [{"step", "path"}] for each call of the original that predicts: the weights of which a Keras
       program is to predict the same, too
-    - ``pin_dropout``: dropout lets its input through in steps of the training
+    - ``pin_dropout``: what dropouts drop in steps of the training is decided by the place in an example (see even.py)
     - ``turns``: the trainers of parameter servers step one after another, and the numbers of states and
       gradients are those of all their steps
     - ``tpu_cores``: how many virtual CPUs stand in for a TPU that the program asks for, or None
+    - ``training``: which of the models that the program trains, one after another, is recorded (0: the first)
+    - ``kill_after``: the step after which the process ends as if it were killed, or None
     - ``devices``: how many virtual CPUs a program sees, if more than one
     - ``points``: the step that each step of this run is, and what to start it from (see points.py), or None
     - ``mutant``: a known mistake to make in a Keras program while it runs, or None
@@ -136,7 +142,7 @@ def install(plan):
     kind = "record_estimator"
     if program != "original":
         kind = "record_keras3" if is_keras3(importlib.import_module("tensorflow")) else "record_keras"
-    recorder = modules[kind].install(plan, folder)
+    recorder = bridge = modules[kind].install(plan, folder)
     if program == "original":
         modules["record_session"].install(recorder)
         if plan.get("seed") is not None:
@@ -144,9 +150,17 @@ def install(plan):
     else:
         modules["record_loop"].install(recorder)
         if kind == "record_keras":
-            modules["record_bridge"].install(plan, folder, recorder)
+            bridge = modules["record_bridge"].install(plan, folder, recorder)
     if plan.get("evaluate", True):
-        modules["exports"].install(folder)
+        recorders = (recorder, bridge)
+        steps = lambda: max(one.steps_done for one in recorders)  # noqa: E731
+        weights = {"weights": recorder.held} if kind == "record_keras" else {}
+        recorder.effects = modules["effects"].Effects(folder, steps, **weights)
+        modules["effects"].install(recorder.effects)
+        modules["exports"].install(folder, recorder.effects)
+        if program != "original":
+            tf = importlib.import_module("tensorflow")
+            modules["effects"].install_keras(recorder.effects, tf.keras.Model)
     if plan.get("mutant"):
         if program == "original":
             raise RuntimeError("a mutant is a mistake in a Keras program, and this one is not")

@@ -128,6 +128,8 @@ def hook_class(recorder, hooks):
                 "dropout_rates": [rate for rate, _, _ in capture.dropouts],
                 "dropout_inputs": [shape for _, shape, _ in capture.dropouts],
                 "dropout_after": [before.weights(self.model) for _, _, before in capture.dropouts],
+                "draws": capture.draws,
+                "training": max(0, len(recorder.trained) - 1),
                 "sources": recorder.source_lines(self.model),
                 "replicas": recorder.replicas,
                 "in_step": recorder.in_step,
@@ -203,6 +205,8 @@ def hook_class(recorder, hooks):
                 self.record_state(run_context.session, self.number)
             if recorder.points.over(number):
                 raise SystemExit(0)
+            if number == recorder.plan.get("kill_after"):
+                os._exit(0)
             if turns is not None:
                 turns.stepped()
             elif number == 1:

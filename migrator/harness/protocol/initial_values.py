@@ -1,4 +1,4 @@
-"""Whether two programs draw their initial weights from the same distributions, from one draw of each.
+"""Whether two programs draw their initial weights from the same distributions, from one draw of each or from several.
 
 Constants must be equal. Random values are compared variable by variable with the two-sample Kolmogorov-Smirnov
 test and with that of Brown and Forsythe for their spreads, corrected over both and over the variables (Holm's method),
@@ -109,30 +109,47 @@ def _finite(values: Array) -> bool:
     return bool(np.issubdtype(values.dtype, np.floating)) and bool(np.all(np.isfinite(values)))
 
 
-def compare(original: Mapping[str, Array], migrated: Mapping[str, Array]) -> Outcome:
-    """Compares the initial values that each program drew by itself, under the original's names.
+def _all(name: str, values: Array, more: Mapping[str, Array]) -> Array:
+    """All draws of a variable along a first axis; `more` are those beside `values`."""
+    others = more.get(name)
+    if others is None or others.shape[1:] != values.shape:
+        return values[None]
+    return np.concatenate([values[None], others])
+
+
+def compare(
+    original: Mapping[str, Array],
+    migrated: Mapping[str, Array],
+    drawn: tuple[Mapping[str, Array], Mapping[str, Array]] = ({}, {}),
+) -> Outcome:
+    """Compares the initial values that each program drew by itself, under the original's names. `drawn` are further
+    draws of both, along a first axis.
 
     Variables that one side lacks are left out: the name map has spoken about them.
     """
     found: dict[str, Initial] = {}
     random: list[str] = []
+    every: dict[str, tuple[Array, Array]] = {}
     for name, ours in original.items():
         theirs = migrated.get(name)
         if theirs is None or ours.shape != theirs.shape or ours.size == 0:
             continue
-        if not (_finite(ours) and _finite(theirs)) or _constant(ours) or _constant(theirs):
+        every[name] = _all(name, ours, drawn[0]), _all(name, theirs, drawn[1])
+        if not (_finite(ours) and _finite(theirs)) or any(map(_constant, every[name])):
             found[name] = _exact(name, ours, theirs)
         elif np.array_equal(ours, theirs):
             found[name] = Initial(name, "constant" if ours.size == 1 else "random", False, 1.0, 1.0)
-        elif min(len(_sample(ours)), len(_sample(theirs))) < FEWEST:
+        elif min(len(_sample(one)) for one in every[name]) < FEWEST:
             found[name] = Initial(name, "few", False)
         else:
             random.append(name)
-    samples = {name: (_sample(original[name]), _sample(migrated[name])) for name in random}
+    samples = {name: (_sample(every[name][0]), _sample(every[name][1])) for name in random}
     ps = [_p(*samples[name]) for name in random]
     for name, p, rejected in zip(random, ps, holm(ps), strict=True):
-        ratio = _spread(migrated[name]) / _spread(original[name])
-        looks = (family(original[name]), family(migrated[name])) if rejected else ("", "")
+        ours, theirs = every[name]
+        ratio = _spread(theirs) / _spread(ours)
+        shape = original[name].shape
+        looks = (family(ours, shape), family(theirs, shape)) if rejected else ("", "")
         found[name] = Initial(name, "random", rejected, ratio, p, *looks)
     control = [_p(CONTROL_SCALE * ours, theirs) for ours, theirs in samples.values()]
     return Outcome(tuple(found[name] for name in original if name in found), any(holm(control)))
@@ -160,8 +177,10 @@ def _fans(shape: tuple[int, ...]) -> tuple[float, float]:
     return float(shape[-2] * field), float(shape[-1] * field)
 
 
-def family(values: Array) -> str:
-    """What a draw looks like: the form (by its fourth moment) and the rule that gives its standard deviation."""
+def family(values: Array, shape: tuple[int, ...] | None = None) -> str:
+    """What a draw looks like: the form (by its fourth moment) and the rule that gives its standard deviation. `shape`
+    is that of the variable, where there are several draws.
+    """
     if not _finite(values):
         return "values that are not all finite numbers"
     centred = values.astype(np.float64).reshape(-1)
@@ -174,7 +193,7 @@ def family(values: Array) -> str:
     form = min(
         ((1.8, "uniform"), (2.37, "truncated normal"), (3.0, "normal")), key=lambda known: abs(known[0] - flatness)
     )[1]
-    ins, outs = _fans(values.shape)
+    ins, outs = _fans(values.shape if shape is None else shape)
     rules = {
         "glorot": math.sqrt(2.0 / (ins + outs)),
         "he": math.sqrt(2.0 / ins),

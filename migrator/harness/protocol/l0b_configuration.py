@@ -249,7 +249,11 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
     rates = sorted(original.dropout_rates), sorted(migrated.dropout_rates)
     equal = len(rates[0]) == len(rates[1]) and all(same(a, b) for a, b in zip(*rates, strict=True))
     causes = ("keep_prob is 1 - rate", "training=False switches a dropout off")
-    fields = [Field("dropout rates", str(rates[0]), str(rates[1]), equal, causes)]
+    # A mask that a program draws by itself has no rate to be read, and drops the same: what comes of it decides.
+    fewer, drawn = len(rates[0]) - len(rates[1]), migrated.draws - original.draws
+    by_hand = fewer * drawn > 0
+    effect = "L3" if by_hand else ""
+    fields = [Field("dropout rates", str(rates[0]), str(rates[1]), equal, causes, effect=effect)]
     if not rates[0] and not rates[1] and not original.dropout_inputs and not migrated.dropout_inputs:
         return tuple(fields)
     moved = ("the dropout is at another place in the network",)
@@ -261,7 +265,7 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
             remark = f"{name}: not known of both programs"
             fields.append(Field(name, _text(ours), _text(theirs), None, remark=remark))
         else:
-            fields.append(Field(name, _text(ours), _text(theirs), ours == theirs, moved))
+            fields.append(Field(name, _text(ours), _text(theirs), ours == theirs, moved, effect=effect))
     return tuple(fields)
 
 

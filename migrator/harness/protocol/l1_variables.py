@@ -46,13 +46,15 @@ def judge(
     *,
     parameter_servers: bool = False,
     own_initial: tuple[Mapping[str, Array], Mapping[str, Array]] | None = None,
+    drawn: tuple[Mapping[str, Array], Mapping[str, Array]] = ({}, {}),
     regrouped: frozenset[str] = frozenset(),
 ) -> LevelResult:
     """The map is total and injective, and what it pairs agrees in shape, dtype, trainability and slots.
 
     On parameter servers the number of shards must agree too: that is all that a partitioner does. `own_initial`
     are the initial values that the original and the migrated program drew by themselves (each in its own names,
-    the latter from a run that was given none): constants must be equal, random values of the same distribution. Those
+    the latter from a run that was given none): constants must be equal, random values of the same distribution.
+    `drawn` are further draws of them, along a first axis: of few numbers one draw tells little. Those
     of `regrouped` variables, which the migrated program keeps in another form, are drawn by the rule of another shape:
     that is a note.
     """
@@ -132,8 +134,10 @@ def judge(
     if own_initial is None:
         return result
     rename = names.to_original()
-    drawn = {rename.get(name, name): value for name, value in own_initial[1].items()}
-    found = initial_values.compare(own_initial[0], drawn)
+    theirs_drawn, more = (
+        {rename.get(name, name): value for name, value in table.items()} for table in (own_initial[1], drawn[1])
+    )
+    found = initial_values.compare(own_initial[0], theirs_drawn, (drawn[0], more))
     told = tuple(v for v in found.rejected if v.name in regrouped and v.ratio is not None)
     if told:
         kept = tuple(replace(v, rejected=False) if v in told else v for v in found.variables)

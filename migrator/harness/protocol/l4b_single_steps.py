@@ -100,7 +100,7 @@ def judge(
     `taken` says what the steps of the runs were, `starts` which weights each began with.
     """
     ours, theirs, wrong = originals[0], migrated[0], migrated[1]
-    count = min(len(one.steps) for one in (*originals, *migrated))
+    count = min(max((step.number for step in one.steps), default=0) for one in (*originals, *migrated))
     taken = taken[:count]
     table, other, control = _table(ours, taken), _table(theirs, taken, to_original), _table(wrong, taken, to_original)
     steps = _usable(table, taken)

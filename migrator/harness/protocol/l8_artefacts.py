@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from migrator.harness.protocol import l8_effects
 from migrator.harness.protocol.results import Artefact, Control, Divergence, LevelResult, Reason, Status
 from migrator.harness.protocol.tolerance import EPS, FORWARD, Tolerance, ratio
 from migrator.harness.recording import Array, Prediction, Recording
 
 ID, TITLE = "L8", "Same artefacts"
 CONTROL = "the migrated program's predictions with its initial weights"
+OTHER_MODELS = "trainings of other models"
 SAME, DIFFERENT, MISSING, NOT_COMPARED = "same", "different", "missing", "not compared"
 
 
@@ -247,18 +249,59 @@ def judge(original: Recording, migrated: Recording, limits: Tolerance, served: S
 
     It may differ by rounding alone, or as far as the original's own predictions move with its weights moved by one
     ulp. The control is what the migrated program predicts with the weights that its run began with. What only the
-    original leaves behind is an artefact that is missing; the level says so and judges the rest. `served` is what the
-    SavedModels of both said, where both have any.
+    original leaves behind is an artefact that is missing; the level says so and judges the rest. What happens at other
+    steps (checkpoints, evaluations, exports), other tags of summaries and callbacks that never acted are named and
+    decide nothing. `served` is what the SavedModels of both said, where both have any.
     """
-    exported, others = _exported(original, migrated, served)
+    exported, left = _exported(original, migrated, served)
     pairs, bad, artefacts = _compared([*_predicted(original, migrated), *exported], limits)
-    artefacts += others
-    if original.other_trainings:
-        count = original.other_trainings
-        what = f"{count} training{'' if count == 1 else 's'} of other models"
-        artefacts.append(Artefact(what, NOT_COMPARED, "only the first model that the script trains is compared"))
+    artefacts += left
     level = _judged(pairs, bad, artefacts, limits.c[FORWARD])
-    return Artefacts(level, tuple(artefacts))
+    others = l8_effects.compare(original, migrated)
+    if original.other_trainings:
+        count = f"{original.other_trainings} training{'' if original.other_trainings == 1 else 's'}"
+        others.append(Artefact(OTHER_MODELS, NOT_COMPARED, f"{count}, and only the first model is compared"))
+    return Artefacts(replace(level, notes=(*level.notes, *_absent(others))), (*artefacts, *others))
+
+
+def model(place: int) -> str:
+    """The name of a model that a script trains, as an artefact; 1 is the second."""
+    return f"training of model {place + 1}"
+
+
+def with_further(level: LevelResult | None, models: Sequence[Artefact]) -> LevelResult:
+    """L8 with what took further runs to see (other models of the script, a kill and a resume): what differs makes it
+    differ.
+    """
+    level = level or LevelResult(ID, TITLE, Status.NOT_APPLICABLE, "the original predicts and exports nothing")
+    notes = tuple(note for note in level.notes if not note.startswith(f"{OTHER_MODELS}:"))
+    level = replace(level, notes=(*notes, *_absent(models)))
+    wrong = next((one for one in models if one.status == DIFFERENT), None)
+    if wrong is not None and level.status is not Status.DIFFERENT:
+        return replace(
+            level,
+            status=Status.DIFFERENT,
+            reason=Reason.VALUE_DIFFERS,
+            summary=f"{wrong.name}: {wrong.detail}",
+            differences=tuple(
+                Divergence(one.name, None, None, causes=(one.detail,)) for one in models if one.status == DIFFERENT
+            ),
+        )
+    same = [one.name for one in models if one.status == SAME]
+    if not same or level.status is Status.DIFFERENT:
+        return level
+    told = f"{', '.join(same)}: the same"
+    if level.status is Status.NOT_APPLICABLE:
+        # Each of them was judged with controls of its own.
+        return replace(level, status=Status.EQUIVALENT, summary=told, control=None)
+    return replace(level, summary=f"{level.summary}; {told}")
+
+
+def _absent(artefacts: Sequence[Artefact]) -> tuple[str, ...]:
+    """What is to be said of artefacts that could not be found the same."""
+    return tuple(
+        f"{one.name}: {one.status}, {one.detail}" for one in artefacts if one.status in (MISSING, NOT_COMPARED)
+    )
 
 
 def _judged(pairs: list[_Pair], bad: list[_Pair], artefacts: list[Artefact], accepted: float) -> LevelResult:
@@ -267,14 +310,13 @@ def _judged(pairs: list[_Pair], bad: list[_Pair], artefacts: list[Artefact], acc
         any(pair.ratio > accepted for pair in bad),
         max((pair.ratio for pair in bad if math.isfinite(pair.ratio)), default=None),
     )
-    absent = [one for one in artefacts if one.status in (MISSING, NOT_COMPARED)]
-    notes = tuple(f"{one.name}: {one.status}, {one.detail}" for one in absent)
-    result = LevelResult(ID, TITLE, Status.EQUIVALENT, "", control=control, notes=notes)
+    result = LevelResult(ID, TITLE, Status.EQUIVALENT, "", control=control, notes=_absent(artefacts))
     if not artefacts:
         return LevelResult(ID, TITLE, Status.NOT_APPLICABLE, "the original predicts and exports nothing")
     wrong = next((one for one in artefacts if one.status == DIFFERENT), None)
     if not pairs and wrong is None:
-        summary = f"nothing could be compared: {', '.join(one.name for one in absent)}"
+        names = ", ".join(one.name for one in artefacts if one.status != SAME)
+        summary = f"nothing could be compared: {names}" if names else "the exported model has no signature to be asked"
         return replace(result, status=Status.NOT_EXERCISED, reason=Reason.MISSING_VALUES, summary=summary)
     outside = [pair for pair in pairs if pair.ratio > accepted]
     worst = max(pairs, key=lambda pair: pair.ratio, default=None)

@@ -65,13 +65,15 @@ def foundation(
     examples_again: Mapping[str, int] | None = None,
     parameter_servers: bool = False,
     own_initial: OwnInitial | None = None,
+    drawn: OwnInitial = ({}, {}),
     regrouped: frozenset[str] = frozenset(),
 ) -> Foundation:
     """L0, L0b, L1 and L2 from a run of each program on its own data. All four are always reported.
 
     `examples` say how often each program read each example, `examples_again` the same of a second run of the original.
-    `own_initial` are the values that the two programs start from by themselves, each in its own names. `regrouped` are
-    variables that the migrated program keeps in another form.
+    `own_initial` are the values that the two programs start from by themselves, each in its own names, and `drawn`
+    further draws of them, along a first axis. `regrouped` are variables that the migrated program keeps in another
+    form.
     """
     runs = _timed(lambda: l0_runs.judge(original, migrated, original_trainers, migrated_trainers))
     if runs.status is Status.FAILED:
@@ -91,6 +93,7 @@ def foundation(
                 names,
                 parameter_servers=parameter_servers,
                 own_initial=own_initial,
+                drawn=drawn,
                 regrouped=regrouped,
             )
         ),

@@ -336,8 +336,8 @@ def _limits_of_data(original: Recording) -> list[str]:
     lines = []
     if original.dropout_rates:
         lines.append(
-            "dropout: the layers passed their input through in all runs; their rates and places were compared, not "
-            "what they drop"
+            "dropout: both programs dropped the same features of every example in training; that they draw them anew "
+            "at each step was not compared"
         )
     if len({batch.size for batch in original.batches}) == 1:
         lines.append("partial batches: every batch had the same size")
@@ -376,13 +376,15 @@ def _not_shown(
     lines += [f"going on from the checkpoint in {path}: both programs began anew" for path in began_anew]
     if "L7" not in passed:
         lines.append("evaluation metrics: not compared")
-    if others := max((one.other_trainings for one in (original, migrated) if one is not None), default=0):
+    others = max((one.other_trainings for one in (original, migrated) if one is not None), default=0)
+    if others and not any(one.name.startswith("training of model") for one in artefacts):
         lines.append(f"other models: {others} more training(s) of the script; only its first model is compared")
     if migrated is not None and migrated.stand_in is not None:
         lines.append("TPUs: none ran; their numbers, their limits and their speed are another matter than a CPU's")
     shown = {one.name.partition(",")[0] for one in artefacts if one.status == "same"}
-    left = [name for name in ("predictions", "exported model") if not any(one.startswith(name) for one in shown)]
-    lines.append(f"{', '.join([*left, 'checkpoints', 'summaries'])}: not compared")
+    wanted = ("predictions", "exported model", "what checkpoints hold")
+    left = [name for name in wanted if not any(one.startswith(name) for one in shown)]
+    lines.append(f"{', '.join([*left, 'values of summaries'])}: not compared")
     lines.append(
         "initial values: every compared run started from the original's; of the migrated program's own at most the "
         "distributions were compared"

@@ -1,0 +1,93 @@
+"""Random numbers of a training step that are the same in every program: each is decided by its place in an example.
+
+They do not depend on the step, on the example, or on how many replicas share a batch, and are spread evenly: of n
+features a dropout of rate r drops r * n, as near as can be. What a dropout computes can then be compared: its rate, its
+scale, its place, and whether it is at work, also where a program has written it by hand.
+"""
+
+import importlib
+
+import numpy as np
+
+# The golden ratio's share: multiples of it, without their whole part, fill the interval from 0 to 1 evenly.
+_STEP = 0.6180339887498949
+# A single feature is dropped only at rates above this.
+_FIRST = 0.98
+
+
+def numbers(count):
+    """``count`` numbers from 0 to 1, as an array of float64."""
+    return np.mod(_FIRST + _STEP * np.arange(count, dtype=np.float64), 1.0)
+
+
+def uniform(tf, shape, dtype):
+    """A tensor of such numbers; ``shape`` is a tensor. Every row along the first of several axes is the same."""
+    shape = tf.cast(shape, tf.int64)
+    rank = shape.shape.as_list()[0]
+    one = shape if rank is not None and rank < 2 else shape[1:]
+    count = tf.reduce_prod(one)
+    found = tf.cast(tf.constant(_FIRST, tf.float64) + _STEP * tf.cast(tf.range(count), tf.float64), tf.float64)
+    return tf.broadcast_to(tf.reshape(tf.cast(found - tf.floor(found), dtype), one), shape)
+
+
+def dropout(tf, inputs, rate, noise_shape=None):
+    """What a dropout of this rate, a number or a tensor, makes of its inputs."""
+    inputs = tf.convert_to_tensor(inputs)
+    features = inputs.shape.as_list()[1:] if inputs.shape.ndims else None
+    if features is not None and None not in features and noise_shape is None and isinstance(rate, (int, float)):
+        # A constant, so that it is the same on a mesh of devices.
+        kept = numbers(int(np.prod(features, dtype=np.int64))).reshape(features) >= np.float32(rate)
+        scale = np.asarray(1.0 / (1.0 - rate) if rate < 1.0 else 0.0)
+        return inputs * tf.constant(kept * scale, inputs.dtype)
+    rate = tf.cast(rate, inputs.dtype)
+    shape = tf.shape(inputs) if noise_shape is None else _known(tf, noise_shape, inputs)
+    kept = tf.cast(uniform(tf, shape, inputs.dtype) >= rate, inputs.dtype)
+    return inputs * kept * tf.math.divide_no_nan(tf.ones([], inputs.dtype), 1 - rate)
+
+
+def of_layer(tf, layer, inputs, training):
+    """What a Dropout layer makes of its inputs, where it trains; ``training`` may be a tensor."""
+    shape_of = getattr(layer, "_get_noise_shape", None)
+    noise_shape = getattr(layer, "noise_shape", None) if shape_of is None else shape_of(inputs)
+    dropped = dropout(tf, inputs, layer.rate, noise_shape)
+    return tf.cond(tf.cast(training, tf.bool), lambda: dropped, lambda: inputs) if _asked(training) else dropped
+
+
+def _asked(training):
+    return hasattr(training, "dtype") and hasattr(training, "graph")
+
+
+def _known(tf, noise_shape, inputs):
+    """The shape of a mask as a tensor; what it leaves open is that of the inputs."""
+    if isinstance(noise_shape, (list, tuple)):
+        sizes = tf.shape(inputs)
+        return tf.stack(
+            [sizes[axis] if one is None else tf.cast(one, tf.int32) for axis, one in enumerate(noise_shape)]
+        )
+    return tf.convert_to_tensor(noise_shape)
+
+
+def install(tf, at_work, saw):
+    """From now on uniform numbers for a batch whose size is known only when a step runs are even, where ``at_work()``:
+    a mask that a program makes by itself. ``saw()`` is called for each. Initial values have shapes that are known.
+    """
+    static = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value
+    generated = importlib.import_module("tensorflow.python.ops.gen_random_ops")
+    inside = []
+
+    def random_uniform(original, shape, dtype, *args, **kwargs):
+        if inside or not at_work() or not hasattr(shape, "graph") or static(shape) is not None:
+            return original(shape, dtype, *args, **kwargs)
+        saw()
+        inside.append(True)
+        try:
+            return uniform(tf, shape, dtype)
+        finally:
+            inside.pop()
+
+    original = generated.random_uniform
+
+    def wrapper(shape, dtype, *args, **kwargs):
+        return random_uniform(original, shape, dtype, *args, **kwargs)
+
+    generated.random_uniform = wrapper
