@@ -3,6 +3,8 @@
 A verification of a minute's training must not take much longer than the two programs do by themselves, and it makes
 about ten runs: the noise floor and the known-bad version of a long training come from its beginning. What the
 programs read and how they are set is compared to the end all the same, for that needs no extra run.
+
+What a verdict vouches for should not hang on how busy a machine is: the time is that of the processors.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ LEAST_STEPS = 12
 
 
 def training_seconds(recording: Recording) -> float:
-    """Seconds from the first recorded step to the last, of all tasks."""
+    """Processor seconds of all tasks from the first recorded step to the last: how busy the machine is has no part in
+    them. Where they are not known, those on the clock.
+    """
+    if recording.cpu is not None:
+        return recording.cpu
     times = [step.time for step in recording.steps]
     return max(times) - min(times) if times else 0.0
 
@@ -39,7 +45,10 @@ def affordable_steps(recording: Recording, runs: int, *, cluster: bool) -> int |
     each = max(LEAST_SECONDS, SHARE * 2.0 * seconds / max(runs, 1))
     if seconds <= max(each, CLUSTER_SECONDS if cluster else LOCAL_SECONDS) or steps < 2:
         return None
-    affordable = max(LEAST_STEPS, int(each * (steps - 1) / seconds))
+    affordable = LEAST_STEPS
+    # Each number of steps is twice the one before, so that little changes of the time taken change nothing.
+    while 2 * affordable * seconds <= each * (steps - 1):
+        affordable *= 2
     return affordable if affordable < steps else None
 
 

@@ -19,6 +19,7 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     effects.jsonl             checkpoints, exports, and what callbacks and hooks did, each at its step
     other_trainings.jsonl     a line for every training of another model of the script, which is not recorded
     mutant.json               the known mistake that the plan asked for, and how often it was made
+    cpu.jsonl                 processor time after the first step and after each training call
     calls.jsonl               how many steps were done before each call that trains, one line each
     ended.jsonl               a line for each of these calls that came to its end
 
@@ -259,7 +260,7 @@ class Recording:
     those of the calls that predict, and ``exports`` the SavedModels that were written, in their order. ``shuffles`` are
     those of the training data (None: not known). ``effects`` are those of the first task that has any;
     ``summaries`` are the steps at which each tag was written. ``drawn`` are further draws of initial values, along a
-    first axis.
+    first axis. ``cpu`` are the processor seconds of all trainers from the first step to the last (None: not known).
     """
 
     program: str
@@ -302,6 +303,7 @@ class Recording:
     draws: int = 0
     training: int = 0
     drawn: Mapping[str, Array] = field(default_factory=dict)
+    cpu: float | None = None
 
 
 # -- packed tensors --
@@ -817,6 +819,7 @@ def read(record_dir: Path) -> Recording:
             None if shape is None else tuple(int(size) for size in shape) for shape in program.get("dropout_inputs", [])
         ),
         dropout_after=tuple(program.get("dropout_after", [])),
+        cpu=_cpu(tasks),
         drawn=_arrays(started / "drawn.npz") if started and (started / "drawn.npz").exists() else {},
         draws=int(program.get("draws", 0)),
         training=int(program.get("training", 0)),
@@ -843,6 +846,22 @@ def read(record_dir: Path) -> Recording:
         effects=_effects(tasks),
         summaries=_summaries(record_dir / "summaries.json"),
     )
+
+
+def _cpu(tasks: Mapping[str, Path]) -> float | None:
+    """The processor seconds of all trainers between their first step and their last; None where they are not known."""
+    found = []
+    for folder in tasks.values():
+        path = folder / "cpu.jsonl"
+        if path.exists():
+            try:
+                taken = {
+                    int(one["step"]): float(one["seconds"]) for one in map(json.loads, path.read_text().splitlines())
+                }
+            except (ValueError, KeyError, TypeError) as error:
+                raise RecordingError(f"{path} cannot be read: {error}") from error
+            found += [taken[max(taken)] - taken[1]] if len(taken) > 1 and 1 in taken else []
+    return sum(found) if found else None
 
 
 def _summaries(path: Path) -> dict[str, tuple[int, ...]]:

@@ -29,14 +29,26 @@ def test_a_short_training_is_repeated_in_full() -> None:
 
 
 def test_a_long_training_is_repeated_in_its_first_steps() -> None:
-    # 3 s of 80 s at 100 steps per second: the share would be 0.12 * 160 s / 8 = 2.4 s.
-    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=False) == 300
-    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=True) == 300
+    # 3 s of 80 s at 100 steps per second: the share would be 0.12 * 160 s / 8 = 2.4 s. Of 12, 24 ... 192 steps.
+    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=False) == 192
+    assert budget.affordable_steps(recording(8001, 80.0), 8, cluster=True) == 192
 
 
 def test_the_extra_runs_together_take_an_eighth_of_what_the_programs_take() -> None:
     # An hour each: 0.12 of two hours over eight runs is 108 s of 3600 s.
-    assert budget.affordable_steps(recording(36001, 3600.0), 8, cluster=False) == 1080
+    assert budget.affordable_steps(recording(36001, 3600.0), 8, cluster=False) == 768
+
+
+@pytest.mark.parametrize("busy", [1.0, 1.3, 4.0])
+def test_a_busy_machine_changes_nothing(busy: float) -> None:
+    # 80 s of the processor, however long they take.
+    loaded = replace(recording(8001, 80.0 * busy), cpu=80.0)
+    assert budget.affordable_steps(loaded, 8, cluster=False) == 192
+    short = replace(recording(500, 7.0 * busy), cpu=7.0)
+    assert budget.affordable_steps(short, 8, cluster=False) is None
+    # The same program again, a little slower or faster.
+    for cpu in (76.0, 84.0):
+        assert budget.affordable_steps(replace(loaded, cpu=cpu), 8, cluster=False) == 192
 
 
 def test_the_steps_that_are_judged_are_never_cut_off() -> None:

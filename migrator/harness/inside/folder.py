@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import time
 
 from parts import atomic_write
@@ -160,6 +161,11 @@ class TaskFolder(object):
         """Notes a call that trains (after so many steps), and tells evaluators that this process trains."""
         self.append_line("calls.jsonl", {"steps_before": steps_done})
         atomic_write(os.path.join(self.record, "ready", "training-%d" % os.getpid()), b"")
+
+    def note_cpu(self, step):
+        """Notes the processor time that this process had taken after a step."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        self.append_line("cpu.jsonl", {"step": step, "seconds": usage.ru_utime + usage.ru_stime})
 
     def end_training(self):
         """Notes that a call that trains came to its end, and not to an error."""

@@ -588,8 +588,10 @@ class KerasRecorder(object):
 
     def after_step(self, model):
         self.steps_done += 1
-        if self.steps_done == 1 and self.traced is not None:
-            self.describe_traced()
+        if self.steps_done == 1:
+            self.folder.note_cpu(1)
+            if self.traced is not None:
+                self.describe_traced()
         if self.steps_done in self.state_steps:
             self.record_state(model)
         if self.steps_done == self.plan.get("kill_after"):
@@ -677,6 +679,7 @@ class KerasRecorder(object):
             finally:
                 model.__dict__.pop("train_step", None)
             self.record_last_state(model)
+            self.folder.note_cpu(self.steps_done)
             self.folder.end_training()
             return history
         finally:

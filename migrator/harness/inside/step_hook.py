@@ -205,6 +205,8 @@ def hook_class(recorder, hooks):
                 self.record_state(run_context.session, self.number)
             if recorder.points.over(number):
                 raise SystemExit(0)
+            if number == 1:
+                folder.note_cpu(number)
             if number == recorder.plan.get("kill_after"):
                 os._exit(0)
             if turns is not None:
@@ -246,6 +248,7 @@ def hook_class(recorder, hooks):
                     self.record_state(session, number)
             elif recorder.steps_done and self.recorded_state != recorder.steps_done:
                 self.record_state(session, recorder.steps_done)
+            folder.note_cpu(recorder.steps_done)
             folder.end_training()
 
     return StepHook
