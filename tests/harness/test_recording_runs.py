@@ -570,6 +570,19 @@ def test_a_mask_of_the_programs_own_drops_what_a_dropout_drops(runner: Runner) -
     assert original.draws == 0
 
 
+def test_noise_is_the_same_in_both_programs(runner: Runner) -> None:
+    dropped, layer = "net = tf.layers.dropout(net, 0.25, training=mode == tf.estimator.ModeKeys.TRAIN)", "Dropout(0.25)"
+    assert dropped in ORIGINAL and layer in MIGRATED
+    noisy = ORIGINAL.replace(dropped, "net = net + 0.3 * tf.random_normal(tf.shape(net))")
+    original, folder = runner.run("original", noisy, "momentum", steps=4)
+    plan = {"initial": transplanted(folder, original), "replay": str(folder / "record"), "steps": 4}
+    migrated, _ = runner.run("migrated", MIGRATED.replace(layer, "GaussianNoise(0.3)"), "momentum", **plan)
+    more, _ = runner.run("migrated", MIGRATED.replace(layer, "GaussianNoise(0.33)"), "momentum", **plan)
+    assert losses(migrated) == pytest.approx(losses(original), rel=1e-5)
+    assert losses(more) != pytest.approx(losses(original), rel=1e-4)
+    assert original.draws == migrated.draws == 1
+
+
 def test_the_recorder_changes_no_bit(runner: Runner) -> None:
     for program, body in (("original", ORIGINAL), ("migrated", MIGRATED)):
         plain = runner.output(program, body, "momentum", recorded=False)

@@ -11,6 +11,8 @@ import numpy as np
 
 # The golden ratio's share: multiples of it, without their whole part, fill the interval from 0 to 1 evenly.
 _STEP = 0.6180339887498949
+# As even, and apart from the first: the share of the square root of two.
+_OTHER = 0.4142135623730951
 # A single feature is dropped only at rates above this.
 _FIRST = 0.98
 
@@ -20,14 +22,35 @@ def numbers(count):
     return np.mod(_FIRST + _STEP * np.arange(count, dtype=np.float64), 1.0)
 
 
-def uniform(tf, shape, dtype):
-    """A tensor of such numbers; ``shape`` is a tensor. Every row along the first of several axes is the same."""
+def _for_each(tf, shape, dtype, made):
+    """A tensor in which every row along the first of several axes is the same: ``made`` of the places in a row."""
     shape = tf.cast(shape, tf.int64)
     rank = shape.shape.as_list()[0]
     one = shape if rank is not None and rank < 2 else shape[1:]
-    count = tf.reduce_prod(one)
-    found = tf.cast(tf.constant(_FIRST, tf.float64) + _STEP * tf.cast(tf.range(count), tf.float64), tf.float64)
-    return tf.broadcast_to(tf.reshape(tf.cast(found - tf.floor(found), dtype), one), shape)
+    places = tf.cast(tf.range(tf.reduce_prod(one)), tf.float64)
+    return tf.broadcast_to(tf.reshape(tf.cast(made(places), dtype), one), shape)
+
+
+def _fractions(tf, places, step):
+    found = tf.constant(_FIRST, tf.float64) + tf.constant(step, tf.float64) * places
+    return found - tf.floor(found)
+
+
+def uniform(tf, shape, dtype):
+    """A tensor of numbers from 0 to 1; ``shape`` is a tensor."""
+    return _for_each(tf, shape, dtype, lambda places: _fractions(tf, places, _STEP))
+
+
+def normal(tf, shape, dtype, most=None):
+    """A tensor of numbers of a normal distribution, none beyond ``most`` standard deviations where that is given."""
+
+    def made(places):
+        # By the method of Box and Muller, of two even sequences.
+        length = tf.sqrt(-2.0 * tf.math.log(1.0 - _fractions(tf, places, _STEP)))
+        found = length * tf.cos(2.0 * np.pi * _fractions(tf, places, _OTHER))
+        return found if most is None else tf.clip_by_value(found, -most, most)
+
+    return _for_each(tf, shape, dtype, made)
 
 
 def dropout(tf, inputs, rate, noise_shape=None):
@@ -68,26 +91,28 @@ def _known(tf, noise_shape, inputs):
 
 
 def install(tf, at_work, saw):
-    """From now on uniform numbers for a batch whose size is known only when a step runs are even, where ``at_work()``:
-    a mask that a program makes by itself. ``saw()`` is called for each. Initial values have shapes that are known.
+    """From now on random numbers for a batch whose size is known only when a step runs are even, where ``at_work()``:
+    a mask that a program makes by itself, or noise. ``saw()`` is called for each. Initial values have known shapes.
     """
     static = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value
     generated = importlib.import_module("tensorflow.python.ops.gen_random_ops")
     inside = []
 
-    def random_uniform(original, shape, dtype, *args, **kwargs):
-        if inside or not at_work() or not hasattr(shape, "graph") or static(shape) is not None:
-            return original(shape, dtype, *args, **kwargs)
-        saw()
-        inside.append(True)
-        try:
-            return uniform(tf, shape, dtype)
-        finally:
-            inside.pop()
+    def watch(name, make):
+        original = getattr(generated, name)
 
-    original = generated.random_uniform
+        def wrapper(shape, dtype, *args, **kwargs):
+            if inside or not at_work() or not hasattr(shape, "graph") or static(shape) is not None:
+                return original(shape, dtype, *args, **kwargs)
+            saw()
+            inside.append(True)
+            try:
+                return make(tf, shape, dtype)
+            finally:
+                inside.pop()
 
-    def wrapper(shape, dtype, *args, **kwargs):
-        return random_uniform(original, shape, dtype, *args, **kwargs)
+        setattr(generated, name, wrapper)
 
-    generated.random_uniform = wrapper
+    watch("random_uniform", uniform)
+    watch("random_standard_normal", normal)
+    watch("truncated_normal", lambda *given: normal(*given, most=2.0))
