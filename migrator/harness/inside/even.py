@@ -24,11 +24,14 @@ def numbers(count):
 
 def _for_each(tf, shape, dtype, made):
     """A tensor in which every row along the first of several axes is the same: ``made`` of the places in a row."""
+    known = importlib.import_module("tensorflow.python.framework.tensor_util").constant_value_as_shape(shape)
     shape = tf.cast(shape, tf.int64)
     rank = shape.shape.as_list()[0]
     one = shape if rank is not None and rank < 2 else shape[1:]
     places = tf.cast(tf.range(tf.reduce_prod(one)), tf.float64)
-    return tf.broadcast_to(tf.reshape(tf.cast(made(places), dtype), one), shape)
+    found = tf.broadcast_to(tf.reshape(tf.cast(made(places), dtype), one), shape)
+    found.set_shape(known)  # as far as the program knows it of what it would have drawn
+    return found
 
 
 def _fractions(tf, places, step):
@@ -57,15 +60,19 @@ def dropout(tf, inputs, rate, noise_shape=None):
     """What a dropout of this rate, a number or a tensor, makes of its inputs."""
     inputs = tf.convert_to_tensor(inputs)
     features = inputs.shape.as_list()[1:] if inputs.shape.ndims else None
-    if features is not None and None not in features and noise_shape is None and isinstance(rate, (int, float)):
+    known = features is not None and None not in features and noise_shape is None
+    even = numbers(int(np.prod(features, dtype=np.int64))).reshape(features) if known else None
+    if even is not None and isinstance(rate, (int, float)):
         # A constant, so that it is the same on a mesh of devices.
-        kept = numbers(int(np.prod(features, dtype=np.int64))).reshape(features) >= np.float32(rate)
         scale = np.asarray(1.0 / (1.0 - rate) if rate < 1.0 else 0.0)
-        return inputs * tf.constant(kept * scale, inputs.dtype)
+        return inputs * tf.constant((even >= np.float32(rate)) * scale, inputs.dtype)
     rate = tf.cast(rate, inputs.dtype)
-    shape = tf.shape(inputs) if noise_shape is None else _known(tf, noise_shape, inputs)
-    kept = tf.cast(uniform(tf, shape, inputs.dtype) >= rate, inputs.dtype)
-    return inputs * kept * tf.math.divide_no_nan(tf.ones([], inputs.dtype), 1 - rate)
+    if even is None:
+        even = uniform(tf, tf.shape(inputs) if noise_shape is None else _known(tf, noise_shape, inputs), inputs.dtype)
+    kept = tf.cast(tf.cast(even, inputs.dtype) >= rate, inputs.dtype)
+    dropped = inputs * kept * tf.math.divide_no_nan(tf.ones([], inputs.dtype), 1 - rate)
+    dropped.set_shape(inputs.shape)
+    return dropped
 
 
 def of_layer(tf, layer, inputs, training):
