@@ -148,10 +148,10 @@ def test_a_link_and_its_file_are_one_where_case_does_not_count(monkeypatch: pyte
     assert [found.path.name for found in discover([tmp_path])] == ["Net.py"]
 
 
-def test_what_has_no_fork_works_in_one_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_has_no_fork_starts_new_interpreters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("classifier", "multi_worker_guide"):
         (tmp_path / f"{name}.py").write_bytes((PACKAGE.parent / f"fixtures/{name}/original.py").read_bytes())
-    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.setattr("migrator.project.run.STARTS_BY", "spawn")
     monkeypatch.delattr("os.fork")
     assert CliRunner().invoke(program, ["--jobs", "2", str(tmp_path)], prog_name="tf-migrate").exit_code == 0
     for name in ("classifier", "multi_worker_guide"):

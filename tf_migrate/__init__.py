@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["main"]
+__all__ = ["begin_process", "main"]
 
 
 def main() -> None:
@@ -21,6 +21,17 @@ def main() -> None:
     from migrator.cli import main as run
 
     run()
+
+
+def begin_process(folder: str) -> None:
+    """Makes a process that helps another one ready for work in a folder.
+
+    It is here and not in `migrator`: a new interpreter knows that package once this module is imported.
+    """
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.chdir(folder)
 
 
 def _user_path_last() -> None:

@@ -175,7 +175,7 @@ class Settings:
     type=click.IntRange(min=0),
     default=0,
     show_default="as many as there are processors",
-    help="How many processes do the work; on Linux, elsewhere it is one.",
+    help="How many processes do the work.",
 )
 @click.option(
     "--cache/--no-cache",

@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from migrator.migrate import Options
     from migrator.project.cache import Cache
 
+#: How further processes start. macOS has forks that its own libraries do not stand, Windows has none.
+STARTS_BY = "fork" if sys.platform == "linux" else "spawn"
 _WORTH_IT = 50_000  # bytes of programs: less is done before a second process has started
 
 _ASKS = (
@@ -109,13 +112,11 @@ def _answers(parts: Mapping[int, Sequence[Source]], options: Options, jobs: int)
     sizes = {place: sum(len(source.raw) for source in part) for place, part in parts.items()}
     if not jobs:
         jobs = _processors() if sum(sizes.values()) > _WORTH_IT else 1
-    jobs = min(jobs, len(parts)) if sys.platform == "linux" else 1
+    jobs = min(jobs, len(parts))
     if jobs < 2:
         for place, part in parts.items():
             yield place, _packed(migrate_part(part, options))
         return
-    # Only a fork starts without a look at the current folder, whose modules are not to be imported.
-    import signal
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
@@ -123,21 +124,32 @@ def _answers(parts: Mapping[int, Sequence[Source]], options: Options, jobs: int)
     from migrator import migrate, modern  # noqa: F401 # what all processes need is imported once
     from migrator.bridge import project  # noqa: F401
     from migrator.migration import project as native  # noqa: F401
+    from tf_migrate import begin_process
 
     sys.stdout.flush()
     sys.stderr.flush()
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=get_context("fork"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
-    )
+    largest_first = sorted(parts, key=lambda place: -sizes[place])
+    here = Path.cwd()
+    # A new interpreter looks for modules in the current folder first, and those of the user are not ours to import.
+    empty = Path(tempfile.mkdtemp(prefix="tf-migrate-start-")) if STARTS_BY == "spawn" else here
+    os.chdir(empty)
     try:
-        largest_first = sorted(parts, key=lambda place: -sizes[place])
+        pool = ProcessPoolExecutor(
+            jobs, mp_context=get_context(STARTS_BY), initializer=begin_process, initargs=(str(here),)
+        )
         waiting = {pool.submit(_work, parts[place], options): place for place in largest_first}
+    finally:
+        os.chdir(here)
+    try:
         for one in as_completed(waiting):
             yield waiting[one], one.result()
     except BrokenProcessPool:
         raise EngineError("a process of the work ended by itself, for want of memory perhaps; try --jobs 1") from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+        if empty != here:
+            with contextlib.suppress(OSError):
+                empty.rmdir()
 
 
 def _work(part: Sequence[Source], options: Options) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 
 from migrator.findings import Finding, Severity
 from migrator.migrate import Options, Result
+from migrator.project import run
 from migrator.project.gather import gather
 from migrator.project.run import EngineError, Means, migrate_parts, parts_of
 from migrator.settings import find
@@ -50,8 +51,12 @@ def test_programs_that_share_nothing_are_apart(tmp_path: Path, monkeypatch: pyte
     ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one process does it all")
-def test_several_processes_make_the_same() -> None:
+@pytest.mark.parametrize("starts", ["fork", "spawn"])
+def test_several_processes_make_the_same(starts: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(run, "STARTS_BY", starts)
+    monkeypatch.chdir(tmp_path)
+    for module in ("socket", "random", "click", "migrator"):  # which a new interpreter would find first
+        (tmp_path / f"{module}.py").write_text("open('imported', 'w').close()\n")
     names = ("multi_worker_guide", "classifier", "custom_loop", "towers")
     parts = [
         [source(f"{name}/train.py", (FIXTURES / name / "original.py").read_text(encoding="utf-8"))] for name in names
@@ -63,6 +68,7 @@ def test_several_processes_make_the_same() -> None:
     assert list(one) == list(two)
     assert any(result.changed for result in one.values())
     assert told == [(number, 4) for number in range(1, 5)]
+    assert not (tmp_path / "imported").exists()
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, crash: bool) -> None:
@@ -77,7 +83,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, crash: bool) -> None:
     monkeypatch.setattr("migrator.migrate.migrate", migrate)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere one process does it all")
+@pytest.mark.skipif(sys.platform != "linux", reason="a fork has the engine that is put in the place of ours")
 @pytest.mark.parametrize(("crash", "said"), [(False, "RuntimeError: engine failure"), (True, "ended by itself")])
 def test_what_goes_wrong_in_a_process_is_said(monkeypatch: pytest.MonkeyPatch, crash: bool, said: str) -> None:
     fake(monkeypatch, crash)
