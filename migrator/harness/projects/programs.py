@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+from migrator.bridge.codemod import parse
 from migrator.bridge.files import Imports, read_imports
 from migrator.harness.building import way_to_run
 from migrator.harness.projects.settings import ProgramSettings, VerifySettings
@@ -55,7 +57,7 @@ def discovered(
     scripts run in `folder`, those of packages that import relatively as modules where their package is, notebooks where
     they are. Only those below one of the paths `within` (relative; none: all).
     """
-    changed = {path for path, text in before.items() if _lines(text) != _lines(now.get(path, ""))}
+    changed = {path for path, text in before.items() if _differs(text, now.get(path, ""))}
     if not changed:
         return ()
     absolute = {root / path: text for path, text in before.items()}
@@ -76,7 +78,7 @@ def unchanged(
     programs: Iterable[Program], before: Mapping[Path, str], now: Mapping[Path, str], root: Path, revision: str
 ) -> tuple[Program, ...]:
     """The programs, those marked as skipped that are taken from a revision and are there as they are now."""
-    changed = {root / path for path, text in before.items() if _lines(text) != _lines(now.get(path, ""))}
+    changed = {root / path for path, text in before.items() if _differs(text, now.get(path, ""))}
     imports = read_imports({root / path: text for path, text in before.items()}) if changed else None
     found = []
     for one in programs:
@@ -106,8 +108,14 @@ def without_doubles(programs: Iterable[Program]) -> tuple[Program, ...]:
     return tuple(found)
 
 
-def _lines(text: str) -> list[str]:
-    return text.splitlines()  # a checkout may have other newlines than the repository
+def _differs(before: str, now: str) -> bool:
+    """Whether two texts are different code. Comments, layout, and newlines, which a checkout may change, are none."""
+    if before == now or before.splitlines() == now.splitlines():
+        return False
+    try:
+        return ast.dump(parse(before)) != ast.dump(parse(now))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
 
 
 def _trains(text: str) -> bool:

@@ -154,6 +154,25 @@ class TestWhichPrograms:
         run("other")
         assert [case.migrated.name for case in verifications.cases] == ["mnist.py", "iris.py"]
 
+    @pytest.mark.parametrize(
+        ("text", "verified"),
+        [
+            (
+                "# tf-migrate: ignore[TFM102]\r\n" + ESTIMATOR.replace("\n", "  # x\r\n").replace(", ", ",\\\r\n "),
+                False,
+            ),
+            (ESTIMATOR.replace("helper.input_fn", "helper.other_fn"), True),
+        ],
+        ids=["comments and layout", "a name"],
+    )
+    def test_a_change_is_one_of_code(
+        self, run: Run, repository: Repository, verifications: Verifications, text: str, verified: bool
+    ) -> None:
+        two_programs(repository)
+        repository.write({"kept/left.py": text})
+        run("kept")
+        assert bool(verifications.cases) == verified
+
     def test_a_program_that_is_as_it_was_is_skipped(
         self, run: Run, repository: Repository, verifications: Verifications
     ) -> None:
