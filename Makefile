@@ -14,7 +14,7 @@ STAMP := $(VENV)/.installed
 step = @printf '\n== %s\n' '$(1)'
 
 .DEFAULT_GOAL := help
-.PHONY: help venv environments lint format types test-fast test test-all demo docs site clean
+.PHONY: help venv environments lint format types test-fast test test-all demo docs site release clean
 
 help: ## say what each target does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -67,6 +67,9 @@ site: venv ## build the documents as a site in build/site
 	@$(BIN)/python tools/make_docs.py --pages
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 	@echo build/site/index.html
+
+release: venv ## make the tag of a release on a clean tree; what a release has to pass is test-all
+	@$(BIN)/python tools/release.py
 
 clean: ## remove what the other targets made here (not the TensorFlow environments)
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

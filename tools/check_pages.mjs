@@ -3,7 +3,8 @@
 //     npm install --prefix build/browser playwright-core axe-core
 //     node tools/check_pages.mjs build/pictures build/site/index.html build/site/migrating.html report/report.html
 //
-// CHROMIUM names the browser (/usr/bin/chromium). Ends with 1 where axe finds a violation.
+// CHROMIUM names the browser (/usr/bin/chromium), WIDTHS and HEIGHT other sizes (WIDTHS=1100 HEIGHT=760 for
+// docs/figures/report.png). Ends with 1 where axe finds a violation.
 import { createRequire } from "node:module";
 import { mkdirSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
@@ -13,6 +14,8 @@ const require = createRequire(resolve(process.env.BROWSER_MODULES ?? "build/brow
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
+const widths = (process.env.WIDTHS ?? "390,820,1440").split(",").map(Number);
+const height = Number(process.env.HEIGHT ?? 900);
 const [pictures, ...pages] = process.argv.slice(2);
 mkdirSync(pictures, { recursive: true });
 const browser = await chromium.launch({
@@ -23,8 +26,8 @@ const browser = await chromium.launch({
 let violations = 0;
 for (const page of pages) {
   for (const colorScheme of ["light", "dark"]) {
-    for (const width of [390, 820, 1440]) {
-      const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true });
+    for (const width of widths) {
+      const context = await browser.newContext({ colorScheme, viewport: { width, height }, bypassCSP: true });
       const tab = await context.newPage();
       await tab.goto(pathToFileURL(resolve(page)).href);
       await tab.waitForTimeout(300);
