@@ -29,17 +29,17 @@ def to_junit(outcome: Outcome) -> str:
 
 def _case(file: FileOutcome, outcome: Outcome) -> TestCase:
     case = TestCase(_text(file.path), classname="tf-migrate")
-    results: list[Error | Failure] = []
-    for finding in file.findings:
-        if finding.severity in (Severity.MANUAL, Severity.ERROR):
-            kind = Error if finding.severity is Severity.ERROR else Failure
-            result = kind(_text(f"{finding.code} {finding.message}"), finding.code)
-            result.text = _text(str(finding))
-            results.append(result)
-    if outcome.check and file.changed and file.path not in outcome.tolerated:
-        results.append(Failure("the file would be migrated", "would-migrate"))
-    if results:
-        case.result = [*results]
+    standing = [one for one in file.findings if one.severity in (Severity.MANUAL, Severity.ERROR)]
+    if standing:
+        # One result for each case, as its readers count them: the worst finding names it, all are in it.
+        worst = next((one for one in standing if one.severity is Severity.ERROR), standing[0])
+        more = f" (and {len(standing) - 1} more)" if len(standing) > 1 else ""
+        kind = Error if worst.severity is Severity.ERROR else Failure
+        result = kind(_text(f"{worst.code} {worst.message}{more}"), worst.code)
+        result.text = _lines(map(str, standing))
+        case.result = [result]
+    elif outcome.check and file.changed and file.path not in outcome.tolerated:
+        case.result = [Failure("the file would be migrated", "would-migrate")]
     told = _lines(str(finding) for finding in file.findings if finding.severity is Severity.REVIEW)
     if told:
         case.system_out = told

@@ -140,6 +140,15 @@ def test_junit() -> None:
         "fine.py": [],
     }
     assert "book.ipynb:cell 7:2:1: TFM203 in a cell" in to_junit(outcome(*FINDINGS))
+    several = [
+        replace(ODD, path="x.py", line=n, message=f"no {n}", severity=s)
+        for n, s in ((1, Severity.MANUAL), (2, Severity.ERROR))
+    ]
+    document = JUnitXml.fromstring(to_junit(outcome(*several)).encode())
+    assert (document.tests, document.failures, document.errors) == (2, 0, 1), "no case fails twice"
+    (suite,) = document
+    (result,) = next(case for case in suite if case.name == "x.py").result
+    assert (result.message, result.text) == ("TFM203 no 2 (and 1 more)", "x.py:1:5: TFM203 no 1\nx.py:2:5: TFM203 no 2")
     written = JUnitXml.fromstring(to_junit(outcome(TWICE, check=False)).encode())
     assert (written.failures, written.errors) == (0, 0)
 
