@@ -90,7 +90,7 @@ class Settings:
     help="Write only the files that the next git commit changes (below PATH, if one is given); the rest of the project "
     "is read.",
 )
-@click.option("--force", is_flag=True, help="Write also files with changes that git does not have.")
+@click.option("--force", is_flag=True, help="Overwrite files even if git does not have their content.")
 @click.option("--backup", is_flag=True, help="Keep what is overwritten beside it, as train.py.orig.")
 @click.option(
     "--out",
@@ -102,8 +102,8 @@ class Settings:
     "--try",
     "tries",
     is_flag=True,
-    help="Run each bridged program in a copy of its project, so far that its models are built; leave those alone that "
-    "fail. Needs the environment of migrated programs.",
+    help="Run each bridged program in a copy of its project, until its models are built, and leave those that fail "
+    "as they are. Needs the environment of migrated programs.",
 )
 @click.option(
     "--verify",

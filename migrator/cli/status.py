@@ -36,8 +36,8 @@ def command(paths: tuple[Path, ...], form: str, output: Path | None) -> None:
     """List the TensorFlow 1 programs in PATH... (the current folder when left out): what becomes of each, and why.
 
     Programs are native, bridged, blocked by something, or not judged, since nothing in PATH trains them. What blocks
-    them is listed by how many programs it blocks, with the one, two and three things whose end opens most of them.
-    Nothing is changed.
+    them is listed by how many programs it blocks, with the one, two and three things that unblock most programs once
+    they are gone. Nothing is changed.
     """
     try:
         data, failed = worklist(paths or (Path(),))

@@ -36,61 +36,75 @@ RULES = (
         "TFM905",
         "an internal error of tf-migrate",
         Severity.MANUAL,
-        "This is a mistake of tf-migrate, not of yours. The program that it was met in is left as it was; all others"
-        " are carried over as if it were not there. Please report it, with the file and what the same command prints"
-        " under `TF_MIGRATE_TRACEBACK=1`. Another `--style` or `--strategy` may do until it is mended.",
+        """
+This is a mistake of tf-migrate, not of yours. The program in which it happened is left as it was; all others are
+carried over as if it were not there. Please report it, with the file and what the same command prints under
+`TF_MIGRATE_TRACEBACK=1`. Until it is mended, another `--style` or `--strategy` may work.
+""",
     ),
     Rule(
         "TFM930",
         "a notebook asks its machine for TensorFlow 1",
         Severity.REVIEW,
-        "`%tensorflow_version 1.x`, or an installation of TensorFlow 1 by pip, stands in a notebook whose code runs on"
-        " TensorFlow 2 from now on. Such lines are kept as they are: take the first out, and install `tensorflow` and"
-        " `tf_keras` in the place of the second.",
+        """
+`%tensorflow_version 1.x`, or an installation of TensorFlow 1 by pip, stands in a notebook whose code runs on
+TensorFlow 2 from now on. Such lines are kept as they are. Remove the first, and install `tensorflow` and `tf_keras`
+instead of the second.
+""",
     ),
     Rule(
         "TFM910",
         "the settings of the project cannot be understood",
         Severity.ERROR,
-        "What stands in `[tool.tf-migrate]` of pyproject.toml, or in `[tf-migrate]` of setup.cfg, holds a key that is"
-        " not known, or a value of another type than it has to be. Nothing was done: a setting that is passed over"
-        " would be obeyed by nobody. The message names the file, the key and the keys that are known there.",
+        """
+`[tool.tf-migrate]` of pyproject.toml, or `[tf-migrate]` of setup.cfg, holds an unknown key or a value of the wrong
+type. Nothing was done, because nobody would notice that a setting was skipped. The message names the file, the key,
+and the keys that are known there.
+""",
     ),
     Rule(
         "TFM911",
         "a file of the program was not named",
         Severity.MANUAL,
-        "A program changes as a whole or not at all. Of its files some were named and others were not, or are excluded"
-        " by the settings: these were read, and would have to change with it. Name them too, or name the folder.",
+        """
+A program changes as a whole or not at all. Some of its files were named; others were not, or the settings exclude
+them. Those were only read, and would have to change too: name them as well, or name the folder.
+""",
     ),
     Rule(
         "TFM912",
         "the file has changes that git does not have",
         Severity.ERROR,
-        "What would be overwritten is neither committed nor staged, so nothing could bring it back. The file and the"
-        " other files of its program stay as they are. Stage or commit it (`git add FILE`), or give `--force`; `--diff`"
-        " and `--check` work as ever. Outside of git trees files are overwritten.",
+        """
+What would be overwritten is neither committed nor staged, so nothing could bring it back. The file and the other
+files of its program stay as they are. Stage or commit it (`git add FILE`), or give `--force`; `--diff` and `--check`
+work all the same. Outside of a git repository, files are overwritten.
+""",
     ),
     Rule(
         "TFM913",
         "a comment accepts what is not there",
         Severity.REVIEW,
-        "`# tf-migrate: ignore[TFM203]` accepts findings of these codes on its statement, or on the one below where it"
-        " stands on a line of its own. This one names no code, or one that is not found there any more: take it out, or"
-        " it would hide what comes later.",
+        """
+`# tf-migrate: ignore[TFM203]` accepts findings of these codes on its statement, or on the one below where it stands
+on a line of its own. This comment names no code, or a code that is not found there any more. Remove it, or it will
+hide a later finding.
+""",
     ),
     Rule(
         "TFM914",
         "the baseline has findings that are gone",
         Severity.REVIEW,
-        "What the baseline accepts is not found any more in the files that were looked at. Write it anew with"
-        " `--write-baseline`, so that it cannot come back unseen.",
+        """
+Findings that the baseline accepts are gone from the files that were looked at. Write the baseline anew with
+`--write-baseline`, so that they cannot come back unnoticed.
+""",
     ),
     Rule(
         "TFM915",
         "a file that this one imports would be migrated",
         Severity.REVIEW,
-        "The named file needs no change of its own, but one that it imports does, and that was not named.",
+        "The named file needs no change of its own. A file that it imports does, and was not named.",
     ),
     Rule(
         "TFM916",
@@ -99,8 +113,8 @@ RULES = (
         """
 `tf-migrate --verify` trains every program before and after, as `tf-migrate verify` does, and writes only what is
 EQUIVALENT. This program was not: the finding has the verdict. Its own report, whose folder is named at the end, says
-what was found. Programs that want arguments, a cluster or packages get them from `[tool.tf-migrate.verify]` in
-pyproject.toml. A file that no verified script imports is proven by nobody: name a script that does.
+what was found. Programs that need arguments, a cluster or packages get them from `[tool.tf-migrate.verify]` in
+pyproject.toml. A file that no verified script imports cannot be proven: name a script that imports it.
 """,
     ),
 )
