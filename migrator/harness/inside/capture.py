@@ -14,10 +14,11 @@ AVERAGED = "/ExponentialMovingAverage"
 def components(variable):
     """The variables of this process's replicas, for a variable that a strategy mirrors in a graph."""
     values = getattr(variable, "values", None)
-    return list(values) if isinstance(values, (tuple, list)) and values and _in_graph(values[0]) else [variable]
+    return list(values) if isinstance(values, (tuple, list)) and values and in_graph(values[0]) else [variable]
 
 
-def _in_graph(variable):
+def in_graph(variable):
+    """Whether a variable is part of a graph, and not eager."""
     try:
         return variable.op is not None
     except AttributeError:  # it is eager

@@ -7,9 +7,10 @@ start of the training, which no file describes. Which batch a point trains on is
 
 import importlib
 
+import keras_variables
 import numpy as np
 import parts
-from capture import components
+from capture import components, in_graph
 
 
 class Points(object):
@@ -71,11 +72,17 @@ def of_session(tf, point, place, points, session, capture, model, slots):
     every = {}
     for variable in capture.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
         of_replicas = components(variable)
-        every[of_replicas[0].op.name] = of_replicas
+        if in_graph(of_replicas[0]):
+            every[of_replicas[0].op.name] = of_replicas
 
     def load(variable, value):
         """Nothing is added to the graph, which is finalized: the variable's own initializer is given the value."""
         first = components(variable)[0]
+        if not in_graph(first):  # that of a support file, which runs in TensorFlow 2
+            with tf.init_scope():
+                for one in keras_variables.copies(variable):
+                    one.assign(np.asarray(value, one.dtype.as_numpy_dtype))
+            return
         for one in every.get(first.op.name, components(variable)):
             session.run(one.initializer, {one.initializer.inputs[1]: np.asarray(value, first.dtype.as_numpy_dtype)})
 
