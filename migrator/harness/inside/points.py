@@ -68,6 +68,7 @@ def cut_slot(part, values, slot):
 
 def of_session(tf, point, place, points, session, capture, model, slots):
     """Gives a TensorFlow 1 program the values of a point. ``slots`` is {slot: (parts, variables)}."""
+    eager = importlib.import_module("tensorflow.python.framework.ops").EagerTensor
     # By the name of the first, the variables of all replicas of this process.
     every = {}
     for variable in capture.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
@@ -77,14 +78,16 @@ def of_session(tf, point, place, points, session, capture, model, slots):
 
     def load(variable, value):
         """Nothing is added to the graph, which is finalized: the variable's own initializer is given the value."""
-        first = components(variable)[0]
-        if not in_graph(first):  # that of a support file, which runs in TensorFlow 2
-            with tf.init_scope():
-                for one in keras_variables.copies(variable):
-                    one.assign(np.asarray(value, one.dtype.as_numpy_dtype))
-            return
-        for one in every.get(first.op.name, components(variable)):
-            session.run(one.initializer, {one.initializer.inputs[1]: np.asarray(value, first.dtype.as_numpy_dtype)})
+        of_replicas = components(variable)
+        first = of_replicas[0]
+        value = np.asarray(value, first.dtype.as_numpy_dtype)
+        for one in every.get(first.op.name, of_replicas) if in_graph(first) else of_replicas:
+            if not isinstance(getattr(one, "handle", None), eager):
+                session.run(one.initializer, {one.initializer.inputs[1]: value})
+                continue
+            with tf.init_scope():  # it is that of a support file, which runs in TensorFlow 2
+                for copy in keras_variables.copies(one):
+                    copy.assign(value)
 
     for part, piece in zip(model, parts.cut(model, points.weights(point, place))):
         for variable in part.copies:
