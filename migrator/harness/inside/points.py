@@ -81,13 +81,13 @@ def of_session(tf, point, place, points, session, capture, model, slots):
         of_replicas = components(variable)
         first = of_replicas[0]
         value = np.asarray(value, first.dtype.as_numpy_dtype)
-        for one in every.get(first.op.name, of_replicas) if in_graph(first) else of_replicas:
-            if not isinstance(getattr(one, "handle", None), eager):
+        found = every.get(first.op.name, of_replicas) if in_graph(first) else of_replicas
+        for one in [copy for each in found for copy in keras_variables.copies(each)]:
+            if isinstance(getattr(one, "handle", None), eager):  # that of a support file, which runs in TensorFlow 2
+                with tf.init_scope():
+                    one.assign(value)
+            else:
                 session.run(one.initializer, {one.initializer.inputs[1]: value})
-                continue
-            with tf.init_scope():  # it is that of a support file, which runs in TensorFlow 2
-                for copy in keras_variables.copies(one):
-                    copy.assign(value)
 
     for part, piece in zip(model, parts.cut(model, points.weights(point, place))):
         for variable in part.copies:
