@@ -57,8 +57,8 @@ def test_one_of_two_files_is_no_half_migration(two: Path) -> None:
     result = run("train.py")
     assert result.exit_code == 1
     assert result.output.splitlines()[0] == (
-        "train.py:7:1: TFM911 this program stays as it is: `model.py` would have to change with it, and was not named, "
-        "or excluded; name it too, or the folder"
+        "train.py:7:1: TFM911 this program stays as it is: `model.py` would have to change with it, but was excluded "
+        "or not named; name it too, or the folder"
     )
     assert before == {name: (two / name).read_bytes() for name in before}
     result = run("model.py", "--check")
