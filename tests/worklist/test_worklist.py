@@ -147,3 +147,10 @@ def test_words_of_programs_are_no_markup(tmp_path: Path) -> None:
     (tmp_path / "<b>&.py").write_text("import tensorflow as tf\nx = tf.contrib.slim\n")
     html = run(tmp_path, "--format", "html").stdout
     assert "&lt;b&gt;&amp;.py" in html and "<b>&" not in html
+
+
+def test_codes_lead_to_their_text_and_nothing_is_a_link_in_a_button(project: Path) -> None:
+    html = run(project, "--format", "html").stdout
+    ids = re.findall(r'<h3 id="(TFM\d+)">', html)
+    assert {"TFM203", "TFM902"} <= set(re.findall(r'href="#(TFM\d+)"', html)) <= set(ids)
+    assert not any("<a " in summary for summary in re.findall(r"<summary>(.*?)</summary>", html))
