@@ -68,8 +68,8 @@ def _touches(kind, names):
     return False
 
 
-#: Checkpoints that are read again: reading takes as long as writing.
-_READ = 2
+#: Checkpoints that are read again, of models of so many numbers: reading takes as long as writing.
+_READ, _LARGEST = 2, 1 << 24
 
 
 class Effects(object):
@@ -101,7 +101,7 @@ class Effects(object):
     def reread(self, tf, path):
         """Looks for the weights of the model in a checkpoint, by their values: names in there are those of objects."""
         weights = self.weights() if self.read < _READ and self.steps() else None
-        if not weights:
+        if not weights or sum(value.size for value in weights.values()) > _LARGEST:
             return
         self.read += 1
         reader = tf.train.load_checkpoint(path)

@@ -692,8 +692,9 @@ class KerasRecorder(object):
 
         def state():
             # Where parameter servers hold the rate, to ask for it would take longer than a step.
-            rate = None if self.coordinated else self.tf.convert_to_tensor(model.optimizer.learning_rate)
-            return bool(model.stop_training), None if rate is None else float(read(self.tf, rate))
+            rate = None if self.coordinated else getattr(model.optimizer, "learning_rate", None)
+            known = None if rate is None else float(read(self.tf, self.tf.convert_to_tensor(rate)))
+            return bool(model.stop_training), known
 
         for callback in self.tf.nest.flatten(getattr(given, "callbacks", given)):
             if callback is not None:
