@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from migrator.harness.environments import migrated_python, original_python
+from tests import warm
 
 TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON", "")
 LIBRARY = Path(__file__).parents[2] / "migrator" / "bridge"
@@ -97,9 +97,7 @@ def _script(program: str, folder: Path, modules: tuple[str, ...], setup: str = "
 
 def _run(script: Path, side: str, python: Path) -> dict[str, Any]:
     folder = script.parent
-    done = subprocess.run(
-        [python, script, side, folder], capture_output=True, text=True, timeout=600, check=False, cwd=folder
-    )
+    done = warm.run(python, str(script), side, str(folder), cwd=folder)
     assert not done.returncode, f"{side}: {done.stderr[-6000:]}"
     found: dict[str, Any] = json.loads((folder / f"{side}.json").read_text())
     return found

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from migrator.bridge.assemble import SETUP, assemble, library, section
 from migrator.cli.migrate import command
 from migrator.harness.environments import migrated_python
+from tests import warm
 from tests.bridge.test_project import MODEL
 
 PROGRAM = MODEL + '\n\ntf.estimator.Estimator(model_fn, "m").train(lambda: None)\n'
@@ -136,8 +137,7 @@ def test_all_of_the_section_is_made(tmp_path: Path) -> None:
 
 
 def losses_of(program: Path) -> list[str]:
-    command = [migrated_python(), program.name]
-    done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
+    done = warm.run(migrated_python(), program.name, cwd=program.parent)
     assert done.returncode == 0, done.stderr[-2000:]
     return [line for line in done.stdout.splitlines() if line.startswith("loss")]
 

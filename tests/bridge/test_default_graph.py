@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from click.testing import CliRunner
 
 from migrator.cli.migrate import command
 from migrator.harness.environments import migrated_python, original_python
+from tests import warm
 
 pytestmark = pytest.mark.tensorflow
 TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON", "")
@@ -87,8 +87,7 @@ def test_drivers_with_operations_of_their_own(tmp_path: Path, strategy: str) -> 
 
 
 def told(python: str, program: Path, strategy: str) -> list[str]:
-    arguments = [python, program.name, *([strategy] if strategy else [])]
-    done = subprocess.run(arguments, cwd=program.parent, capture_output=True, text=True, check=False)
+    done = warm.run(python, program.name, *([strategy] if strategy else []), cwd=program.parent)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Traceback" not in done.stderr
     return [line for line in done.stdout.splitlines() if line.startswith("told")]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from migrator.harness.environments import migrated_python
+from tests import warm
 from tests.bridge.sides import LIBRARY
 
 pytestmark = pytest.mark.tensorflow
@@ -50,7 +49,6 @@ def output(*args: str) -> list[str]:
     python = migrated_python()
     if python is None:
         pytest.skip("no TensorFlow environments: make environments")
-    command = [python, "-c", PROGRAM, LIBRARY, *args]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = warm.run(python, "-c", PROGRAM, str(LIBRARY), *args)
     assert not done.returncode, done.stderr[-3000:]
     return done.stdout.splitlines()

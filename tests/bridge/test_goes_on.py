@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from migrator.harness.environments import migrated_python, original_python
+from tests import warm
 from tests.bridge.sides import FOOT, HEAD, LIBRARY, NEW, OLD, TENSORFLOW1
 from tests.bridge.test_core import close
 
@@ -64,8 +65,7 @@ def train(side: str, folder: Path, start: int, copy: Path | None = None) -> dict
     script = folder.parent / "program.py"
     modules = ("specs", "config", "estimator")
     script.write_text(HEAD + OLD + NEW.format(library=str(LIBRARY), modules=modules) + PROGRAM + FOOT)
-    command = [python, script, side, folder, str(start)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = warm.run(python, str(script), side, str(folder), str(start), cwd=folder)
     assert not done.returncode, f"{side}: {done.stderr[-4000:]}"
     found: dict[str, Any] = json.loads((folder / f"{side}.json").read_text())
     return found

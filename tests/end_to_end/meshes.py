@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from migrator.harness.environments import migrated_python
 from migrator.harness.recording import Recording
 from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, decode
+from tests import warm
 
 #: The weights of two dense layers, and layouts that divide them over a dimension `model`.
 WEIGHTS = ("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias")
@@ -57,10 +56,8 @@ def run_all(runs: dict[str, tuple[Path, list[tuple[str, int]] | None, Path | Non
         for name, (program, mesh, initial) in runs.items()
     ]
     (folder / "runs.json").write_text(json.dumps(asked), encoding="utf-8")
-    command = [str(migrated_python()), str(Path(__file__).parent / "mesh_runs.py"), str(folder / "runs.json")]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    )
+    script = Path(__file__).parent / "mesh_runs.py"
+    done = warm.run(migrated_python(), str(script), str(folder / "runs.json"), cwd=folder)
     assert done.returncode == 0, done.stderr[-3000:]
     found = {}
     for name in runs:

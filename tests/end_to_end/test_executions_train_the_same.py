@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 from migrator.harness.cluster import ClusterShape, Launch
 from migrator.harness.environments import migrated_python
+from tests import warm
 from tests.end_to_end.proving import Servers
 from tests.rules.programs import run
 
@@ -200,16 +199,13 @@ def test_executions_of_keras_3(text: str, counts: list[int], evaluations: int, t
 def test_a_training_on_keras_3_that_ended_between_two_periods(tmp_path: Path) -> None:
     text = LINES.replace("=55", "=40").replace("tempfile.mkdtemp()", repr(str(tmp_path)))
     script = tmp_path / "train.py"
-    environment = {k: v for k, v in os.environ.items() if k not in ("TF_USE_LEGACY_KERAS", "TF_CONFIG")}
-    environment |= {"TF_CPP_MIN_LOG_LEVEL": "3"}
     counts = []
     for most, period in ((24, 24), (120, 40)):
         new, _ = run(text.replace("=165", f"={most}").replace("=40", f"={period}"), keras="3", strategy="one-device")
         assert ("steps_per_execution=20" in new) == (most == 120)
         told = "\n    print('made', int(model.optimizer.iterations.numpy()))\n"
         script.write_text(new.replace("\n\n\nmain()\n", f"{told}\n\nmain()\n"))
-        command = [str(migrated_python()), str(script)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = warm.run(migrated_python(), str(script), cwd=tmp_path, keras=3)
         assert done.returncode == 0, done.stderr
         counts.append(done.stdout.split("made ")[1].split()[0])
     assert counts == ["24", "120"]
@@ -220,9 +216,7 @@ def _run(program: str, folder: Path, keras: int = 2) -> list[list[Any]]:
     script, watch, found = folder / "train.py", folder / "watch.py", folder / "found.json"
     script.write_text(program)
     watch.write_text(WATCH)
-    environment = dict(os.environ, TF_USE_LEGACY_KERAS=str(int(keras == 2)), TF_CPP_MIN_LOG_LEVEL="3")
-    command = [str(migrated_python()), str(watch), str(script), str(found)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = warm.run(migrated_python(), str(watch), str(script), str(found), cwd=folder, keras=keras)
     assert done.returncode == 0, done.stderr
     return list(json.loads(found.read_text()))
 

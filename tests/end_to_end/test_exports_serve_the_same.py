@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 from migrator.findings import Severity
 from migrator.harness.environments import migrated_python, original_python
+from tests import warm
 from tests.rules.programs import run_project
 
 pytestmark = pytest.mark.tensorflow
@@ -143,17 +142,14 @@ def test_signatures_answer_the_same(tmp_path: Path) -> None:
         findings = [f for _, found in results.values() for f in found]
         assert not [f for f in findings if f.severity is Severity.MANUAL], findings
         programs.append((name, {file: new for file, (new, _) in results.items()}, migrated_python()))
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
     for name, texts, python in programs:
         folder = tmp_path / name
         folder.mkdir()
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8")
-        command = [str(python), "train.py"]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = warm.run(python, "train.py", cwd=folder)
         assert done.returncode == 0, done.stderr
-    command = [str(migrated_python()), "-c", ASK, *(str(tmp_path / name) for name in "abc")]
-    asked = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    asked = warm.run(migrated_python(), "-c", ASK, *(str(tmp_path / name) for name in "abc"))
     assert asked.returncode == 0, asked.stderr
     answers = json.loads(asked.stdout.splitlines()[-1])
     assert sorted(answers) == [

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from migrator.harness.environments import migrated_python, original_python
+from tests import warm
 from tests.end_to_end.proving import Servers, prove, prove_project
 
 pytestmark = pytest.mark.tensorflow
@@ -213,12 +212,9 @@ def test_arrays_fed_to_placeholders(servers: Servers, tmp_path: Path) -> None:
 def test_a_reader_that_tensorflow1_uses_too(servers: Servers, tmp_path: Path) -> None:
     texts = {"train.py": TRAIN, "reader.py": READER, "other.py": OTHER}
     prove_project(texts, "train.py", servers, tmp_path, style="bridge")
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
     def run(python: Path, folder: Path, *command: str) -> str:
-        done = subprocess.run(
-            [str(python), *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
+        done = warm.run(python, *command, cwd=folder)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()[-1]
 

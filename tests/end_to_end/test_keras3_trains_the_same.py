@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from migrator.harness.environments import migrated_python, original_python
 from migrator.harness.runs import Session
 from migrator.rules.keras3 import OPS, WRAPPED, known_names, on_symbolic
+from tests import warm
 from tests.end_to_end.proving import Servers, prove, prove_project
 from tests.end_to_end.test_metrics_train_the_same import CASES as METRICS
 from tests.end_to_end.test_metrics_train_the_same import PROGRAM as METRICS_PROGRAM
@@ -33,17 +32,7 @@ def servers(session_for: Callable[[int], Session]) -> Servers:
 
 
 def run_program(script: Path, python: Path, *arguments: str) -> str:
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TF_CONFIG", "TF_USE_LEGACY_KERAS")}
-    environment |= {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-    done = subprocess.run(
-        [str(python), str(script), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=script.parent,
-        env=environment,
-    )
+    done = warm.run(python, str(script), *arguments, cwd=script.parent, keras=3)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 from migrator.harness.environments import migrated_python
 from migrator.harness.runs import plan_for
 from migrator.rules.partitioners import TABLE
+from tests import warm
 from tests.end_to_end.proving import Servers
 from tests.rules.programs import program, run
 
@@ -63,13 +62,7 @@ def carried(form: str) -> str:
 def test_both_families_split_random_shapes_alike() -> None:
     assert {form.partition("(")[0].removeprefix("tf.") for form in FORMS} == set(TABLE)
     pairs = [f"({form!r}, {form.replace('tf.', 'tf1.')}, {carried(form)})" for form in FORMS]
-    done = subprocess.run(
-        [str(migrated_python()), "-c", COMPARE.replace("PAIRS", ", ".join(pairs))],
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.run(migrated_python(), "-c", COMPARE.replace("PAIRS", ", ".join(pairs)))
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) > 3000
 

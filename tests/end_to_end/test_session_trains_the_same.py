@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from migrator.harness.environments import migrated_python, original_python
+from tests import warm
 from tests.end_to_end.proving import Servers, prove, prove_project
 from tests.rules.programs import run
 
@@ -99,8 +99,7 @@ def test_unused_code_still_computes_what_it_did(servers: Servers, tmp_path: Path
     assert "v1.get_variable" in new["old.py"]
     answers = []
     for kind, python in (("original", original_python()), ("migrated", migrated_python())):
-        command = [str(python), "-c", "import old; print(old.old_score())"]
-        done = subprocess.run(command, cwd=tmp_path / kind, capture_output=True, text=True, check=False)
+        done = warm.run(python, "-c", "import old; print(old.old_score())", cwd=tmp_path / kind)
         assert done.returncode == 0, done.stderr[-2000:]
         answers.append(done.stdout.strip().splitlines()[-1])
     assert answers[0] == answers[1]
@@ -140,8 +139,7 @@ def test_the_images_of_the_tutorials_are_the_same_bits(tmp_path: Path) -> None:
     made = f"import types\nimport tensorflow as tf\n{helper}{stub}data = load_mnist()\n"
     answers = []
     for interpreter, code in ((python, AS_FILES + old), (str(migrated_python()), made)):
-        command = [interpreter, "-c", IMAGES + code + DIGESTS]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = warm.run(interpreter, "-c", IMAGES + code + DIGESTS, cwd=tmp_path)
         assert done.returncode == 0, done.stderr[-2000:]
         answers.append(json.loads(done.stdout.strip().splitlines()[-1]))
     assert answers[0] == answers[1]

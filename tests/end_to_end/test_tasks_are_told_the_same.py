@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from migrator.harness.environments import migrated_python, original_python
 from migrator.program.config_reads import TASK
 from migrator.targets.setup import cluster_task
+from tests import warm
 from tests.rules.programs import program, run
 
 pytestmark = pytest.mark.tensorflow
@@ -45,7 +44,7 @@ for given in {tasks!r}:
 
 def said(python: Path, head: str, made: str) -> list[str]:
     text = "import json, os\nimport tensorflow as tf\n" + head + SAY.format(tasks=TASKS, made=made, keys=TASK)
-    done = subprocess.run([str(python), "-c", text], env=dict(os.environ), capture_output=True, text=True, check=False)
+    done = warm.run(python, "-c", text)
     assert done.returncode == 0, done.stderr
     return [line for line in done.stdout.splitlines() if line.startswith("said")]
 
@@ -66,6 +65,6 @@ def test_what_the_run_config_was_given_is_known_where_the_calls_are_rewritten(tm
     text = text.replace("params=", "model_dir=config.model_dir, config=config, params=")
     new, _ = run(text)
     assert "RunConfig" not in new
-    done = subprocess.run([str(migrated_python()), "-c", new], capture_output=True, text=True, check=False)
+    done = warm.run(migrated_python(), "-c", new, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("said")] == ["said True 9"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import libcst as cst
@@ -13,6 +11,7 @@ import pytest
 from migrator.names.imports import read_imports
 from migrator.names.signatures import SIGNATURES
 from migrator.rules.rewriter import Rewriter
+from tests import warm
 
 SIGNATURE = """
 import inspect, json, sys
@@ -169,16 +168,7 @@ def migrated(text: str) -> str:
 def ask(script: str, question: object, tmp_path: Path) -> object:
     from migrator.harness.environments import migrated_python
 
-    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    run = subprocess.run(
-        [str(migrated_python()), "-c", script],
-        input=json.dumps(question),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env=environment,
-        cwd=tmp_path,
-    )
+    run = warm.run(migrated_python(), "-c", script, stdin=json.dumps(question), cwd=tmp_path)
     assert run.returncode == 0, run.stderr[-2000:]
     return json.loads(run.stdout.splitlines()[-1])
 

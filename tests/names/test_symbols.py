@@ -11,6 +11,7 @@ import pytest
 
 from migrator.names import symbols
 from migrator.rules.catalogue import all_rules
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,13 +69,5 @@ def test_every_target_exists() -> None:
             head = (example.after or "").partition("(")[0]
             if head.startswith("tf."):
                 names.add(head)
-    run = subprocess.run(
-        [str(migrated_python()), "-c", CHECK],
-        input=json.dumps(sorted(names)),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-        env=environment(),
-    )
+    run = warm.run(migrated_python(), "-c", CHECK, stdin=json.dumps(sorted(names)))
     assert json.loads(run.stdout.splitlines()[-1]) == []
