@@ -24,6 +24,8 @@ from rich.text import Text
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from migrator.bridge.answers import rows as answers
+from migrator.catalogue.answers import page as page_of_answers
 from migrator.catalogue.page import table
 from migrator.catalogue.rows import row, symbols
 from migrator.rules.catalogue import all_rules
@@ -48,6 +50,7 @@ def make_rule_pages(folder: Path) -> int:
     (folder / "README.md").write_text(text, encoding="utf-8")
     rows = [row(symbol) for symbol in symbols()]
     (folder / "catalogue.md").write_text(table(rows, proofs([one.symbol for one in rows])), encoding="utf-8")
+    (folder.parent / "symbols.md").write_text(page_of_answers(list(answers())), encoding="utf-8")
     return len(rules)
 
 

@@ -42,6 +42,12 @@ def _of_symbol(name: str) -> str:
     known_symbols = symbols()
     if symbol in known_symbols:
         return page(row(symbol))
+    if symbol.partition(".")[0] == "tf":
+        from migrator.bridge.answers import is_public
+        from migrator.catalogue.answers import lines
+
+        if is_public(symbol):
+            return lines(symbol)
     last = symbol.rpartition(".")[2].lower()
     near = [known for known in known_symbols if known.rpartition(".")[2].lower() == last]
     hint = f"; there is {', '.join(near)}" if near else ""
