@@ -169,10 +169,11 @@ def main():
     train_fn, train_hook = reader.inputs(4)
     eval_fn, eval_hook = reader.inputs(3)
     estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.05})
-    count_hook = tf.train.StepCounterHook(10, output_dir="counts")
+    here = os.path.dirname(__file__)
+    count_hook = tf.train.StepCounterHook(10, output_dir=os.path.join(here, "counts"))
     estimator.train(train_fn, hooks=[train_hook, count_hook], steps=5)
     estimator.evaluate(eval_fn, hooks=[eval_hook], steps=2)
-    folder = os.path.join(os.path.dirname(__file__), "served")
+    folder = os.path.join(here, "served")
     estimator.export_savedmodel(folder, reader.serving_fn({"x": [2, 2, 1]}))
 
 
