@@ -50,7 +50,7 @@ def make_rule_pages(folder: Path) -> int:
     (folder / "README.md").write_text(text, encoding="utf-8")
     rows = [row(symbol) for symbol in symbols()]
     (folder / "catalogue.md").write_text(table(rows, proofs([one.symbol for one in rows])), encoding="utf-8")
-    (folder.parent / "symbols.md").write_text(page_of_answers(list(answers())), encoding="utf-8")
+    (folder / "symbols.md").write_text(page_of_answers(list(answers())), encoding="utf-8")
     return len(rules)
 
 
