@@ -184,6 +184,9 @@ def test_another_model_that_differs_makes_the_level_differ(
     theirs_too = replace(BASE["migrated"], predictions=() if outputs is None else (theirs(outputs),))
     level = l8_artefacts.judge(several, theirs_too, LIMITS).level
     models = [Artefact(l8_artefacts.model(n), one, "a reason") for n, one in enumerate(of_models, start=1)]
+    # A kill and a resume say nothing about other models.
+    told = Artefact("going on after a kill", "same", "both go on")
+    assert any(note.startswith("trainings of other") for note in l8_artefacts.with_further(level, [told]).notes)
     found = l8_artefacts.with_further(level, models)
     assert found.status is status, found.summary
     assert not any(note.startswith("trainings of other models") for note in found.notes)

@@ -269,12 +269,21 @@ def model(place: int) -> str:
     return f"training of model {place + 1}"
 
 
+def _of_models(artefacts: Sequence[Artefact]) -> bool:
+    return any(one.name.startswith("training of model") for one in artefacts)
+
+
+def more_models(compared: int) -> Artefact:
+    """For a script that trains more models than were compared."""
+    return Artefact(OTHER_MODELS, NOT_COMPARED, f"only the first {compared} models that the script trains are compared")
+
+
 def with_further(level: LevelResult | None, models: Sequence[Artefact]) -> LevelResult:
     """L8 with what took further runs to see (other models of the script, a kill and a resume): what differs makes it
     differ.
     """
     level = level or LevelResult(ID, TITLE, Status.NOT_APPLICABLE, "the original predicts and exports nothing")
-    notes = tuple(note for note in level.notes if not note.startswith(f"{OTHER_MODELS}:"))
+    notes = tuple(note for note in level.notes if not note.startswith(f"{OTHER_MODELS}:") or not _of_models(models))
     level = replace(level, notes=(*notes, *_absent(models)))
     wrong = next((one for one in models if one.status == DIFFERENT), None)
     if wrong is not None and level.status is not Status.DIFFERENT:
