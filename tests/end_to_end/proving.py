@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,3 +176,10 @@ def prove_project(
     for name in sorted(before):
         assert after[name] == pytest.approx(before[name], rel=1e-5), name
     return new
+
+
+def told(document: Mapping[str, Any]) -> str:
+    """What a report says of its verdict, for the message of a test: the reason, its levels, what did not run."""
+    levels = [f"{one['id']}: {one['status']}: {one['summary']}" for one in document["levels"]]
+    failed = [f"{one['role']} failed" for one in document["runs"] if one["failed"]]
+    return "\n".join([document["verdict"], str(document["summary"]), str(document["error"]), *levels, *failed])

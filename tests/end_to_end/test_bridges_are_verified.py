@@ -11,6 +11,7 @@ import pytest
 from migrator.harness import session
 from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, read
+from tests.end_to_end.proving import told
 from tests.fixture_cases import load_cases
 
 #: Fixtures of TensorFlow 1, by name.
@@ -164,7 +165,7 @@ def test_a_bridged_program_is_equivalent(
 ) -> None:
     """Shuffled batches are replayed to it, evaluations are made with the original's weights, too."""
     report = judged(*bridged(PROGRAM.replace("OWN", own), tmp_path), session_for(2))
-    assert report["verdict"] == "EQUIVALENT", report
+    assert report["verdict"] == "EQUIVALENT", told(report)
     levels = {level["id"]: level["status"] for level in report["levels"]}
     assert {levels[name] for name in ("L0b", "L1", "L2", "L3", "L4", "L5", "L7")} == {"EQUIVALENT"}
 
@@ -179,7 +180,7 @@ def test_batches_of_replicas_are_replayed(
 ) -> None:
     """Each replica is given its own, in the order of the original; averages that each worker has are compared."""
     report = judged(*bridged(program, tmp_path), session_for(2), **options)
-    assert report["verdict"] == "EQUIVALENT", report
+    assert report["verdict"] == "EQUIVALENT", told(report)
     levels = {level["id"]: level for level in report["levels"]}
     assert {levels[name]["status"] for name in ("L0b", "L1", "L2", "L3", "L4", "L5")} == {"EQUIVALENT"}
     assert "replay" in levels["L2"]["summary"]
@@ -197,10 +198,10 @@ def test_a_bridged_program_on_servers_is_equivalent(
     report = judged(*bridged(text, tmp_path), session_for(2), cluster=ON_SERVERS + ",evaluator=1")
     levels = {level["id"]: level for level in report["levels"]}
     found = {levels[name]["status"] for name in ("L0", "L0b", "L1", "L3", "L4", "L5", "L5s", "L7")}
-    assert found == {"EQUIVALENT"}, report
+    assert found == {"EQUIVALENT"}, told(report)
     assert "3 split into 6 shards alike" in levels["L1"]["summary"]
     if order == "as they are":
-        assert report["verdict"] == "EQUIVALENT", report
+        assert report["verdict"] == "EQUIVALENT", told(report)
 
 
 def test_a_wrong_rate_on_servers_is_different(session_for: Callable[[int], session.Session], tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_a_wrong_rate_on_servers_is_different(session_for: Callable[[int], sessi
     assert "exponential_decay(0.1, step, 2, 0.9)" in text
     new.write_text(text.replace("exponential_decay(0.1, step, 2", "exponential_decay(0.1, step, 3"), encoding="utf-8")
     report = judged(original, new, session_for(2), cluster="chief=1,ps=2")
-    assert report["verdict"] == "DIFFERENT", report
+    assert report["verdict"] == "DIFFERENT", told(report)
 
 
 def test_workers_that_do_not_share_the_loss_are_different(
@@ -222,7 +223,7 @@ def test_workers_that_do_not_share_the_loss_are_different(
     assert "strategy._scale_loss_for_estimator = strategy._scale_loss_for_estimator, True" in text
     support.write_text(text.replace("_for_estimator, True", "_for_estimator, False"), encoding="utf-8")
     report = judged(original, new, session_for(2), cluster="worker=2")
-    assert report["verdict"] == "DIFFERENT", report
+    assert report["verdict"] == "DIFFERENT", told(report)
     assert next(level["id"] for level in report["levels"] if level["status"] == "DIFFERENT") == "L4"
 
 
@@ -258,4 +259,4 @@ def test_a_fixture_on_the_bridge_is_equivalent(
     assert "keras_estimator" in new.read_text(encoding="utf-8")
     asked = session.make_case(case.original, new, args=case.args, devices=case.devices or 1, cluster=case.cluster)
     report = session.verify(asked, session=session_for(2)).document
-    assert report["verdict"] == "EQUIVALENT", report
+    assert report["verdict"] == "EQUIVALENT", told(report)

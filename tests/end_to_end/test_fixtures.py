@@ -16,6 +16,7 @@ from migrator.harness import session
 from migrator.harness.cluster import ClusterShape, ForkServer, Launch
 from migrator.harness.environments import migrated_python
 from migrator.harness.report import exit_code, write
+from tests.end_to_end.proving import told
 from tests.fixture_cases import FixtureCase, load_cases
 
 #: Without those of TensorFlow 2, of which test_mirrored_becomes_a_mesh.py trains some in a fraction of `verify`'s time.
@@ -55,7 +56,7 @@ def run_session(case: FixtureCase, opened: session.Session, folder: Path) -> Non
     made = replace(made, log_dir=folder / "logs")
     report = session.verify(made, print, session=opened)
     write(report, folder)
-    assert exit_code(report) == 0, report.document
+    assert exit_code(report) == 0, told(report.document)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

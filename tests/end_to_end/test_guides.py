@@ -20,6 +20,7 @@ from migrator.harness.environments import migrated_python, original_python
 from migrator.harness.protocol.results import Status
 from migrator.harness.runs import Session, plan_for
 from migrator.harness.session import make_case, verify
+from tests.end_to_end.proving import told
 
 SEEDS = Path(__file__).resolve().parents[3] / "shared" / "seeds"
 
@@ -159,7 +160,7 @@ def test_a_guide_is_equivalent(pair: Pair, session_for: Callable[[int], Session]
     original, migrated = prepare(pair.guide, tmp_path)
     case = make_case(original, migrated, cluster=pair.cluster, devices=pair.devices, tpu_cores=pair.guide.cores or 1)
     report = verify(case, session=session_for(2))
-    assert report.document["verdict"] == Status.EQUIVALENT.value, report.document
+    assert report.document["verdict"] == Status.EQUIVALENT.value, told(report.document)
 
 
 ON_SERVERS = """
@@ -195,7 +196,7 @@ def test_servers_of_tensorflow_2_are_compared_on_their_cluster(
     session = session_for(2)
     case = make_case(original, migrated, cluster="chief=1,worker=2,ps=1")
     document = verify(case, session=session).document
-    assert document["verdict"] == "EQUIVALENT", document
+    assert document["verdict"] == "EQUIVALENT", told(document)
     levels = {level["id"]: level for level in document["levels"]}
     assert levels["L5s"]["status"] == "EQUIVALENT" and "worker:1 10" in levels["L5s"]["summary"]
     migrated.write_text(migrated.read_text().replace("0.05", "0.06"))

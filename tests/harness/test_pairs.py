@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from migrator.harness import session
+from tests.end_to_end.proving import told
 
 pytestmark = pytest.mark.tensorflow
 PAIRS = Path(__file__).parent / "pairs"
@@ -43,4 +44,4 @@ def test_what_programs_compute_decides(
         evidence = evidence or session.collect_original(opened, case, lambda _: None)
         made = session.verify(case, session=opened, evidence=evidence)
         decided = made.document["decided_by"] if made.status.value == "DIFFERENT" else None
-        assert (made.status.value, decided) == wanted, made.summary
+        assert (made.status.value, decided) == wanted, told(made.document)
