@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from typing import Any
 from migrator.bridge.files import Imports, read_imports
 from migrator.bridge.support import MARK
 from migrator.findings import Finding, Severity
-from migrator.harness.environments import migrated_python
+from migrator.harness.packages import python_with, wanted_packages
 
 _INSIDE = Path(__file__).parent / "inside" / "build_models.py"
 _LARGEST = 20_000_000  # bytes of a file that is copied: the data of a program is not needed to build its model
@@ -41,6 +42,8 @@ _LACKS = (
     ),
 )
 
+# What nobody can put there to try again: a library that is not to be had by its name, and what is on a network.
+_OUT_OF_REACH = ("a package", "a network")
 _ON_STAND_INS = (
     "its models are built, on stand-ins: what it downloads, the files that it names or its arguments are not here; "
     "put them there and try again, or train it"
@@ -74,8 +77,8 @@ def build_models(
     """Builds the models of programs (the files that make Estimators) in every mode that they use.
 
     `texts` are all files of the project as they would be, support files among them. The programs run in a copy of
-    the folder that holds them, by the interpreter of migrated programs, each for `seconds` at most. `arguments` are
-    those of the scripts, if they want any.
+    the folder that holds them, by the interpreter of migrated programs (with such well-known packages as they import,
+    if `python` names none), each for `seconds` at most. `arguments` are those of the scripts, if they want any.
     """
     result = Built()
     if not programs:
@@ -92,14 +95,15 @@ def build_models(
             target.parent.mkdir(parents=True, exist_ok=True)
             last = "\n\nimport build_models  # noqa: E402\n\nbuild_models.install(globals())\n" if MARK in text else ""
             target.write_text(text + last, encoding="utf-8")
+        own = sorted({part for path in texts for part in _absolute(path).relative_to(root).with_suffix("").parts})
+        reached = {path for script in starts.values() for path in imports.reach(script)}
+        trees = [imports.trees[path] for path in sorted(reached) if path in imports.trees]
         job, answers = Path(folder) / "job.json", Path(folder) / "answers.json"
         scripts = [
             {
                 **way_to_run(script, imports, root),
                 "arguments": list((arguments or {}).get(script, ())),
-                "own": sorted(
-                    {part for path in texts for part in _absolute(path).relative_to(root).with_suffix("").parts}
-                ),
+                "own": own,
             }
             for script in starts.values()
         ]
@@ -107,8 +111,10 @@ def build_models(
         environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TF_CONFIG")}
         environment |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
         environment["PYTHONPATH"] = str(copy)
-        command = [str(python or migrated_python()), str(_INSIDE), str(job), str(answers)]
-        subprocess.run(command, env=environment, check=False, capture_output=True, timeout=60 + seconds * len(scripts))
+        python = python or python_with(wanted_packages(trees, own, root))
+        command = [str(python), str(_INSIDE), str(job), str(answers)]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, env=environment, capture_output=True, timeout=60 + seconds * len(scripts))
         found = json.loads(answers.read_text(encoding="utf-8")) if answers.exists() else []
     by_name = {str(_absolute(path).relative_to(root)): path for path in texts}
     failed = set()
@@ -147,9 +153,9 @@ def _tell(answer: Mapping[str, object], program: Path, by_name: Mapping[str, Pat
     elif not built:
         wants.append(("this program was not tried", "", None))
     for what, said, place in wants:
-        message = _wish(what, said, absent)
+        code = "TFM179" if lacking(said) in _OUT_OF_REACH else "TFM177"
         path, line = _placed(place, program, by_name)
-        result.add(Finding(str(path), line, 1, "TFM177", Severity.REVIEW, message), path)
+        result.add(Finding(str(path), line, 1, code, Severity.REVIEW, _wish(what, said, absent)), path)
     for what, said, place in failures:
         path, line = _placed(place, program, by_name)
         message = f"{what} in the migrated environment: {said}"
@@ -172,6 +178,11 @@ def _wish(what: str, said: str, absent: Collection[str]) -> str:
     )
     if lacks == "data":
         return f"{what}: it needs its data, which are not here ({said}): put them there, or a few rows like them"
+    if lacks == "a package":
+        return (
+            f"{what}: it needs a package that could not be installed ({said}); name it in requirements.txt as it is "
+            "installed, or install it into an interpreter of your own and name that in TF_MIGRATE_MIGRATED_PYTHON"
+        )
     if lacks:
         return f"{what}: it needs {lacks} ({said})"
     if said:

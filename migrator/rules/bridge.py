@@ -103,10 +103,25 @@ uses. This one was not built, and its program was left as it was. The finding ha
         "a program that was not tried",
         Severity.REVIEW,
         """
-`tf-migrate --try` (see TFM169) could not run this program up to its models: it wants arguments, data, a package or a
-network that are not here. The finding says which, and stands at the line that asked. The program was migrated, but no
-model was built. Put the data there (a few rows like them will do) and install the package into the environment of
-migrated programs, and try again. A package that is only imported need not be there.
+`tf-migrate --try` (see TFM169) could not run this program up to its models: it wants arguments or data that are not
+here, or it ends before. The finding says which, and stands at the line that asked. The program was migrated, but no
+model was built. Put the data there (a few rows like them will do) and try again.
+
+A program that wants something that is not there runs once more on stand-ins: the data sets of Keras and MNIST by their
+shapes, files of a few numbers, tables with the columns that are asked of them, arguments, weights that are not loaded.
+Where that builds the models the finding says so. It says nothing where it does not: the fault may be the stand-in's.
+""",
+    ),
+    Rule(
+        "TFM179",
+        "a program that cannot be tried here",
+        Severity.REVIEW,
+        """
+`tf-migrate --try` (see TFM169) could not run this program up to its models: it calls a package that could not be
+installed, or reads from a network, and stand-ins did not do instead. The program was migrated, but no model was built.
+
+Well-known packages (pandas, scikit-learn, OpenCV, ...) and those that `requirements.txt` names are installed beside
+TensorFlow for the trial, in their present versions. A package that is only imported need not be there.
 """,
     ),
 )

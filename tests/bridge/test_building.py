@@ -85,7 +85,17 @@ FILES = {
     "columns = tf.contrib.learn.infer_real_valued_columns_from_input(X)\n"
     "model = tf.contrib.learn.DNNClassifier([3], columns)\nmodel.fit(X, np.zeros(4, np.int32), steps=1)\n"
     "print(model.evaluate(X, np.zeros(4, np.int32))['loss'] + 1, list(model.predict_proba(X)))\n",
-    "asks.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    open("data.csv")'),
+    "asks.py": GOOD.replace(
+        'if __name__ == "__main__":', 'if __name__ == "__main__":\n    import numpy as np\n    np.load("data.npy")'
+    ),
+    "calls.py": GOOD.replace(
+        'if __name__ == "__main__":', 'if __name__ == "__main__":\n    no_such_package.sizes()'
+    ).replace("import helper", "import helper\nimport no_such_package"),
+    "reads.py": GOOD.replace('if __name__ == "__main__":', 'if __name__ == "__main__":\n    words()').replace(
+        "def data():",
+        'def words():\n    with tf.gfile.Open("words.txt") as file:\n        assert len({line for line in file}) > 1\n'
+        '    with open("sizes.txt", "rb") as file:\n        int(next(file))\n\n\ndef data():',
+    ),
 }
 
 

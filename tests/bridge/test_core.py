@@ -178,6 +178,42 @@ estimator, hook = trained("scaffold", {}, with_scaffold, steps=5)
 found["scaffold"], found["extra"] = hook.losses, estimator.get_variable_value("extra")
 found["parts"] = {name: estimator.get_variable_value(name).shape for name in sorted(estimator.get_variable_names())}
 
+# Moving averages are evaluated, which a scaffold's saver reads in the place of the variables. Listeners of checkpoints.
+def averaged(features, labels, mode):
+    w = tf.get_variable("w", [4, 1], initializer=values(4, 1))
+    loss = tf.reduce_mean(tf.square(tf.matmul(features["x"], w)))
+    average = tf.train.ExponentialMovingAverage(0.5)
+    if mode == modes.EVAL:
+        scaffold = tf.train.Scaffold(saver=tf.train.Saver(average.variables_to_restore()))
+        return spec_class(mode, loss=loss, scaffold=scaffold)
+    update = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    with tf.control_dependencies([update]):
+        return spec_class(mode, loss=loss, train_op=average.apply([w]))
+
+class Saved(tf.train.CheckpointSaverListener):
+    def __init__(self):
+        self.calls = []
+
+    def begin(self):
+        self.calls.append("begin " + tf.train.get_global_step().name)
+
+    def before_save(self, session, step):
+        self.calls.append("before %d of %d" % (step, session.run(tf.train.get_global_step())))
+
+    def after_save(self, session, step):
+        self.calls.append("after %d" % step)
+        return step == 20
+
+    def end(self, session, step):
+        self.calls.append("end %d" % step)
+
+listener = Saved()
+estimator = est.Estimator(averaged, folder("averaged"), est.RunConfig(save_checkpoints_steps=10))
+estimator.train(dataset, steps=5)
+found["averaged"] = estimator.evaluate(evaluation)
+estimator.train(dataset, steps=40, saving_listeners=[listener])
+found["listened"] = listener.calls
+
 # Evaluation behind every checkpoint, and what train_and_evaluate returns.
 estimator = est.Estimator(model_fn, folder("both"), est.RunConfig(save_checkpoints_steps=10),
                           {"rate": 0.05, "optimizer": momentum})
@@ -325,6 +361,8 @@ def close(old: Any, new: Any) -> bool:
         "calls",
         "evaluation",
         "two batches",
+        "averaged",
+        "listened",
         "more",
         "earlier",
         "predicted",

@@ -10,19 +10,45 @@ import tensorflow as tf
 from .unseen import unseen_runs_before
 
 
+def kept_in_checkpoints(variables, saver=None):
+    """What checkpoints have, as (key, slice, variable): all variables, or those of a Saver under the names it gives.
+
+    A slice is where a piece of a split variable lies in the whole; "" for a variable that is not split. Raises
+    ValueError for a Saver of variables that are not among these.
+    """
+    chosen = getattr(saver, "_var_list", None)
+    names = {id(variable): name for name, variable in variables.items()}
+    if chosen is None:
+        chosen = list(variables.values())
+    found = []
+    for key, value in chosen.items() if isinstance(chosen, dict) else ((None, one) for one in chosen):
+        is_list = isinstance(value, (list, tuple)) or hasattr(value, "_get_variable_list")
+        for variable in value if is_list else [value]:
+            name, piece = names.get(id(variable)), getattr(variable, "_save_slice_info", None)
+            if name is None and isinstance(variable, tf.Variable):
+                raise ValueError(f"the scaffold's saver has {variable.name}, which checkpoints of this model have not")
+            if name is None:  # the state of something else
+                continue
+            if piece is None or (key is not None and not is_list):
+                found.append((key or name, "", variable))
+            else:
+                found.append((key or piece.full_name, piece.spec, variable))
+    return found
+
+
 class NamedSaver:
     """Writes and reads variables by name, and keeps the newest checkpoints of a folder.
 
     Args:
-        variables: a dict by name.
+        kept: what checkpoints have, as `kept_in_checkpoints` gives it.
         strategy: the strategy that they were made under.
         max_to_keep: how many checkpoints are kept; 0 or None: all.
         keep_every_n_hours: one checkpoint in so many hours is kept for ever.
         writes: whether this process writes, or only helps another that does to read the values.
     """
 
-    def __init__(self, variables, strategy, max_to_keep=5, keep_every_n_hours=10000.0, writes=True):
-        self._variables = variables
+    def __init__(self, kept, strategy, max_to_keep=5, keep_every_n_hours=10000.0, writes=True):
+        self._kept = kept
         self._strategy = strategy
         self._max_to_keep = max_to_keep
         self._writes = writes
@@ -34,17 +60,14 @@ class NamedSaver:
         """Writes a checkpoint, and returns its path."""
         path = f"{path}-{step}"
         folder = os.path.dirname(path)
-        pieces = [getattr(variable, "_save_slice_info", None) for variable in self._variables.values()]
-        values = [_value(variable) for variable in self._variables.values()]
+        values = [_value(variable) for _, _, variable in self._kept]
         if not self._writes:
             return path
         tf.io.gfile.makedirs(folder)
         tf.raw_ops.SaveV2(
             prefix=path,
-            tensor_names=[
-                piece.full_name if piece else name for name, piece in zip(self._variables, pieces, strict=True)
-            ],
-            shape_and_slices=[piece.spec if piece else "" for piece in pieces],
+            tensor_names=[key for key, _, _ in self._kept],
+            shape_and_slices=[where for _, where, _ in self._kept],
             tensors=values,
         )
         if self._written is None:  # those of earlier trainings count too
@@ -74,14 +97,12 @@ class NamedSaver:
     def restore(self, path):
         """Gives all variables the values of a checkpoint. Raises tf.errors.NotFoundError for one that it has not."""
         reader = tf.train.load_checkpoint(path)
-        for name, variable in self._variables.items():
-            piece = getattr(variable, "_save_slice_info", None)
-            key = piece.full_name if piece else name
+        for key, where, variable in self._kept:
             if not reader.has_tensor(key):
                 raise tf.errors.NotFoundError(None, None, f"Key {key} not found in checkpoint {path}")
-            if piece:  # read alone: of a split variable's slots TensorFlow 1 may have no whole
+            if where:  # read alone: of a split variable's slots TensorFlow 1 may have no whole
                 (value,) = tf.raw_ops.RestoreV2(
-                    prefix=path, tensor_names=[key], shape_and_slices=[piece.spec], dtypes=[variable.dtype]
+                    prefix=path, tensor_names=[key], shape_and_slices=[where], dtypes=[variable.dtype]
                 )
             else:
                 value = reader.get_tensor(key)

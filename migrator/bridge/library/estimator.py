@@ -11,7 +11,7 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
-from .checkpoints import CheckpointSaver, NamedSaver, step_of_checkpoint
+from .checkpoints import CheckpointSaver, NamedSaver, kept_in_checkpoints, step_of_checkpoint
 from .config import RunConfig
 from .data import Data, call_with_known_arguments
 from .eager import each_eagerly, eagerly
@@ -71,7 +71,7 @@ class ModelOfModelFn(tf.keras.Model):
         made = graph.get_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS)
         session.run([one for one in made if getattr(one, "graph", None) is graph])
         if checkpoint is not None:
-            NamedSaver(self.traced.variables.saved, self.traced.strategy).restore(checkpoint)
+            NamedSaver(self.kept(), self.traced.strategy).restore(checkpoint)
         else:
             with graph.as_default():
                 if warm_start is not None:
@@ -86,6 +86,10 @@ class ModelOfModelFn(tf.keras.Model):
                     scaffold.init_fn(session)
         if scaffold.local_init_op is not None:
             session.run(scaffold.local_init_op)
+
+    def kept(self):
+        """What its checkpoints have: all variables, unless the scaffold's saver says otherwise."""
+        return kept_in_checkpoints(self.traced.variables.saved, self.spec.scaffold.saver)
 
     def global_step(self):
         """The global step, as a number."""
@@ -287,7 +291,7 @@ class Estimator:
         listeners = listeners if config.is_chief else []
         settings = None if spec.scaffold.saver is None else spec.scaffold.saver.as_saver_def()
         saver = NamedSaver(
-            model.traced.variables.saved,
+            model.kept(),
             strategy,
             config.keep_checkpoint_max if settings is None else settings.max_to_keep,
             config.keep_checkpoint_every_n_hours if settings is None else settings.keep_checkpoint_every_n_hours,

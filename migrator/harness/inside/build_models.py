@@ -20,6 +20,8 @@ import tempfile
 import traceback
 import types
 
+import stand_ins
+
 _BUILT: list = []  # what this process built: (mode, error or None, place)
 _ROOT = ""
 
@@ -157,109 +159,6 @@ class _Absentees(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__getattr__ = look_up
 
 
-def make_up():
-    """Lets a script do without what it would download, without files that it names and without its arguments.
-
-    Only what is known beforehand is made up: the shapes and types of the data sets of Keras and of MNIST, and that a
-    pattern stands for a file. Nothing is read from such a file, since no dataset is run.
-    """
-    import argparse
-    import glob
-
-    import numpy as np
-    import tensorflow as tf
-    from absl import flags
-
-    def images(size, classes, label_shape=()):
-        def load_data(*args, **kwargs):
-            labels = (np.arange(6000) % classes).astype("uint8").reshape((6000, *label_shape))
-            return ((np.zeros((6000, *size), "uint8"), labels),) * 2
-
-        return load_data
-
-    def words(classes):
-        def load_data(*args, **kwargs):
-            rows = np.empty(64, object)
-            rows[:] = [[1, 4, 2 + row % 7, 5] for row in range(64)]
-            return ((rows, np.arange(64) % classes),) * 2
-
-        return load_data
-
-    loaders = {
-        "mnist": images((28, 28), 10),
-        "fashion_mnist": images((28, 28), 10),
-        "cifar10": images((32, 32, 3), 10, (1,)),
-        "cifar100": images((32, 32, 3), 100, (1,)),
-        "boston_housing": lambda *args, **kwargs: ((np.zeros((64, 13)), np.zeros(64)),) * 2,
-        "imdb": words(2),
-        "reuters": words(46),
-    }
-    for keras in (tf.keras, tf.compat.v1.keras):
-        for name in loaders:
-            getattr(keras.datasets, name).load_data  # noqa: B018 - lazily imported
-    for name, module in list(sys.modules.items()):  # each function is found in several modules
-        folder, _, last = name.rpartition(".")
-        if last in loaders and folder.endswith(".datasets") and hasattr(module, "load_data"):
-            module.load_data = loaders[last]
-            if hasattr(module, "get_word_index"):
-                module.get_word_index = lambda *args, **kwargs: {"word%d" % n: n for n in range(1, 50)}
-
-    def names(found):
-        def or_the_pattern(pattern, *args, **kwargs):
-            made = found(pattern, *args, **kwargs)
-            one = pattern if isinstance(pattern, (str, bytes, os.PathLike)) else pattern[0] if pattern else ""
-            return made or [os.fspath(one)]
-
-        return or_the_pattern
-
-    glob.glob = names(glob.glob)
-    for module in (tf.io.gfile, tf.compat.v1.gfile):
-        for name in ("glob", "Glob"):
-            if hasattr(module, name):
-                setattr(module, name, names(getattr(module, name)))
-
-    listed, walked = os.listdir, os.walk
-    os.listdir = lambda path=".": listed(path) if os.path.isdir(path) else ["made-up"]
-    os.walk = lambda top, *args, **kwargs: (
-        walked(top, *args, **kwargs) if os.path.isdir(top) else iter([(top, [], ["made-up"])])
-    )
-
-    def made_up_argument(action):
-        if action.choices:
-            return next(iter(action.choices))
-        if action.type in (int, float):
-            return action.type(1)
-        return [] if action.nargs in ("*", "+") else "made-up"
-
-    parse = argparse.ArgumentParser.parse_known_args
-
-    def parse_known_args(self, args=None, namespace=None):
-        for action in self._actions:
-            if action.required and not isinstance(action, argparse._SubParsersAction):
-                if action.option_strings:
-                    action.required, action.default = False, made_up_argument(action)
-                else:
-                    action.nargs, action.default = action.nargs or "?", made_up_argument(action)
-                    action.required = False
-        return parse(self, args, namespace)
-
-    argparse.ArgumentParser.parse_known_args = parse_known_args
-    values = {"integer": 1, "float": 1.0, "boolean": False}
-
-    def required(name, flag_values=flags.FLAGS, **kwargs):
-        flag = flag_values[name]
-        if flag.value is None:
-            flag.value = flag.default = values.get(flag.parser.syntactic_help.rpartition(" ")[2], "made-up")
-
-    def all_required(names, flag_values=flags.FLAGS):
-        for name in names:
-            required(name, flag_values)
-
-    for module in (flags, tf.compat.v1.flags, tf.compat.v1.app.flags):
-        module.mark_flag_as_required = required
-        module.mark_flags_as_required = all_required
-
-
 def run(asked):
     """Runs a script as the main module; what it built, and how it ended."""
     script = os.path.join(_ROOT, asked["script"])
@@ -270,7 +169,7 @@ def run(asked):
     sys.path[1:1] = [path for path in (os.path.join(_ROOT, one) for one in asked["paths"]) if path != sys.path[0]]
     sys.meta_path.append(_Absentees(asked["absent"]))
     if asked.get("made_up"):
-        make_up()
+        stand_ins.make_up(_ROOT)
     ended, absent = None, ""
     try:
         if asked["module"]:
@@ -342,8 +241,9 @@ def main(job, answers):
             made_up = bool(again["built"]) and all(error is None for _, error, _ in again["built"])
             done = again if made_up else done
         found.append({**done, "absent": absent, "made_up": made_up})
-    with open(answers, "w", encoding="utf-8") as file:
-        json.dump(found, file)
+        with open(answers + ".part", "w", encoding="utf-8") as file:
+            json.dump(found, file)
+        os.replace(answers + ".part", answers)  # what is known when time is up
 
 
 if __name__ == "__main__":
