@@ -75,7 +75,9 @@ def home_of(name: str) -> Home:
 
 
 def _of_contrib(parts: list[str]) -> Home | None:
-    """What a module behind tf.contrib (`tf.contrib.layers.python.layers.layers.batch_norm`) has of the public names."""
+    """What a module behind tf.contrib has of the public names, by its whole path or by its name alone
+    (`tf.contrib.layers.python.layers.layers.batch_norm`, `tf.contrib.layers.feature_column.sparse_column_with_keys`).
+    """
     if len(parts) < 4 or parts[1] != "contrib":
         return None
     if parts[2] == "keras":
@@ -84,9 +86,7 @@ def _of_contrib(parts: list[str]) -> Home | None:
             rest = rest[2:]
         name = ".".join(["tf", "keras", *rest])
         return Home(Kind.COMPAT, name, len(parts)) if is_in_compat(name) else None
-    if parts[3] != "python" and parts[2] != "learn":  # whose modules can be read by their names, too
-        return None
-    if parts[2] == "tpu":
+    if parts[2:4] == ["tpu", "python"]:
         folder = ["tpu"] if parts[4:5] == ["ops"] else []  # tf.contrib.tpu.python.ops is tf.python.tpu.ops now
         found = _private(".".join(["tf", "python", *folder, *parts[4:]]))
         if found.kind is Kind.PRIVATE:
