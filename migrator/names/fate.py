@@ -194,7 +194,7 @@ def _is_hidden(name: str) -> bool:
     """Whether a name stands behind the interface, and is not known to be gone."""
     plain = name.replace(_COMPAT, "tf.", 1)
     if not _is_below(plain, *_BEHIND):
-        return plain.rpartition(".")[2].startswith("_")
+        return any(part.startswith("_") for part in plain.split(".")[1:])  # `tf.__version__.split` of a hidden one
     modules, names = _private()
     parts = plain.split(".")
     above = [".".join(parts[:end]) for end in range(2, len(parts) + 1)]

@@ -114,6 +114,14 @@ PUBLIC = {
         f"tf.python.ops.losses.losses.{name}": f"tf.losses.{name}"
         for name in ("Reduction", *(f"Reduction.{kind}" for kind in _REDUCTIONS))
     },
+    **{
+        f"tf.python.framework.{module}.{name}": f"tf.graph_util.{name}"
+        for module in ("graph_util", "graph_util_impl")
+        for name in (
+            *("convert_variables_to_constants", "extract_sub_graph", "must_run_on_cpu", "remove_training_nodes"),
+            "tensor_shape_from_node_def_name",
+        )
+    },
     "tf.python.layers.core.Dense": "tf.layers.Dense",
     "tf.python.layers.core.dense": "tf.layers.dense",
     **{

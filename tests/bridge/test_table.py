@@ -32,6 +32,7 @@ TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON")
         ("tf.contrib.slim.conv2d", Kind.SLIM, "conv2d", 4),
         ("tf.contrib.slim.nets.resnet_v2.resnet_v2_50", Kind.SLIM, "nets.resnet_v2", 5),
         ("tf.contrib.layers.python.layers.layers.batch_norm", Kind.SLIM, "batch_norm", 7),
+        ("tf.__version__.split", Kind.COMPAT, "tf.__version__.split", 3),
         ("tf.contrib.layers.feature_column.one_hot_column", Kind.SUPPORT, "layers_one_hot_column", 5),
         ("tf.contrib.rnn.core_rnn_cell.LSTMCell", Kind.COMPAT, "tf.nn.rnn_cell.LSTMCell", 5),
         ("tf.contrib.tpu.tpu_optimizer.CrossShardOptimizer", Kind.SUPPORT, "CrossShardOptimizer", 5),
