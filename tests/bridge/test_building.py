@@ -107,14 +107,16 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
     done = CliRunner().invoke(command, ["--style", "bridge", "--try", str(tmp_path)])
     told = sorted(line.split(": ", 1) for line in done.output.splitlines() if ": TFM" in line)
     assert sorted((said[:6], place.removeprefix(f"{tmp_path}/")) for place, said in told) == [
-        ("TFM155", "asks.py:19:13"),
+        ("TFM155", "asks.py:20:13"),
         ("TFM155", "beside.py:19:13"),  # its placeholder is in the default graph
+        ("TFM155", "calls.py:20:13"),
         ("TFM155", "downloads.py:25:13"),
         ("TFM155", "flags.py:23:13"),
         ("TFM155", "good.py:18:13"),
         ("TFM155", "learn.py:6:9"),
         ("TFM155", "package/part.py:18:13"),
         ("TFM155", "packed.py:19:13"),  # the package is not called
+        ("TFM155", "reads.py:26:13"),
         ("TFM155", "tpu.py:18:13"),
         ("TFM155", "wants.py:26:13"),
         ("TFM156", "late.py:7:16"),
@@ -123,9 +125,11 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM177", "asks.py:19:1"),
         ("TFM177", "downloads.py:1:1"),  # built, on images of that shape
         ("TFM177", "flags.py:1:1"),
+        ("TFM177", "reads.py:1:1"),  # built, on lines of numbers
         ("TFM177", "wants.py:1:1"),
+        ("TFM179", "calls.py:19:1"),  # the package is
     ]
-    assert done.output.count("on stand-ins") == 3
+    assert done.output.count("on stand-ins") == 4
     assert (tmp_path / "bad.py").read_text() == FILES["bad.py"]
     assert (tmp_path / "good.py").read_text() != FILES["good.py"]
     assert "class Estimator" in (tmp_path / "keras_estimator.py").read_text()
