@@ -122,7 +122,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM156", "late.py:7:16"),
         ("TFM169", "helper.py:9:1"),  # in training
         ("TFM169", "helper.py:9:1"),  # and in evaluation
-        ("TFM177", "asks.py:19:1"),
+        ("TFM177", "asks.py:20:1"),
         ("TFM177", "downloads.py:1:1"),  # built, on images of that shape
         ("TFM177", "flags.py:1:1"),
         ("TFM177", "reads.py:1:1"),  # built, on lines of numbers
