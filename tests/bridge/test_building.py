@@ -127,7 +127,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM177", "flags.py:1:1"),
         ("TFM177", "reads.py:1:1"),  # built, on lines of numbers
         ("TFM177", "wants.py:1:1"),
-        ("TFM179", "calls.py:19:1"),  # the package is
+        ("TFM179", "calls.py:20:1"),  # the package is
     ]
     assert done.output.count("on stand-ins") == 4
     assert (tmp_path / "bad.py").read_text() == FILES["bad.py"]
