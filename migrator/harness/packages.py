@@ -15,7 +15,7 @@ from pathlib import Path
 
 from migrator.harness.environments import EnvironmentNotReady, Extra, migrated_python, uv_program
 
-# By the name that is imported: what to install for it. Pandas' strings are no objects from version 3 on, which programs
+# By the name that is imported: what to install for it, with what that needs and does not ask for. Pandas' strings are no objects from version 3 on, which programs
 # for TensorFlow 1 count on.
 _WELL_KNOWN = {
     "bs4": "beautifulsoup4",
@@ -34,6 +34,7 @@ _WELL_KNOWN = {
     "nltk": "nltk",
     "pandas": "pandas<3",
     "PIL": "pillow",
+    "pkg_resources": "setuptools<81",
     "prettytable": "prettytable",
     "psutil": "psutil",
     "pytz": "pytz",
@@ -48,7 +49,7 @@ _WELL_KNOWN = {
     "sklearn": "scikit-learn",
     "tabulate": "tabulate",
     "tensorflow_datasets": "tensorflow-datasets",
-    "tensorflow_hub": "tensorflow-hub",
+    "tensorflow_hub": "tensorflow-hub setuptools<81",
     "tensorflow_probability": "tensorflow-probability",
     "tf_slim": "tf-slim",
     "toml": "toml",
@@ -69,8 +70,8 @@ def wanted_packages(trees: Iterable[ast.Module], own: Collection[str], root: Pat
     found = set()
     for name in {name for tree in trees for name in _imported(tree)}:
         if name not in own and name not in sys.stdlib_module_names and name not in _OF_TENSORFLOW:
-            found.add(_WELL_KNOWN.get(name) or declared.get(_normal(name), ""))
-    return tuple(sorted(found - {""}))
+            found.update((_WELL_KNOWN.get(name) or declared.get(_normal(name), "")).split())
+    return tuple(sorted(found))
 
 
 def python_with(packages: tuple[str, ...]) -> Path:
