@@ -15,8 +15,8 @@ from pathlib import Path
 
 from migrator.harness.environments import EnvironmentNotReady, Extra, migrated_python, uv_program
 
-# By the name that is imported: what to install for it, with what that needs and does not ask for. Strings of pandas are no
-# objects from version 3 on, which programs for TensorFlow 1 count on.
+# By the name that is imported: what to install for it, with what that needs and does not ask for. From version 3 on
+# strings of pandas are no objects, which programs for TensorFlow 1 count on.
 _WELL_KNOWN = {
     "bs4": "beautifulsoup4",
     "cv2": "opencv-python-headless",
