@@ -75,7 +75,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
 
         texts, findings = migrate_project(everything, options.strategy, options.keras, options.loop, _layouts(options))
         estimators = set(around_estimators(everything))
-    if _may_bridge(options) and any(_may_make_estimators(source.text) for source in relevant):
+    if _may_bridge(options) and any(_may_be_bridged(source.text) for source in relevant):
         from migrator.bridge.project import join
 
         bridges = _bridged(
@@ -153,9 +153,12 @@ def _bridged(
         return bridges
 
 
-def _may_make_estimators(text: str) -> bool:
-    """Whether a text may hold an Estimator: those of tf.contrib.learn have their names from what they learn."""
-    return "stimator" in text or ("contrib" in text and "learn" in text)
+def _may_be_bridged(text: str) -> bool:
+    """Whether a text may hold an Estimator (those of tf.contrib.learn have their names from what they learn), or a
+    session.
+    """
+    of_contrib = "contrib" in text and ("learn" in text or "slim" in text)
+    return "stimator" in text or of_contrib or "Session" in text or "Supervisor" in text
 
 
 def _tell_what_stands(

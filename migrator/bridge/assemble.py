@@ -26,6 +26,9 @@ _DOCSTRING = '''"""Estimators on tf.keras and tf.distribute: what this project u
 tf-migrate wrote this file when the project left TensorFlow 1. It belongs to the project, which may change it, and
 needs nothing but TensorFlow. Import it before TensorFlow: it chooses Keras 2, which the layers of TensorFlow 1 need.
 """'''
+# What the first line says where no Estimator is among it.
+_OF_ESTIMATORS = "Estimators on tf.keras and tf.distribute: what this project uses of them."
+_OF_SESSIONS = "What TensorFlow 1 had and TensorFlow 2.21 has not: what this project uses of it."
 _RULE = "# " + "-" * 98
 _HEAD = f"""{_RULE}
 # Estimators on tf.keras and tf.distribute: what this program uses of them. The program itself begins behind it.
@@ -178,8 +181,9 @@ def assemble(names: Iterable[str], library: Library | None = None) -> str:
     Raises KeyError for a name that the library has not.
     """
     standard, others, definitions, calls = _parts(names, library or _library())
+    head = _DOCSTRING if "\nclass Estimator" in definitions else _DOCSTRING.replace(_OF_ESTIMATORS, _OF_SESSIONS)
     parts = [
-        _DOCSTRING,
+        head,
         "from __future__ import annotations",
         "\n".join(standard),
         _KERAS_2,

@@ -12,10 +12,12 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from migrator.bridge.answers import is_public
 from migrator.bridge.homes import Home, Kind, home_of
 from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
 from migrator.bridge.sessions import FOR_ALL, FUNCTION, needing_default_graph, own_sessions
 from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
+from migrator.names.advice import advice
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, exists, fate
 from migrator.names.spelling import canonical, rooted
@@ -30,6 +32,9 @@ _SWITCHES_OFF = ("tf.disable_v2_behavior", "tf.disable_eager_execution", "tf.dis
 _EAGER = ("tf.enable_eager_execution", "tf.enable_v2_behavior", "tf.contrib.eager.enable_eager_execution")
 # Keras models that a driver makes, or may make: they are those of TensorFlow 2, which have no session.
 _MADE_BY_KERAS = ("tf.keras.Sequential", "tf.keras.models.load_model", "tf.keras.applications", "tf.keras.estimator")
+# What TensorFlow 2.21 takes from Keras where it is asked for it.
+_OF_KERAS = ("tf.layers", "tf.keras", "tf.nn.rnn_cell", "tf.contrib", "tf.feature_column")
+_GRAPHS_SWITCHES = ("tf.disable_v2_behavior", "tf.disable_eager_execution")
 _ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
 COMMENT = "  # before TensorFlow: it chooses Keras 2"
 # Imports that may stand before the support file's: they do not import TensorFlow.
@@ -51,11 +56,15 @@ class Support:
     """How a file imports the support file: its `name`, and the package that it is taken `of` (empty: none).
 
     `inside` says that a section of the file takes its place, where the added import stands: see `assemble.section`.
+    `graphs` says that the program has sessions of its own and no Estimator: all of it is TensorFlow 1 code. It may do
+    without the file then, if that is not `needed`.
     """
 
     name: str
     of: str = ""
     inside: bool = False
+    graphs: bool = False
+    needed: bool = True
 
     @property
     def line(self) -> str:
@@ -72,13 +81,17 @@ class Support:
 class Bridged:
     """A file as it becomes. `used` are names of the support file; `blocking` says what stands in the way.
 
-    `eager` says that its operations are to run at once, where no graph is built.
+    `eager` says that its operations are to run at once, where no graph is built, and `keras` that it uses Keras.
+    `respelled` says that some of its own names change, `switched` that it turns TensorFlow 2 off itself.
     """
 
     text: str
     used: set[str] = field(default_factory=set)
     slim: bool = False
     eager: bool = False
+    keras: bool = False
+    respelled: bool = False
+    switched: bool = False
     blocking: list[Problem] = field(default_factory=list)
     remarks: list[Problem] = field(default_factory=list)
 
@@ -122,9 +135,10 @@ class _File:
         self.result = Bridged(text)
         self.needs_support = False
         self.needs_slim = False
+        self.turns_off = False
         self.tensorflow = self._name_of_tensorflow()
         self.needs_tensorflow = False
-        self.for_two = self._is_for_two()
+        self.for_two = is_for_two(text, names)
         self.stays: dict[Binding, int] = {}  # how many uses of an imported name go on through it
         self.gone: dict[Binding, int] = {}
         self.parents = {child: node for node in ast.walk(names.tree) for child in ast.iter_child_nodes(node)}
@@ -141,6 +155,8 @@ class _File:
             assert statement is not None
             self._import(statement)
         self._aliases()
+        self.result.respelled = bool(self.edits)
+        self.result.switched = any(canonical(r.origin) in _GRAPHS_SWITCHES for r in self.names.references)
         self._add_imports()
         self.result.text = self._edited()
         return self.result
@@ -157,31 +173,11 @@ class _File:
         of_one = [b.name for b in self.names.imported() if b.origin == _V1 and b.scope is self.names.module]
         return next(iter([*of_one, *found]), None)
 
-    def _is_for_two(self) -> bool:
-        """Whether a plain `tf.X` means what TensorFlow 2 calls so."""
-        imported = list(self.names.imported())
-        heads = {b.name for b in imported if b.origin == "tensorflow"}
-        if not heads:
-            return False
-        compat = {b.name for b in imported if b.origin == _V1}
-        plain = {
-            name
-            for reference in self.names.references
-            if reference.head_origin == "tensorflow"
-            and (name := canonical(reference.origin)) != "tf"
-            and not reference.origin.startswith(_V1)
-            and not name.startswith(("tf.estimator", "tf.contrib", "tf.compat"))
-        }
-        if "compat.v1" in self.text and written_for_two(self.text, heads, compat):
-            return True
-        fates = [fate(name) for name in plain]
-        of_one = any(isinstance(one, (Compat, Renamed)) for one in fates)
-        return not of_one and any(isinstance(one, New) for one in fates)
-
     # -- names that are read ---------------------------------------------------------------------------------------
 
     def _reference(self, reference: Reference) -> None:
         name = canonical(reference.origin)
+        self.result.keras |= name.startswith(_OF_KERAS)
         if not _is_tensorflow(name):
             found = home_of(name)
             if found.kind is Kind.SUPPORT:
@@ -204,7 +200,9 @@ class _File:
         if found.kind is Kind.PRIVATE or stays:
             self._stay(reference)
         elif found.kind is Kind.NONE:
-            if not self._is_namespace_of_uses(reference, name):
+            if self._is_tried(reference, name):
+                self._stay(reference)
+            elif not self._is_namespace_of_uses(reference, name):
                 self._gone(reference, name)
         elif found.kind is Kind.COMPAT:
             spelled = self._compat(found, parts)
@@ -336,8 +334,24 @@ class _File:
             and _may_be_module(name)
         )
 
+    def _is_tried(self, reference: Reference, name: str) -> bool:
+        """Whether a `try` asks for a name that TensorFlow 1.15 has not either, and does without it.
+
+        What handles such a name is for still other versions.
+        """
+        node: ast.AST | None = reference.nodes[-1]
+        while node is not None:
+            parent = self.parents.get(node)
+            tried = isinstance(parent, ast.Try) and node in parent.body and any(map(_catches_names, parent.handlers))
+            if tried or (isinstance(node, ast.ExceptHandler) and _catches_names(node)):
+                return not is_public(name) and not name.startswith(("tf.contrib", "tf.python", "tf.estimator"))
+            node = parent
+        return False
+
     def _is_switch(self, reference: Reference, name: str) -> bool:
         call = self.parents.get(reference.nodes[-1])
+        if self.support.graphs:
+            return False
         if name not in _SWITCHES_OFF or not isinstance(call, ast.Call) or call.func is not reference.nodes[-1]:
             return False
         statement = self.parents.get(call)
@@ -350,6 +364,8 @@ class _File:
 
     def _sessions(self) -> None:
         """Functions with sessions of their own run in the default graph, as all code did."""
+        if self.support.graphs:
+            return
         meanings = {reference.nodes[-1]: canonical(reference.origin) for reference in self.names.references}
         supported = {r.nodes[-1] for r in self.names.references if home_of(canonical(r.origin)).kind is Kind.SUPPORT}
         sessions = own_sessions(self.names.tree, meanings, supported)
@@ -548,11 +564,18 @@ class _File:
 
     def _add_imports(self) -> None:
         lines = []
-        if self.needs_support or (self.first and self._imports_tensorflow()):
+        if self.support.graphs and self._imports_tensorflow():
+            self.needs_support |= self.support.needed
+            self._turn_off()
+        elif self.first and self._imports_tensorflow():
+            self.needs_support = True
+        if self.needs_support:
             if not any(one.endswith(self.support.line) for one in self._import_lines()):
                 lines.append(self.support.line + COMMENT)
         if self.needs_tensorflow:
             lines.append(f"import {_V1} as tf")
+        if self.turns_off:
+            lines.append("tf.disable_v2_behavior()")
         if self.needs_slim and not any(b.origin == "tf_slim" for b in self.names.imported()):
             lines.append("import tf_slim")
         if not lines:
@@ -565,6 +588,25 @@ class _File:
         new = "".join(f"{line}\n" for line in lines)
         at = (start, start)
         self.edits[at] = new + self.edits.get(at, "")
+
+    def _turn_off(self) -> None:
+        """Turns off what TensorFlow 2 does instead of building one default graph, right behind its import."""
+        if self.for_two or self.result.switched:
+            return
+        local = self.tensorflow
+        imported = {b.statement for b in self.names.imported() if b.name == local and b.scope is self.names.module}
+        body = self.names.tree.body
+        found = next((one for one in body if local and any(inner in imported for inner in ast.walk(one))), None)
+        if found is None:
+            self.needs_tensorflow = self.turns_off = True
+            return
+        end = self._line_end(found)
+        text = f"{local}.disable_v2_behavior()\n"
+        self.edits[end, end] = text if self.raw[:end].endswith(b"\n") else f"\n{text}"
+
+    def _line_end(self, statement: ast.stmt) -> int:
+        """Where the line behind a statement begins."""
+        return min(self.starts[statement.end_lineno or statement.lineno], len(self.raw))
 
     def _import_lines(self) -> list[str]:
         return [
@@ -676,6 +718,28 @@ class _File:
         self.result.remarks.append(self._problem(node, code, message))
 
 
+def is_for_two(text: str, names: Names) -> bool:
+    """Whether a plain `tf.X` means what TensorFlow 2 calls so."""
+    imported = list(names.imported())
+    heads = {b.name for b in imported if b.origin == "tensorflow"}
+    if not heads:
+        return False
+    compat = {b.name for b in imported if b.origin == _V1}
+    plain = {
+        name
+        for reference in names.references
+        if reference.head_origin == "tensorflow"
+        and (name := canonical(reference.origin)) != "tf"
+        and not reference.origin.startswith(_V1)
+        and not name.startswith(("tf.estimator", "tf.contrib", "tf.compat"))
+    }
+    if "compat.v1" in text and written_for_two(text, heads, compat):
+        return True
+    fates = [fate(name) for name in plain]
+    of_one = any(isinstance(one, (Compat, Renamed)) for one in fates)
+    return not of_one and any(isinstance(one, New) for one in fates)
+
+
 def _line(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> tuple[str, str, str]:
     name = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
     return ("import", name, "") if isinstance(statement, ast.Import) else ("from", statement.module or "", name)
@@ -730,6 +794,13 @@ def _is_used(names: Names, binding: Binding) -> bool:
     return any(reference.binding is binding for reference in names.references)
 
 
+def _catches_names(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler is for modules that lack a name."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = [one.id if isinstance(one, ast.Name) else "" for one in kinds if one is not None]
+    return handler.type is None or any(one in ("AttributeError", "Exception") for one in names)
+
+
 def _is_harmless(node: ast.Import | ast.ImportFrom) -> bool:
     if isinstance(node, ast.ImportFrom):
         return node.level == 0 and (node.module or "").partition(".")[0] in _HARMLESS
@@ -748,4 +819,8 @@ def _gone_message(name: str) -> str:
     near = difflib.get_close_matches(name, SUPPLIED, 1, 0.94) if unknown else []
     if near:  # of this module all names are known
         return f"`{public}` is in no TensorFlow 1.15 either: write `{near[0]}`, if that is meant"
-    return f"`{public}` is gone from TensorFlow 2.21, and nothing stands for it: replace it by hand"
+    if not is_public(name):
+        return f"`{public}` is gone from TensorFlow 2.21, and nothing stands for it: replace it by hand"
+    told = advice(name)
+    package = f"; `pip install {told.package}`" if told.package else ""
+    return f"`{public}` is gone from TensorFlow 2.21: replace it by hand by {told.text}{package}"

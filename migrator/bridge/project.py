@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrator.bridge.assemble import assemble, extended, held_by, section
-from migrator.bridge.codemod import COMMENT, Bridged, Problem, Support, bridge_file
+from migrator.bridge.codemod import COMMENT, Bridged, Problem, Support, bridge_file, is_for_two
 from migrator.bridge.files import Imports, Placed, place, read_imports
 from migrator.bridge.references import Names, read_names
-from migrator.bridge.sessions import FOR_ALL
+from migrator.bridge.sessions import FOR_ALL, MAKERS
 from migrator.bridge.support import MARK, NAME
 from migrator.bridge.table import is_maker, is_trainer
 from migrator.findings import Finding, Severity
@@ -88,27 +88,49 @@ class _Project:
         self.imports: Imports = read_imports(relevant)
         self.names: dict[Path, Names] = {}
         self.globals: dict[Path, dict[str, str]] = {}
-        self.reached: set[Path] = set()
+        self.reaches: dict[Path, list[Path]] = {}
         self.result = Bridges()
 
     def run(self, left: Collection[Path] | None) -> Bridges:
         makers: dict[Path, list[ast.AST]] = {}
+        sessions: dict[Path, list[ast.Call]] = {}
         for path in self.imports.trees:
             if (left is None or path in left) and any(word in self.texts[path] for word in _MENTIONS):
                 places = self._makers(path)
                 if places:
                     makers[path] = places
-        reaches = {path: self._reach(path, makers, left) for path in makers}
-        self.reached = {path for reach in reaches.values() for path in reach}
-        tried = {path: self._try(path, Support(NAME)) for path in dict.fromkeys(p for r in reaches.values() for p in r)}
-        blocked = {start for start, reach in reaches.items() if any(tried[path].blocking for path in reach)}
-        self._tell_blocked(makers, reaches, blocked, tried)
-        going = {start: reach for start, reach in reaches.items() if start not in blocked}
-        for group in _groups(going, {path for path, one in tried.items() if _changes(one, self.texts[path])}):
-            self._bridge(group, going, makers, tried)
+                elif "Session" in self.texts[path] or "slim" in self.texts[path] or "Supervisor" in self.texts[path]:
+                    made = self._sessions(path)
+                    sessions.update({path: made} if made else {})
+        self._go(makers, left, graphs=False)
+        of_estimators = {path for reach in self.reaches.values() for path in reach}
+        if left is not None:  # what another form has changed is another form's
+            of_estimators |= {path for start in self.texts.keys() - left for path in self.imports.reach(start)}
+        self._go({path: made for path, made in sessions.items() if path not in of_estimators}, left, graphs=True)
         return self.result
 
-    def _reach(self, start: Path, makers: Mapping[Path, list[ast.AST]], left: Collection[Path] | None) -> list[Path]:
+    def _go(self, makers: Mapping[Path, Sequence[ast.AST]], left: Collection[Path] | None, graphs: bool) -> None:
+        """Bridges the programs that are made in some files. `graphs`: by sessions, without an Estimator."""
+        reaches = {path: self._reach(path, makers, left, graphs) for path in makers}
+        self.reaches = reaches
+        tried = {}
+        for reach in reaches.values():
+            tried.update({path: self._try(path, Support(NAME, graphs=graphs)) for path in reach})
+        blocked = {start for start, reach in reaches.items() if any(tried[path].blocking for path in reach)}
+        self._tell_blocked(makers, reaches, blocked, tried, graphs)
+        going = {start: reach for start, reach in reaches.items() if start not in blocked}
+        changing = {
+            path for path, one in tried.items() if (one.respelled if graphs else _changes(one, self.texts[path]))
+        }
+        for start in going:  # as it is, it runs
+            if graphs and tried[start].switched and changing.isdisjoint(going[start]):
+                self.result.files.update(going[start])
+        for group in _groups(going, changing):
+            self._bridge(group, going, makers, tried, graphs)
+
+    def _reach(
+        self, start: Path, makers: Mapping[Path, Sequence[ast.AST]], left: Collection[Path] | None, graphs: bool
+    ) -> list[Path]:
         """A program's files: the one that makes the Estimator, those that import it, and what all of them import.
 
         An importer that cannot go stays (TFM158), as does one that is a program itself, or of another form.
@@ -121,7 +143,8 @@ class _Project:
                     continue
                 seen.add(path)
                 reach = self.imports.reach(path)
-                if not any(self._try(one, Support(NAME)).blocking for one in reach if one not in found):
+                support = Support(NAME, graphs=graphs)
+                if not any(self._try(one, support).blocking for one in reach if one not in found):
                     found |= dict.fromkeys(reach)
                     queue.append(path)
         return list(found)
@@ -189,6 +212,17 @@ class _Project:
                 made.append(node)
         return made or given or trained[:1]
 
+    def _sessions(self, path: Path) -> list[ast.Call]:
+        """Where a file of TensorFlow 1 code makes sessions, whatever the version that runs it."""
+        names = self._read(path)
+        heads = {reference.nodes[-1]: canonical(reference.origin) for reference in names.references}
+        calls = [n for n in ast.walk(names.tree) if isinstance(n, ast.Call) and heads.get(n.func, "") in MAKERS]
+        if not calls or is_for_two(self.texts[path], names):
+            return []
+        asked = [n for n in ast.walk(names.tree) if isinstance(n, ast.If) and "version" in ast.unparse(n.test).lower()]
+        guarded = {inner for one in asked for inner in ast.walk(one)}
+        return sorted((call for call in calls if call not in guarded), key=lambda one: one.lineno)
+
     def _try(self, path: Path, support: Support, first: bool = False) -> Bridged:
         if path not in self.imports.trees:
             return Bridged(self.texts[path])
@@ -198,10 +232,11 @@ class _Project:
 
     def _tell_blocked(
         self,
-        makers: Mapping[Path, list[ast.AST]],
+        makers: Mapping[Path, Sequence[ast.AST]],
         reaches: Mapping[Path, list[Path]],
         blocked: Collection[Path],
         tried: Mapping[Path, Bridged],
+        graphs: bool,
     ) -> None:
         for start in sorted(blocked):
             reasons = [(path, problem) for path in reaches[start] for problem in tried[path].blocking]
@@ -210,8 +245,9 @@ class _Project:
             if any(path == start for path, _ in reasons):
                 continue
             path, problem = reasons[0]
-            message = f"this Estimator's program is blocked at {path}:{problem.line}: {problem.message}"
-            for node in makers[start]:
+            whose = "the program of this session" if graphs else "this Estimator's program"
+            message = f"{whose} is blocked at {path}:{problem.line}: {problem.message}"
+            for node in makers[start][:1] if graphs else makers[start]:
                 self.result.add(start, _problem(node, problem.code, message), Severity.MANUAL)
 
     # -- what goes -----------------------------------------------------------------------------------------------------
@@ -220,13 +256,14 @@ class _Project:
         self,
         group: Collection[Path],
         reaches: Mapping[Path, list[Path]],
-        makers: Mapping[Path, list[ast.AST]],
+        makers: Mapping[Path, Sequence[ast.AST]],
         tried: Mapping[Path, Bridged],
+        graphs: bool,
     ) -> None:
         """Writes the files of programs that share some."""
         files = list(dict.fromkeys(path for start in sorted(group) for path in reaches[start]))
         changing = [path for path in files if _changes(tried[path], self.texts[path])]
-        if not changing:
+        if not changing or (graphs and not any(tried[path].respelled for path in changing)):
             return
         placed = place(changing, self.imports)
         name = self._name(placed, changing)
@@ -235,20 +272,26 @@ class _Project:
         # A notebook is one file to its users; what it needs goes with it, unless the project has it already.
         in_cell = len(changing) == 1 and is_notebook(changing[0]) and file not in self.texts
         inside = self.inside or in_cell
+        needed = not graphs or any(tried[path].used or tried[path].slim or tried[path].keras for path in files)
+        kind = replace(Support(name, graphs=graphs), needed=needed)
         done = {
             path: self._try(
-                path, Support(name, inside=True) if inside else placed.support(path, name), path not in imported
+                path,
+                replace(kind, inside=True) if inside else replace(kind, of=placed.support(path, name).of),
+                path not in imported,
             )
             for path in changing
         }
         used = {one for bridged in done.values() for one in bridged.used}
-        if any(_SHAPES.search(self.texts[path]) for path in changing):
+        if not graphs and any(_SHAPES.search(self.texts[path]) for path in changing):
             used.add("keep_tensorflow_1_shapes")
         if any(bridged.eager for bridged in done.values()):
             used.discard(FOR_ALL)
         if any(bridged.slim for bridged in done.values()):
             used.add("let_tf_slim_find_its_layers")
-        if inside:
+        if not needed:
+            pass  # TensorFlow 2.21 has all that the program needs
+        elif inside:
             for bridged in done.values():
                 line = f"import {name}{COMMENT}\n"
                 before, _, after = bridged.text.partition(line)
@@ -275,9 +318,14 @@ class _Project:
             self.result.files.update(reaches[start])
             runs = f"its own `{name}`" if inside else f"`{file}`"
             message = f"the program keeps its code; {runs} runs it on Keras and tf.distribute"
+            code = "TFM155"
+            if graphs:
+                code = "TFM199"
+                message = "the program keeps its graph and its sessions, as TensorFlow 2.21 has them in tf.compat.v1"
+                message += f"; {runs} has what it lacks" if needed else ""
             message += self._why(reaches[start])
-            for node in makers[start]:
-                self.result.add(start, _problem(node, "TFM155", message), Severity.REVIEW)
+            for node in makers[start] if not graphs else makers[start][:1]:
+                self.result.add(start, _problem(node, code, message), Severity.REVIEW)
 
     def _write_support(self, file: Path, used: Collection[str]) -> str:
         """Writes what some programs use; returns why that is not possible, else nothing."""

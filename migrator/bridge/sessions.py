@@ -41,6 +41,13 @@ _NEEDS_GRAPH = frozenset(
 )
 _OF_ESTIMATORS = ("train", "evaluate", "predict", "export_savedmodel", "export_saved_model", "train_and_evaluate")
 
+#: What makes a session of a program's own.
+MAKERS = (
+    *(*_SESSIONS, *_MONITORED, "tf.train.Supervisor", "tf.train.SessionManager"),
+    *("tf.contrib.slim.learning.train", "tf.contrib.training.train", "tf.contrib.slim.evaluation.evaluate_once"),
+    *("tf.contrib.slim.evaluation.evaluation_loop", "tf.contrib.training.evaluate_once"),
+)
+
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 

@@ -312,6 +312,27 @@ NAMESPACES = (
 
 #: Symbols that live on under another public name of `tf.compat.v1`, as TensorFlow 1 spells it.
 MOVED: dict[str, str] = {
+    **{  # of TensorFlow before 1.0, with the same arguments
+        f"tf.{old}": f"tf.{new}"
+        for old, new in {
+            "mul": "multiply",
+            "sub": "subtract",
+            "neg": "negative",
+            "pack": "stack",
+            "unpack": "unstack",
+            "concat_v2": "concat",
+            "select": "where",
+            "complex_abs": "abs",
+            "batch_matmul": "matmul",
+            "batch_matrix_diag": "matrix_diag",
+            "listdiff": "setdiff1d",
+            "inv": "reciprocal",
+            **{f"{kind}_summary": f"summary.{kind}" for kind in ("scalar", "histogram", "image", "audio")},
+            "merge_summary": "summary.merge",
+            "merge_all_summaries": "summary.merge_all",
+            "train.SummaryWriter": "summary.FileWriter",
+        }.items()
+    },
     **{
         f"tf.contrib.estimator.{name}": f"tf.estimator.experimental.{name}"
         for name in ("build_raw_supervised_input_receiver_fn", "dnn_logit_fn_builder", "linear_logit_fn_builder")

@@ -124,4 +124,21 @@ Well-known packages (pandas, scikit-learn, OpenCV, ...) and those that `requirem
 TensorFlow for the trial, in their present versions. A package that is only imported need not be there.
 """,
     ),
+    Rule(
+        "TFM199",
+        "a program that keeps its sessions",
+        Severity.REVIEW,
+        """
+A program that trains, or computes, in sessions of its own and has no Estimator comes out natively where its loop is
+understood (TFM732, TFM733, TFM760). Where it is not, the program keeps its graph and its sessions, which TensorFlow
+2.21 still has: `import tensorflow as tf` becomes `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()`,
+which every file of the program says, so that code builds one default graph, as it did. Only what `tf.compat.v1` has
+not (tf.contrib, say), or has from Keras 2 (tf.layers, the cells of recurrent networks), comes from `keras_estimator.py`
+beside the program, see TFM155. Variables, checkpoints, servers and queues are those of TensorFlow 1.
+
+Such a program runs on TensorFlow 2.21, and is no program of TensorFlow 2: no strategy of tf.distribute, no Keras
+model, nothing eager. Operations that draw random numbers have their seeds from their place in the graph, which may
+differ from that in TensorFlow 1 where layers make more or fewer operations: then the first weights are others.
+""",
+    ),
 )

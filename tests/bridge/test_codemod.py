@@ -292,6 +292,20 @@ def test_blocks(text: str, places: list[tuple[int, str]]) -> None:
     assert sorted((one.line, one.code) for one in bridge_file(text, SUPPORT).blocking) == places
 
 
+def test_names_of_other_versions_that_are_tried_stay() -> None:
+    text = (
+        "import tensorflow as tf\ntry:\n    f = tf.nn.conv2d_transpose\n    g = tf.nn.nosuch\n"
+        "except AttributeError:\n    f = tf.nn.deconv2d\nh = tf.mul(1, tf.sub(2, 3))\n"
+    )
+    new = bridged(text)
+    assert "g = tf.nn.nosuch\n" in new and "f = tf.nn.deconv2d\n" in new  # as in 1.15, which has neither
+    assert new.endswith("h = tf.multiply(1, tf.subtract(2, 3))\n")
+    for code in ("nosuch", "contrib.bayesflow.X"):  # the second may be one of 1.15
+        tried = f"import tensorflow as tf\ntry:\n    f = tf.{code}\nexcept {{}}:\n    pass\n"
+        assert bool(bridge_file(tried.format("ImportError"), SUPPORT).blocking)
+        assert bool(bridge_file(tried.format("AttributeError"), SUPPORT).blocking) is ("contrib" in code)
+
+
 def test_modules_of_tensorflow_hub_are_of_the_support_file() -> None:
     text = "import tensorflow_hub as hub\nfrom tensorflow_hub import Module\nx = hub.Module('x')(y)\nz = Module('z')\n"
     made = bridge_file(text, SUPPORT)
@@ -436,7 +450,12 @@ tf.estimator.Estimator(a)
     [
         ("tf.estimator.export.PredictedOutput", "write `tf.estimator.export.PredictOutput`, if that is meant"),
         ("tf.estimator.BoostedTreesClassifier", "by another library, TF Decision Forests say"),
-        ("tf.estimator.experimental.KMeans", "nothing stands for it: replace it by hand"),
+        ("tf.estimator.experimental.KMeans", "by tf.keras.Model, and callbacks in the place of hooks"),
+        ("tf.contrib.bayesflow.x", "nothing stands for it: replace it by hand"),
+        (
+            "tf.contrib.distributions.WishartCholesky",
+            "by tfp.distributions and tfp.bijectors; `pip install tensorflow-probability`",
+        ),
         ("tf.contrib.nosuch.thing", "nothing stands for it: replace it by hand"),
     ],
 )

@@ -175,7 +175,7 @@ OWN_WORDS = {
     ),
     "a session that predicts": (
         f"{TF}x = tf.placeholder(tf.float32, [2])\nwith tf.Session() as s:\n    print(s.run(x, {{x: [1.0, 2.0]}}))\n",
-        "TFM270",
+        "tf.disable_v2_behavior()",
     ),
     "a cluster, servers with a ConfigProto, and fit on them": (
         f"{TF}import os\nresolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()\n"

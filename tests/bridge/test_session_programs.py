@@ -1,0 +1,129 @@
+"""Programs that keep their sessions: whole texts before and after, those that stay first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrator.bridge.project import Bridges, bridge_project
+from migrator.findings import Severity
+
+PATH = Path("train.py")
+
+LOOP = """\
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    for _ in range(3):
+        _, found = sess.run([train_op, loss], feed_dict={x: [[1.0]]})
+    print(sess.run(loss, {x: [[2.0]]}))
+"""
+GRAPH = """\
+x = tf.placeholder(tf.float32, [None, 1])
+w = tf.Variable(tf.zeros([1, 1]))
+loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - 1.0))
+train_op = tf.train.AdamOptimizer(0.1).minimize(loss)
+"""
+PLAIN = f"import tensorflow as tf\n\n{GRAPH}{LOOP}"
+
+
+def bridged(**texts: str) -> Bridges:
+    return bridge_project({Path(f"{name}.py"): text for name, text in texts.items()})
+
+
+STAYS = {
+    "no session": f"import tensorflow as tf\n\n{GRAPH}",
+    "done": f"import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n\n{GRAPH}{LOOP}",
+    "done, and all of it in a graph": "import tensorflow.compat.v1 as tf\n\nwith tf.Graph().as_default():\n"
+    "    one = tf.constant(1)\n    print(tf.Session().run(one))\n",
+    "TensorFlow 2": "import tensorflow as tf\n\ntf.random.set_seed(1)\nwith tf.compat.v1.Session() as s:\n    s.run(x)",
+    "for both versions": "import tensorflow as tf\n\nif tf.__version__ < '2':\n    s = tf.Session()\n",
+    "another Session": "import tensorflow as tf\nfrom requests import Session\n\nSession().get(tf.__version__)\n",
+}
+
+
+@pytest.mark.parametrize("text", STAYS.values(), ids=STAYS)
+def test_stays(text: str) -> None:
+    found = bridged(train=text)
+    assert not found.texts and not found.findings
+
+
+def test_a_program_that_needs_nothing_else_has_no_file_beside_it() -> None:
+    found = bridged(train=PLAIN)
+    switched = "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n"
+    assert found.texts == {PATH: PLAIN.replace("import tensorflow as tf\n", switched)}
+    (told,) = found.findings[PATH]
+    assert (told.code, told.line, told.severity) == ("TFM199", 7, Severity.REVIEW)
+    assert not bridge_project(found.texts).texts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "import os, tensorflow as tf\nimport model\nprint(tf.Session().run(model.f()))\n",
+            "import os, tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\nimport model\n"
+            "print(tf.Session().run(model.f()))\n",
+            id="several in a line",
+        ),
+        pytest.param(
+            "from tensorflow import Session, placeholder\nSession().run(placeholder('float'))\n",
+            "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n"
+            "from tensorflow.compat.v1 import Session, placeholder\nSession().run(placeholder('float'))\n",
+            id="names alone",
+        ),
+        pytest.param(
+            "try:\n    import tensorflow as tf\nexcept ImportError:\n    raise\ntf.Session().run(tf.zeros(3))\n",
+            "try:\n    import tensorflow.compat.v1 as tf\nexcept ImportError:\n    raise\n"
+            "tf.disable_v2_behavior()\ntf.Session().run(tf.zeros(3))\n",
+            id="in a try",
+        ),
+        pytest.param(
+            "import tensorflow as tf; tf.disable_eager_execution()\ntf.Session().run(tf.log(2.0))\n",
+            "import tensorflow.compat.v1 as tf; tf.disable_eager_execution()\ntf.Session().run(tf.log(2.0))\n",
+            id="a switch of its own",
+        ),
+    ],
+)
+def test_where_the_switch_stands(before: str, after: str) -> None:
+    assert bridged(train=before).texts[PATH] == after
+
+
+def test_what_tensorflow_2_lacks_comes_from_the_file_beside_it() -> None:
+    text = PLAIN.replace("tf.zeros([1, 1])", "tf.contrib.layers.xavier_initializer()([1, 1])")
+    found = bridged(train=text)
+    assert set(found.texts) == {PATH, Path("keras_estimator.py")}
+    head = (
+        "import keras_estimator  # before TensorFlow: it chooses Keras 2\nimport tensorflow.compat.v1 as tf\n"
+        "tf.disable_v2_behavior()\n"
+    )
+    assert found.texts[PATH].startswith(head) and "keras_estimator.xavier_initializer()" in found.texts[PATH]
+    support = found.texts[Path("keras_estimator.py")]
+    assert (
+        support.startswith('"""What TensorFlow 1 had and TensorFlow 2.21 has not') and "class Estimator" not in support
+    )
+    assert bridged(train=PLAIN.replace("tf.matmul(x, w)", "tf.layers.dense(x, 1)")).texts[PATH].startswith(head)
+
+
+def test_all_files_of_a_program_go_or_none() -> None:
+    model = f"import tensorflow as tf\n\n\ndef build():\n    {GRAPH.replace(chr(10), chr(10) + '    ')}return x, loss\n"
+    train = f"import tensorflow as tf\nfrom model import build\n\nx, loss = build()\ntrain_op = loss\n{LOOP}"
+    other = f"import tensorflow as tf\nimport model\n\nx, loss = model.build()\ntrain_op = loss\n{LOOP}"
+    found = bridged(model=model, train=train, other=other)
+    assert len(found.texts) == 3
+    assert all("tf.disable_v2_behavior()" in text for text in found.texts.values())
+    found = bridged(model=model.replace("tf.square", "tf.contrib.nosuch.square"), train=train, other=other)
+    assert not found.texts
+    told = {(str(path), one.line): one.message for path, many in found.findings.items() for one in many}
+    assert set(told) == {("model.py", 7), ("train.py", 6), ("other.py", 6)}
+    assert told["train.py", 6].startswith("the program of this session is blocked at model.py:7")
+
+
+def test_what_an_estimator_uses_is_its_own() -> None:
+    """A helper with a session stays with the program of its Estimator, also where that stays as it was."""
+    helper = (
+        "import tensorflow as tf\n\n\ndef count():\n    with tf.Session() as s:\n        return s.run(tf.zeros(3))\n"
+    )
+    main = "import tensorflow as tf\nimport helper\n\ntf.estimator.Estimator(f).train(helper.count, steps={})\n"
+    assert "disable_v2_behavior" not in bridged(helper=helper, main=main.format(3)).texts[Path("helper.py")]
+    assert not bridged(helper=helper, main=main.format("tf.contrib.nosuch.x()")).texts
