@@ -138,3 +138,29 @@ PUBLIC = {
         for name in ("map_structure", "flatten", "pack_sequence_as", "assert_same_structure")
     },
 }
+
+#: Modules of tensorflow.python.keras whose symbols are those of tf.keras under the same path, and what of them is not
+#: (compared there: 576 symbols are the same objects).
+_KERAS = (
+    *("activations", "applications", "backend", "callbacks", "constraints", "datasets", "estimator", "initializers"),
+    *("layers", "losses", "metrics", "models", "preprocessing", "regularizers", "utils", "wrappers"),
+)
+_OTHER_IN_KERAS = (
+    *("applications.resnet50", "backend.name_scope", "callbacks.TensorBoard", "layers.DenseFeatures", "losses.cosine"),
+    *("metrics.KLD", "metrics.cosine", "metrics.kld"),
+)
+_DEEPER = ("applications", "datasets", "preprocessing", "wrappers")
+
+
+def public_keras(name: str) -> str | None:
+    """`tf.keras.X` of a `tf.python.keras.X` that is the same object in TensorFlow 1.15; None where that is not sure."""
+    path = name.removeprefix("tf.python.keras.")
+    parts = path.split(".")
+    if path in ("Model", "Sequential", "Input"):
+        return f"tf.keras.{path}"
+    depth = 3 if parts[0] in _DEEPER else 2
+    if path == name or parts[0] not in _KERAS or len(parts) != depth:
+        return None
+    if any(path == other or path.startswith(f"{other}.") for other in _OTHER_IN_KERAS):
+        return None
+    return f"tf.keras.{path}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from migrator.names.private import PUBLIC
+from migrator.names.private import PUBLIC, public_keras
 
 _ROOTS = (
     *((f"tensorflow.python.estimator.{module}", "tf.estimator") for module in ("estimator", "model_fn", "run_config")),
@@ -23,6 +23,8 @@ _ROOTS = (
 def canonical(name: str) -> str:
     """`tf.X` for whatever way `name` spells the TensorFlow module, or a symbol of it; other names as they are."""
     name = rooted(name)
+    if name.startswith("tf.python.keras."):
+        return public_keras(name) or name
     return PUBLIC.get(name, name)
 
 

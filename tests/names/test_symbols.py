@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from migrator.names import symbols
+from migrator.names.spelling import canonical
 from migrator.rules.catalogue import all_rules
 from tests import warm
 
@@ -39,6 +40,21 @@ def test_lookups() -> None:
     assert symbols.home("tf.placeholder") is None
     assert symbols.home("tf.layers.dense") is None
     assert symbols.is_namespace("tf.nn") and not symbols.is_namespace("tf.placeholder")
+
+
+def test_private_names_of_keras() -> None:
+    same = {
+        "layers.Dense": "layers.Dense",
+        "models.Model": "models.Model",
+        "datasets.mnist.load_data": "datasets.mnist.load_data",
+        "preprocessing.sequence.pad_sequences": "preprocessing.sequence.pad_sequences",
+        "Model": "Model",
+    }
+    for private, public in same.items():
+        assert canonical(f"tensorflow.python.keras.{private}") == f"tf.keras.{public}"
+    # Other classes than those of tf.keras (compared in 1.15.5), or modules that have no public name.
+    for other in ("optimizers.Adam", "callbacks.TensorBoard", "layers.convolutional.Conv2D", "engine.training.Model"):
+        assert canonical(f"tensorflow.python.keras.{other}") == f"tf.python.keras.{other}"
 
 
 def environment() -> dict[str, str]:
