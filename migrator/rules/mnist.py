@@ -1,4 +1,4 @@
-"""The MNIST data of the old tutorials: the same arrays, from Keras."""
+"""The data of the old tutorials: the same arrays, MNIST from Keras and tables from their files."""
 
 from __future__ import annotations
 
@@ -22,6 +22,32 @@ def {name}():
         test=types.SimpleNamespace(images=test_images, labels=test_labels),
     )
 '''
+_HEADED = '''\
+def {name}(filename, target_dtype, features_dtype, target_column=-1):
+    """Reads a CSV file whose first line starts with the numbers of its rows and features."""
+    with tf.io.gfile.GFile(filename) as file:
+        rows = csv.reader(file)
+        samples, features = (int(number) for number in next(rows)[:2])
+        data = {np}.zeros((samples, features), features_dtype)
+        target = {np}.zeros((samples,), target_dtype)
+        for index, row in enumerate(rows):
+            target[index] = {np}.asarray(row.pop(target_column), target_dtype)
+            data[index] = {np}.asarray(row, features_dtype)
+    return types.SimpleNamespace(data=data, target=target)
+'''
+_PLAIN = '''\
+def {name}(filename, target_dtype, features_dtype, target_column=-1):
+    """Reads a CSV file of examples alone."""
+    data, target = [], []
+    with tf.io.gfile.GFile(filename) as file:
+        for row in csv.reader(file):
+            target.append(row.pop(target_column))
+            data.append({np}.asarray(row, features_dtype))
+    return types.SimpleNamespace(data={np}.array(data), target={np}.array(target, target_dtype))
+'''
+_CSV = "tf.contrib.learn.datasets.base.load_csv_"
+_TABLES = {f"{_CSV}with_header": _HEADED, f"{_CSV}without_header": _PLAIN}
+TABLES = frozenset(_TABLES)
 _LOADERS = {
     "tf.contrib.learn.datasets.load_dataset": ("name", "size", "test_with_fake_data"),
     "tf.contrib.learn.datasets.mnist.load_mnist": ("train_dir",),
@@ -47,7 +73,17 @@ def _load(site: Site) -> cst.BaseExpression:
     return expression(call_text(site.helper("load_mnist", _TEXT), ()))
 
 
-CALLS: dict[str, CallRule] = dict.fromkeys(_LOADERS, _load)
+def _table(site: Site) -> cst.BaseExpression:
+    """`load_csv_with_header(...)`, by a function of the same name in the user's file."""
+    numpy = [name for name, origin in site.imports.names.items() if origin == "numpy"] if site.imports else []
+    if not numpy:
+        raise Blocked("TFM752", site.original, "the new reader of this file needs NumPy: import it as `np`")
+    wanted = site.name.rpartition(".")[2]
+    name = site.training.helper(wanted, _TABLES[site.name].replace("{np}", numpy[0]))
+    return site.call.with_changes(func=cst.Name(name))
+
+
+CALLS: dict[str, CallRule] = {**dict.fromkeys(_LOADERS, _load), **dict.fromkeys(_TABLES, _table)}
 RULES = (
     Rule(
         "TFM751",
@@ -73,7 +109,9 @@ TensorFlow 1.15.5). That the archive which Keras downloads holds the same images
 `tf.contrib` is gone, and with it its loaders of data. MNIST is carried over where only the arrays (`images`, `labels`)
 of its parts are used (TFM751), not `next_batch`, one-hot labels or fake data. For the others, load the data with
 `tf.keras.datasets`, `tensorflow_datasets` or the functions of scikit-learn (`sklearn.datasets.load_iris`,
-`fetch_california_housing`), and migrate again.
+`fetch_california_housing`), and migrate again. `base.load_csv_with_header` and `load_csv_without_header` become
+functions of the same names in the user's file, which give the same arrays (their result has `data` and `target`, and
+is no tuple).
 """,
         (
             Example('tf.contrib.learn.datasets.load_dataset("iris")', None),

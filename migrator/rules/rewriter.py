@@ -180,7 +180,11 @@ _HUB = (
 _LAYERS = ("tf.layers.", "tf.contrib.layers.", "tf.contrib.slim.")
 _PHASES = phases()
 _READ_AS_WRITTEN = ("reuse", "normalizer_fn", "updates_collections")
-_NEEDS = {**dict.fromkeys(mnist.LOADERS, "types"), "tf.app.run": "absl.app"}
+_NEEDS = {
+    **dict.fromkeys(mnist.LOADERS, ("types",)),
+    **dict.fromkeys(mnist.TABLES, ("csv", "types")),
+    "tf.app.run": ("absl.app",),
+}
 _CALLS: dict[str, CallRule] = {
     "tf.app.run": _app_run,
     **call_rules(),
@@ -519,7 +523,7 @@ class Rewriter(cst.CSTTransformer):
                     raise Blocked("TFM202", original_node, message)
                 site = self._site(name, original_node, updated_node)
                 if name in _NEEDS:
-                    self.needs.add(_NEEDS[name])
+                    self.needs.update(_NEEDS[name])
                     if "argparse" in self.imports.names.values():
                         self.needs.add("absl.flags")
                 return _CALLS[name](site)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import types
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy
 import pytest
 
 from migrator.findings import Severity
@@ -37,6 +44,42 @@ def test_mnist_comes_from_keras(name: str) -> None:
 def test_other_data_are_refused(code: str) -> None:
     text = IMPORT + program().replace("estimator = ", f"data = {code}\nestimator = ", 1)
     assert run(text)[0] == text and "TFM752" in of(Severity.MANUAL, text)
+
+
+CSV = "tf.contrib.learn.datasets.base.load_csv_with{}_header('a.csv', np.int64, np.float32)"
+
+
+@pytest.mark.parametrize(("kind", "file"), [("", "2,3,x,y,z\n1,2,3,7\n4,5,6,8\n"), ("out", "1,2,3,7\n4,5,6,8\n")])
+def test_tables_are_read_by_a_function_of_the_file(kind: str, file: str, tmp_path: Path) -> None:
+    line = f"table = {CSV.format(kind)}\nprint(table.data, table.target)\n"
+    text = "import numpy as np\n" + program().replace("estimator = ", f"{line}estimator = ", 1)
+    new, _ = run(text)
+    wanted = f"load_csv_with{kind}_header"
+    assert f"table = {wanted}('a.csv', np.int64, np.float32)\n" in new and "import csv\n" in new
+    lines = new[new.index(f"def {wanted}") :].partition("\n\n\n")[0]
+    (tmp_path / "a.csv").write_text(file)
+    tensorflow = SimpleNamespace(io=SimpleNamespace(gfile=SimpleNamespace(GFile=open)))
+    names: dict[str, Any] = {"tf": tensorflow, "np": numpy, "csv": csv, "types": types}
+    exec(compile(lines, "reader", "exec"), names)
+    table = names[wanted](tmp_path / "a.csv", numpy.int64, numpy.float32)
+    assert table.data.dtype == numpy.float32 and table.data.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    assert table.target.dtype == numpy.int64 and table.target.tolist() == [7, 8]
+
+
+def test_tables_need_numpy() -> None:
+    text = program().replace("estimator = ", f"table = {CSV.format('')}\nestimator = ", 1)
+    assert run(text)[0] == text and "TFM752" in of(Severity.MANUAL, text)
+
+
+def test_private_names_of_keras_are_public_ones() -> None:
+    imports = "from tensorflow.python.keras import layers\nfrom tensorflow.python.keras.models import Sequential\n"
+    network = "net = Sequential([layers.Dense(2, input_shape=(1,))])(net)"
+    new, findings = run(
+        program(network=network).replace("import tensorflow as tf\n", f"import tensorflow as tf\n{imports}")
+    )
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "tf.keras.Sequential([tf.keras.layers.Dense(2" in new.replace("tf.keras.models.", "tf.keras.")
+    assert "tensorflow.python" not in new
 
 
 def test_messages_keep_their_classes() -> None:
