@@ -2,7 +2,8 @@
 
 `model = model.train(...)` gives a name what it has, since `train` returns the Estimator itself; a RunConfig that no
 Estimator is given, and a `config.replace(...)` whose result nobody takes, never did anything. `del params` says that a
-model_fn or input_fn does not use what an Estimator gives it; the new program gives it less.
+model_fn or input_fn does not use what an Estimator gives it; the new program gives it less. The default graph and the
+cache of writers were never an Estimator's: it makes a graph of its own for everything that it does.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ _RUN_CONFIGS = ("tf.estimator.RunConfig", "tf.contrib.tpu.RunConfig", "tf.estima
 _DELETED = re.compile(r"^\s+del[\s(]", re.MULTILINE)
 _GIVEN = {"features", "labels", "mode", "params", "config"}
 _MADE = ("Estimator", "Classifier", "Regressor")
+#: Calls that change nothing for an Estimator.
+_NOT_ITS_OWN = ("tf.reset_default_graph", "tf.summary.FileWriterCache.clear")
+_RESET = re.compile(r"\b(reset_default_graph|FileWriterCache\s*\.\s*clear)\s*\(")
 
 
 def says_nothing(text: str) -> bool:
     """Whether a text may hold such a line."""
     text = bare(text)
-    return "RunConfig" in text or any(one.search(text) is not None for one in (_CHAINED, _DELETED))
+    return "RunConfig" in text or any(one.search(text) is not None for one in (_CHAINED, _DELETED, _RESET))
 
 
 def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Finding]]:
@@ -41,6 +45,8 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
         return edits, said
     gone: list[tuple[cst.Module | cst.IndentedBlock, cst.SimpleStatementLine]] = []
     scopes: list[cst.Module | cst.FunctionDef] = [file.module, *functions_in(file.module)]
+    names = [file.imports.tensorflow(call.func) or "" for call in calls_in(file.module)]
+    only_estimators = any(n.endswith(_MADE) for n in names) and not any(n.endswith("Session") for n in names)
     for scope in scopes:
         for block, line in _lines(scope):
             small = line.body[0]
@@ -49,6 +55,10 @@ def without_what_says_nothing(file: ParsedFile) -> tuple[list[Edit], list[Findin
             elif isinstance(scope, cst.FunctionDef) and _is_idle_config(file, scope, small):
                 gone.append((block, line))
                 message = "this RunConfig is given to no Estimator, and is left out"
+                said.append(file.finding("TFM124", Severity.REVIEW, small, message))
+            elif only_estimators and _is_beside(file, small):
+                gone.append((block, line))
+                message = "an Estimator makes graphs of its own: this never did anything to it, and is left out"
                 said.append(file.finding("TFM124", Severity.REVIEW, small, message))
             elif isinstance(scope, cst.FunctionDef) and _is_deletion(scope, small):
                 gone.append((block, line))
@@ -150,6 +160,12 @@ def _is_idle_config(file: ParsedFile, scope: cst.FunctionDef, small: cst.BaseSma
         and len([n for n in name_nodes(scope) if n.value == target.value]) == 1
         and _only_settings(file, small.value)
     )
+
+
+def _is_beside(file: ParsedFile, small: cst.BaseSmallStatement) -> bool:
+    """Whether a line does something to the default graph, or to writers, that Estimators do not share."""
+    call = small.value if isinstance(small, cst.Expr) else None
+    return isinstance(call, cst.Call) and not call.args and file.imports.tensorflow(call.func) in _NOT_ITS_OWN
 
 
 def _is_deletion(scope: cst.FunctionDef, small: cst.BaseSmallStatement) -> bool:

@@ -120,3 +120,15 @@ def test_other_deletions_stay(line: str) -> None:
     text = head + DELETED.format("params").replace("del params  # unused", line)
     file = ParsedFile.parse(Path("train.py"), text)
     assert without_what_says_nothing(file) == ([], [])
+
+
+@pytest.mark.parametrize("call", ["tf.reset_default_graph()", "tf.summary.FileWriterCache.clear()"])
+def test_what_never_concerned_an_estimator_goes(call: str) -> None:
+    old = program(driver=f"{call}  # first\nestimator.train(input_fn, steps=3)")
+    new, findings = run(old)
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert call not in new and [f.code for f in findings if f.line == old[: old.index(call)].count("\n") + 1] == [
+        "TFM124"
+    ]
+    session = program(driver=f"{call}\nwith tf.Session() as session:\n    pass\nestimator.train(input_fn, steps=3)")
+    assert run(session)[0] == session
