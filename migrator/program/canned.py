@@ -23,6 +23,7 @@ from migrator.names.symbols import is_new
 from migrator.program.added_metrics import adds_metrics, with_added_metrics
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
 from migrator.program.inline_servings import may_make_servings, with_named_servings
+from migrator.program.known import number_at
 from migrator.program.made_by_functions import Folded, fold, without_folded
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.plain import removal, says_nothing, without_what_says_nothing
@@ -283,6 +284,9 @@ class _Writer:
 
         return define
 
+    def _count(self, node: cst.BaseExpression) -> float | None:
+        return number_at(self.file, node)
+
     def _head_of(
         self,
         canned: Canned,
@@ -292,14 +296,14 @@ class _Writer:
         define: Callable[[str], cst.BaseExpression | None],
     ) -> heads.Head:
         if canned.task != "Estimator":
-            return heads.head_of_task(canned.task, bound, version, call, self.file.code, define)
+            return heads.head_of_task(canned.task, bound, version, call, self.file.code, self._count)
         node = bound.get("head")
         if isinstance(node, cst.Name):
             node = define(node.value)
         name = heads.head_name(self.file.imports.resolve(node.func)) if isinstance(node, cst.Call) else None
         if name is None or not isinstance(node, cst.Call):
             raise Blocked("TFM190", call, "the head of this Estimator is not one that tf-migrate knows")
-        return heads.read_head(node, name, self.file.code, define)
+        return heads.read_head(node, name, self.file.code, self._count)
 
     def _tensorflow(self, call: cst.Call) -> str:
         """How TensorFlow 1 is spelled in this file."""
@@ -370,10 +374,9 @@ class _Writer:
         local = self._local(around)
         for name in sorted(names_in(cst.parse_expression(head.size)) & local):
             # The function stands at the top, where this name means nothing.
-            count = number(define(head.size)) if head.size == name else None
-            if count is None:
+            if head.count is None:
                 raise Blocked("TFM190", call, f"the number of logits reads `{name}`: give it as a number")
-            head = replace(head, size=str(int(count)))
+            head = replace(head, size=str(head.count))
         given: list[tuple[str, cst.BaseExpression]] = []
         used: set[str] = set()
         own_values = _OwnValues(given, local | self.file.names_at_top)
@@ -616,7 +619,7 @@ class _Writer:
             raise Blocked(
                 "TFM192", owner, "this head is made where tf-migrate cannot see it: write the EstimatorSpec out"
             )
-        head = heads.read_head(made, name, self.file.code, define)
+        head = heads.read_head(made, name, self.file.code, self._count)
         tf = self._tensorflow(made)
         parameters = ("features", "mode", "logits", "labels", "optimizer")
         later = ("trainable_variables", "train_op_fn", "update_ops", "regularization_losses")
@@ -701,7 +704,7 @@ class _Writer:
         if kind is None or not finder.found or len(uses) != 1 + len(finder.found):
             return
         try:
-            head = heads.read_head(made, kind, self.file.code, self._definitions(path_to(self.file.module, made)))
+            head = heads.read_head(made, kind, self.file.code, self._count)
         except Blocked:
             return  # it stays, and is a symbol without a home
         for size in finder.found:

@@ -93,6 +93,20 @@ def metrics(machine: Machine, graph: Graph) -> dict[str, Value] | None:
     return found
 
 
+def symbols_of(machine: Machine, value: Value) -> set[str]:
+    """The symbols whose calls make what a value may be, None left out; "" for what no call makes."""
+    if isinstance(value, Either):
+        return symbols_of(machine, value.then) | symbols_of(machine, value.otherwise)
+    if isinstance(value, Constant) and value.value is None:
+        return set()
+    if not isinstance(value, Operation):
+        return {""}
+    entries = machine.entries_of(value.args[0]) if value.symbol == "getitem" and value.args else None
+    if entries is None or entries.more:
+        return {value.symbol}
+    return set().union(*(symbols_of(machine, present(one)) for _, one in entries.items.values()))
+
+
 def steps(machine: Machine, graph: Graph) -> list[Step | Unread]:
     """The steps of training that a graph may make: one for each spec, and each way that a condition leaves open."""
     found: list[Step | Unread] = []
@@ -221,4 +235,4 @@ def _mentions_updates(machine: Machine, value: Value, deep: int = 4) -> bool:
     return any(_mentions_updates(machine, one, deep - 1) for one in value.args)
 
 
-__all__ = ["Clipping", "Step", "Unread", "given", "losses", "metrics", "specs", "steps"]
+__all__ = ["Clipping", "Step", "Unread", "given", "losses", "metrics", "specs", "steps", "symbols_of"]

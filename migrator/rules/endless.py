@@ -6,15 +6,12 @@ that are known (`repeat` under `if training:`). What is not known may end.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-
 import libcst as cst
 
-from migrator.ir.files import Parsed, Together
 from migrator.ir.machine import Arguments
-from migrator.ir.program import Graph, Program, called, parameters_of, takes_any, understood
+from migrator.ir.program import Graph, Program, called, parameters_of, takes_any
 from migrator.ir.values import Constant, Function, Method, Object, Partial, Value
+from migrator.program.known import program_of, values_at
 from migrator.program.parsed import Project
 from migrator.program.training import TrainingProgram
 from migrator.query.inputs import endless, endless_arrays
@@ -43,17 +40,8 @@ def _values(
     project: Project, program: TrainingProgram, given: cst.BaseExpression | None
 ) -> tuple[Program, list[Value]]:
     """What an argument of a call is, each time that the call is made."""
-    files = tuple((file.path, file.module) for file in project.files)
-    evaluated = _understood(files, program.file.path, program.file.module)
-    values = evaluated.evaluator.noted.get(given, []) if given is not None else []
-    return evaluated, list(dict.fromkeys(values))
-
-
-@lru_cache(maxsize=16)
-def _understood(files: tuple[tuple[Path, cst.Module], ...], path: Path, module: cst.Module) -> Program:
-    """The program of a file; trees never change, so this holds for ever."""
-    main = Parsed(path, module)
-    return understood(Together.of([main, *(Parsed(*file) for file in files if file[0] != path)]), main)
+    evaluated = program_of(program.file, project.files)
+    return evaluated, values_at(evaluated, given)
 
 
 def _called(program: Program, value: Value, mode: str) -> Graph:

@@ -92,7 +92,10 @@ _REDUCTIONS = (_SUM, _MEAN, "MEAN", "SUM_BY_NONZERO_WEIGHTS", "SUM_OVER_NONZERO_
 
 @dataclass(frozen=True)
 class Head:
-    """A head as read. `size` is the number of logits as text, `weights` the key of the weights among the features."""
+    """A head as read. `size` is the number of logits as text, `weights` the key of the weights among the features.
+
+    `count` is the number of logits where it is known.
+    """
 
     kind: str
     size: str
@@ -100,6 +103,7 @@ class Head:
     version: int
     weights: str | None = None
     thresholds: tuple[str, ...] = ()
+    count: int | None = None
 
     @property
     def is_binary(self) -> bool:
@@ -120,11 +124,11 @@ def read_head(
     call: cst.Call,
     name: str,
     code: Callable[[cst.CSTNode], str],
-    define: Callable[[str], cst.BaseExpression | None],
+    count_of: Callable[[cst.BaseExpression], float | None],
 ) -> Head:
     """Reads the call that makes a head. Raises Blocked (TFM192)."""
     known = _HEADS[name]
-    return head_of(known.kind, bind(call, known.parameters, name, "TFM192"), known, call, code, define)
+    return head_of(known.kind, bind(call, known.parameters, name, "TFM192"), known, call, code, count_of)
 
 
 def head_of_task(
@@ -133,12 +137,12 @@ def head_of_task(
     version: int,
     call: cst.Call,
     code: Callable[[cst.CSTNode], str],
-    define: Callable[[str], cst.BaseExpression | None],
+    count_of: Callable[[cst.BaseExpression], float | None],
 ) -> Head:
     """The head of a canned Estimator (`task` is Classifier or Regressor) with some arguments. Raises Blocked."""
     kind = _MULTI if task == "Classifier" else _NUMBERS
     reduction = _SUM if version == 1 else _MEAN
-    return head_of(kind, bound, _Kind(kind, (), reduction, version), call, code, define)
+    return head_of(kind, bound, _Kind(kind, (), reduction, version), call, code, count_of)
 
 
 def head_of(
@@ -147,21 +151,18 @@ def head_of(
     known: _Kind,
     call: cst.Call,
     code: Callable[[cst.CSTNode], str],
-    define: Callable[[str], cst.BaseExpression | None],
+    count_of: Callable[[cst.BaseExpression], float | None],
 ) -> Head:
     """A head with some arguments. Raises Blocked (TFM192)."""
     for key in ("label_vocabulary", "loss_fn", "inverse_link_fn", "name"):
         if not is_none(bound.get(key)):
             raise Blocked("TFM192", bound[key], f"`{key}` of a head is not carried over: write its EstimatorSpec out")
-    size = "1"
+    size, count = "1", None
     key = "n_classes" if kind == _MULTI else "label_dimension"
     if kind == _MULTI and key not in bound:
         kind = _BINARY
     elif key in bound:
-        size, value = code(bound[key]), bound[key]
-        if isinstance(value, cst.Name):
-            value = define(value.value) or value
-        count = number(value)
+        size, count = code(bound[key]), count_of(bound[key])
         if kind == _MULTI:
             if count is None and "MultiClass" not in code(call.func) and "multi_class_head" not in code(call.func):
                 message = "`n_classes` must be a number here: with 2 classes the network has one logit"
@@ -181,7 +182,9 @@ def head_of(
         if any(value is None for value in values):
             raise Blocked("TFM192", node, "the thresholds of a head must be numbers")
         thresholds = tuple(f"{value:g}" for value in values if value is not None)
-    return Head(kind, size, reduction, known.version, _weights(bound.get("weight_column"), code), thresholds)
+    weights = _weights(bound.get("weight_column"), code)
+    logits = None if count is None or kind == _BINARY else int(count)
+    return Head(kind, size, reduction, known.version, weights, thresholds, logits)
 
 
 def _weights(node: cst.BaseExpression | None, code: Callable[[cst.CSTNode], str]) -> str | None:

@@ -451,7 +451,9 @@ print(estimator.evaluate(input_fn))
 def test_a_number_of_classes_that_has_a_name_in_the_function() -> None:
     new = migrated(canned("tf1.estimator.LinearClassifier(columns, n_classes=count)", "    count = 3\n"))
     assert "units=3" in new
-    _, findings = run(canned("tf1.estimator.LinearRegressor(columns, label_dimension=n)", "    n = len(columns)\n"))
+    new = migrated(canned("tf1.estimator.LinearClassifier(columns, n_classes=n)", "    n = count = 1 + 2\n"))
+    assert "units=3" in new
+    _, findings = run(canned("tf1.estimator.LinearRegressor(columns, label_dimension=n)", "    n = int(input())\n"))
     assert [f.code for f in findings if f.severity is Severity.MANUAL] == ["TFM190"]
 
 
