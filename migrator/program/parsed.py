@@ -40,6 +40,36 @@ class Further:
     line: str
 
 
+class Position(tuple[int, int]):
+    """1-based line and column of code as it was written. Positions sort in the order in which the code stands now.
+
+    That is another one where the lines of a function stand in the place of its call.
+    """
+
+    order: tuple[int, ...]
+
+    def __new__(cls, place: tuple[int, int], order: tuple[int, ...] | None = None) -> Position:
+        made = super().__new__(cls, place)
+        made.order = order or place
+        return made
+
+    def __lt__(self, other: tuple[int, ...]) -> bool:
+        return self.order < _order(other)
+
+    def __le__(self, other: tuple[int, ...]) -> bool:
+        return self.order <= _order(other)
+
+    def __gt__(self, other: tuple[int, ...]) -> bool:
+        return self.order > _order(other)
+
+    def __ge__(self, other: tuple[int, ...]) -> bool:
+        return self.order >= _order(other)
+
+
+def _order(place: tuple[int, ...]) -> tuple[int, ...]:
+    return place.order if isinstance(place, Position) else place
+
+
 @dataclass(frozen=True)
 class ParsedFile:
     """A file as a libcst tree, with its import map and the positions of its nodes.
@@ -85,28 +115,42 @@ class ParsedFile:
         wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
         return wrapper.resolve(PositionProvider)
 
-    def keep_positions(self, made: Mapping[cst.CSTNode, cst.CSTNode], of: ParsedFile) -> None:
-        """Gives the nodes of this file's tree the positions that the nodes they were made of have in another."""
+    @cached_property
+    def _orders(self) -> Mapping[cst.CSTNode, tuple[int, ...]]:
+        return {}
+
+    def keep_positions(
+        self,
+        made: Mapping[cst.CSTNode, cst.CSTNode],
+        of: ParsedFile,
+        orders: Mapping[cst.CSTNode, tuple[int, ...]] | None = None,
+    ) -> None:
+        """Gives the nodes of this file's tree the positions that the nodes they were made of have in another.
+
+        `orders` are those of nodes that stand elsewhere now, see Position.
+        """
         positions = of._positions
         new = {node: positions[old] for node, old in made.items() if old in positions}
         self.__dict__["_positions"] = {**positions, **new}
+        moved = {node: of._orders[old] for node, old in made.items() if old in of._orders} if of._orders else {}
+        self.__dict__["_orders"] = {**of._orders, **moved, **(orders or {})}
 
     def has(self, node: cst.CSTNode) -> bool:
         """Whether a node has a position in this file."""
         return node in self._positions
 
-    def position(self, node: cst.CSTNode | None) -> tuple[int, int]:
+    def position(self, node: cst.CSTNode | None) -> Position:
         """1-based line and column of a node of this file's tree; (1, 1) when it is not one."""
         found = self._positions.get(node) if node is not None else None
         start = getattr(found, "start", None)
         if start is None and node in self.origins:
             return self.position(self.origins[node])
-        if start is None:
-            return 1, 1
+        if start is None or node is None:
+            return Position((1, 1))
         line, column = start.line, start.column
         if self.spread is not None:
             line, column = self.spread.original(line, column)
-        return line, column + 1
+        return Position((line, column + 1), self._orders.get(node))
 
     def range(self, node: cst.CSTNode) -> tuple[int, int]:
         """The offsets of a node of this file's tree in its text: where it begins, and where it has ended."""

@@ -21,6 +21,7 @@ import libcst as cst
 from migrator.names.bindings import Binding, Form, bound_in, dotted, read_bindings
 from migrator.names.free import free
 from migrator.pairing import equal_zip
+from migrator.program.called_once import unfolded
 from migrator.program.calls import calls_in, functions_in, is_docstring, nodes_in
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.walking import walk
@@ -53,14 +54,14 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     old = file
     for _ in range(_ROUNDS):
         edits = _Edits(file, elsewhere, made).read()
-        edits = edits or _without_partial(file, old)
+        edits = edits or _without_partial(file, old) or _of_calls(file, elsewhere)
         if not edits:
             return file
         writer = _Writer(file, edits)
         module = file.module.visit(writer)
         assert isinstance(module, cst.Module)
         new = replace(file, module=module)
-        new.keep_positions(writer.made, file)
+        new.keep_positions(writer.made, file, writer.orders)
         made |= edits.made
         file = new
     return file
@@ -75,6 +76,7 @@ class Edits:
     decorators: set[cst.Decorator] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)  # names that an edit of this round is about
+    moves: bool = False  # lines get the place of another one
 
     def __bool__(self) -> bool:
         return bool(self.lines or self.expressions or self.decorators)
@@ -89,6 +91,16 @@ def _without_partial(file: ParsedFile, old: ParsedFile) -> Edits:
             if isinstance(small, cst.Import) and [dotted(alias.name) for alias in small.names] == ["functools"]:
                 edits.lines[cast("_Line", line)] = []
     return edits
+
+
+def _of_calls(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
+    """The lines of a function that the driver calls once, to make an Estimator or to train one, in its own."""
+    found = unfolded(file, elsewhere, _bound_arguments)
+    if found is None:
+        return Edits()
+    return Edits(
+        {found.line: list(found.lines), found.function: []}, dict(found.names), made=set(found.made), moves=True
+    )
 
 
 @dataclass(frozen=True)
@@ -600,6 +612,7 @@ class _Writer(Tracked):
         super().__init__()
         self.file = file
         self.edits = edits
+        self.orders: dict[cst.CSTNode, tuple[int, ...]] = {}
 
     def _note(self, new: cst.CSTNode, again: _Again, instead_of: cst.CSTNode) -> None:
         """Where the nodes of new code come from: the node itself, or what the code stands for."""
@@ -641,11 +654,16 @@ class _Writer(Tracked):
                 lines = [first.with_changes(leading_lines=[*above, *first.leading_lines]), *lines[1:]]
                 above = []
             again = _Again(self.edits.expressions)
-            for line in lines:
+            for index, line in enumerate(lines):
                 made = cast("cst.BaseStatement", line.visit(again))
                 self._note(made, again, before)
                 found.append(made)
-            if not lines:
+                if self.edits.moves:
+                    here = (*self.file.position(before).order, index)
+                    self.orders.update(
+                        {part: (*here, *self.file.position(self.made[part]).order) for part in nodes_in(made)}
+                    )
+            if not lines and not self.edits.moves:
                 above = [one for one in (*above, *getattr(before, "leading_lines", ())) if one.comment is not None]
                 trailing = getattr(getattr(before, "trailing_whitespace", None), "comment", None)
                 above += [cst.EmptyLine(comment=trailing)] if trailing is not None else []

@@ -1,0 +1,277 @@
+"""Functions that a driver calls once, to make an Estimator or to do something with one: their lines, in its own.
+
+`model = build_estimator(args)` and `train_model(model, args)` are the driver's own steps, said in functions: where such
+a function is called in one place, and returns at its end, its lines stand there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Union, cast
+
+import libcst as cst
+
+from migrator.names.bindings import Form, bound_in, names_read, read_bindings
+from migrator.names.free import free
+from migrator.program.calls import calls_in, is_docstring
+from migrator.program.parsed import ParsedFile, name_nodes, names_in
+from migrator.program.scopes import returns_in
+from migrator.walking import walk
+
+_MADE = ("Estimator", "Classifier", "Regressor", "model_to_estimator")
+_TRAINS = ("train", "train_and_evaluate")
+_Scope = Union[cst.Module, cst.FunctionDef]
+Arguments = Mapping[str, cst.BaseExpression]
+
+
+@dataclass(frozen=True)
+class Unfolded:
+    """The lines that stand in the place of a call's line, names that are called otherwise there, and new names."""
+
+    function: cst.FunctionDef
+    line: cst.SimpleStatementLine
+    lines: tuple[cst.BaseStatement, ...]
+    names: Mapping[cst.CSTNode, cst.BaseExpression] = field(default_factory=dict)
+    made: frozenset[str] = frozenset()
+
+
+def unfolded(
+    file: ParsedFile,
+    elsewhere: Callable[[str], bool],
+    arguments: Callable[[cst.FunctionDef, cst.Call], Arguments | None],
+) -> Unfolded | None:
+    """The first such function of a file; None where there is none.
+
+    `elsewhere` says whether a name stands in another file, `arguments` what the parameters of a function are given.
+    """
+    functions = [s for s in file.module.body if isinstance(s, cst.FunctionDef)]
+    for function in functions:
+        name = function.name.value
+        if elsewhere(name) or file.functions.get(name) is not function or not _is_plain(function):
+            continue
+        mentions = [n for n in name_nodes(file.module) if n.value == name and n is not function.name]
+        call = file.parents.get(mentions[0]) if len(mentions) == 1 else None
+        if not isinstance(call, cst.Call) or call.func is not mentions[0]:
+            continue
+        reader = _Call(file, function, call, arguments(function, call))
+        found = reader.read()
+        if found is not None:
+            return found
+    return None
+
+
+def _is_plain(function: cst.FunctionDef) -> bool:
+    """Whether a function runs its lines to the end, and keeps its names to itself."""
+    if function.decorators or function.asynchronous is not None or not isinstance(function.body, cst.IndentedBlock):
+        return False
+    found = returns_in(function.body)
+    last = function.body.body[-1]
+    ends = isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 and isinstance(last.body[0], cst.Return)
+    if len(found) > ends or (found and not ends):
+        return False
+    bound = read_bindings(function.body)
+    return not any(one.form in (Form.SCOPED, Form.DELETED) for one in bound) and not _Suspends.found_in(function)
+
+
+class _Suspends(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = False
+
+    @staticmethod
+    def found_in(function: cst.FunctionDef) -> bool:
+        """Whether a function is a generator, or asks for its own names."""
+        finder = _Suspends()
+        walk(function.body, finder)
+        return finder.found or bool(names_in(function) & {"locals", "vars", "super", "eval", "exec"})
+
+    def visit_Yield(self, node: cst.Yield) -> None:
+        self.found = True
+
+    def visit_Await(self, node: cst.Await) -> None:
+        self.found = True
+
+
+class _Call:
+    """The only call of a function."""
+
+    def __init__(self, file: ParsedFile, function: cst.FunctionDef, call: cst.Call, given: Arguments | None) -> None:
+        self.file = file
+        self.function = function
+        self.call = call
+        self.given = given
+        self.own = {one.name for one in bound_in(function)}
+        around = list(self._around(call))
+        self.line = next((n for n in around if isinstance(n, cst.SimpleStatementLine)), None)
+        self.scope: _Scope = next((n for n in around if isinstance(n, cst.FunctionDef)), file.module)
+
+    def _around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        around = self.file.parents.get(node)
+        while around is not None:
+            yield around
+            around = self.file.parents.get(around)
+
+    def read(self) -> Unfolded | None:
+        """The lines of the function in the place of the call; None where they would do something else there."""
+        if self.given is None or self.line is None or len(self.line.body) != 1 or self.scope is self.function:
+            return None
+        target = self._target(self.line.body[0])
+        if target is None or not (self._makes_estimator() or self._is_given_estimator()):
+            return None
+        if "#" in self.file.code(self.call) or self.line.trailing_whitespace.comment or not self._means_the_same():
+            return None
+        body = list(cast("cst.IndentedBlock", self.function.body).body)
+        if len(body) > 1 and is_docstring(body[0]):
+            del body[0]
+        last = body[-1].body[0] if isinstance(body[-1], cst.SimpleStatementLine) else None
+        value = last.value if isinstance(last, cst.Return) else None
+        result = value.value if isinstance(value, cst.Name) and value.value in self.own - set(self.given) else None
+        called = self._called(target, result)
+        if called is None or (target and value is None):
+            return None
+        literals = {name: given for name, given in self.given.items() if self._is_always(name, given)}
+        before = [
+            _assigned(called.get(name, name), given)
+            for name, given in self.given.items()
+            if name not in literals and (not isinstance(given, cst.Name) or given.value != called.get(name, name))
+        ]
+        lines: list[cst.BaseStatement] = [*before, *body]
+        if isinstance(last, cst.Return):
+            lines.pop()
+            if value is not None and target and (result is None or called.get(result, result) != target):
+                lines.append(_assigned(target, value).with_changes(leading_lines=_leading(body[-1])))
+            elif value is not None and not target and not isinstance(value, cst.Name):
+                lines.append(cst.SimpleStatementLine([cst.Expr(value)]))
+        if not lines:
+            return None
+        above = [one for one in _leading(self.function) if one.comment is not None]
+        lines[0] = lines[0].with_changes(leading_lines=[*_leading(self.line), *above, *_leading(lines[0])])
+        names: dict[cst.CSTNode, cst.BaseExpression] = {
+            node: literals[node.value] if node.value in literals else cst.Name(called[node.value])
+            for node in name_nodes(self.function.body)
+            if node.value in literals or called.get(node.value, node.value) != node.value
+        }
+        made = frozenset(called.values()) | self.own
+        return Unfolded(self.function, self.line, tuple(lines), names, made)
+
+    def _target(self, small: cst.BaseSmallStatement) -> str | None:
+        """The name that gets the result ("": none does); None where the line does something else."""
+        if isinstance(small, cst.Expr) and small.value is self.call:
+            return ""
+        if isinstance(small, cst.Assign) and small.value is self.call and len(small.targets) == 1:
+            target = small.targets[0].target
+            return target.value if isinstance(target, cst.Name) else None
+        return None
+
+    def _makes_estimator(self) -> bool:
+        """Whether the function returns an Estimator that it makes."""
+        last = cast("cst.IndentedBlock", self.function.body).body[-1]
+        small = last.body[0] if isinstance(last, cst.SimpleStatementLine) else None
+        value = small.value if isinstance(small, cst.Return) else None
+        if value is not None and self._is_made(value):
+            return True
+        return isinstance(value, cst.Name) and any(
+            self._is_made(one) for one in self._values(self.function, value.value)
+        )
+
+    def _is_given_estimator(self) -> bool:
+        """Whether an argument is an Estimator, which the function trains."""
+        for name, given in (self.given or {}).items():
+            if not isinstance(given, cst.Name):
+                continue
+            if any(self._is_made(one) for one in self._values(self.scope, given.value)) and self._trains(name):
+                return True
+        return False
+
+    def _is_made(self, node: cst.BaseExpression) -> bool:
+        name = self.file.imports.tensorflow(node.func) if isinstance(node, cst.Call) else None
+        return name is not None and "estimator" in name and name.endswith(_MADE)
+
+    def _values(self, scope: _Scope, name: str) -> Iterator[cst.BaseExpression]:
+        for one in bound_in(scope):
+            if one.name == name and isinstance(one.node, cst.Assign):
+                yield one.node.value
+
+    def _trains(self, name: str) -> bool:
+        for call in calls_in(self.function.body):
+            func = call.func
+            if isinstance(func, cst.Attribute) and func.attr.value in _TRAINS:
+                owner = isinstance(func.value, cst.Name) and func.value.value == name
+                if owner or any(isinstance(arg.value, cst.Name) and arg.value.value == name for arg in call.args):
+                    return True
+        return False
+
+    def _means_the_same(self) -> bool:
+        """Whether what the function reads around itself means the same at the call."""
+        read = names_read(self.function.body) - self.own
+        for node in self._around(self.call):
+            if isinstance(node, (cst.Lambda, cst.ClassDef)):
+                return False
+            if isinstance(node, cst.FunctionDef) and {one.name for one in bound_in(node)} & read:
+                return False
+        return True
+
+    def _called(self, target: str, result: str | None) -> dict[str, str] | None:
+        """What the names of the function are called at the call, by those that change; None where one cannot."""
+        parameters = {p.name.value for p in self.function.params.params}
+        taken = self._taken()
+        called: dict[str, str] = {}
+        everywhere = [one.name for one in read_bindings(self.function.body) if one.name in self.own]
+        here = [one.name for one in bound_in(self.function)]
+        for name in sorted(self.own):
+            given = (self.given or {}).get(name)
+            new = name
+            if name == result and target and target not in self.own - {name}:
+                new = target
+            elif given is not None and self._is_always(name, given):
+                continue
+            elif name in parameters and isinstance(given, cst.Name) and self._is_steady(name, given):
+                new = given.value
+            elif name in taken:
+                new = free(name, {*taken, *self.own, *called.values()})
+            if new != name:
+                inner = everywhere.count(name) + (name in parameters) != here.count(name)
+                if inner:
+                    return None  # a function inside has the name for something else
+                called[name] = new
+        return called
+
+    def _is_always(self, name: str, given: cst.BaseExpression) -> bool:
+        """Whether a parameter is a literal wherever it is read."""
+        literal = isinstance(given, (cst.SimpleString, cst.Integer, cst.Float)) or (
+            isinstance(given, cst.Name) and given.value in ("True", "False", "None")
+        )
+        if not literal or [one.name for one in read_bindings(self.function)].count(name) != 1:
+            return False
+        reads = [node for node in name_nodes(self.function.body) if node.value == name]
+        return not any(isinstance(self.file.parents.get(node), (cst.Attribute, cst.Subscript)) for node in reads)
+
+    def _is_steady(self, name: str, given: cst.Name) -> bool:
+        """Whether a parameter and the name that it is given stay the same, so that one stands for both."""
+        own = [one for one in bound_in(self.function) if one.name == name]
+        there = [one for one in bound_in(self.scope) if one.name == given.value]
+        return len(own) == 1 and len(there) == 1 and given.value not in self.own - {name}
+
+    def _taken(self) -> set[str]:
+        """Names that mean something else around the call."""
+        if isinstance(self.scope, cst.Module):
+            return names_in(self.scope) - (names_in(self.function) - self._outside())
+        found = names_in(self.scope)
+        return found | {one.name for one in bound_in(self.file.module)} & names_read(self.scope)
+
+    def _outside(self) -> set[str]:
+        """The names that stand outside of the function."""
+        inside = {id(node) for node in name_nodes(self.function)}
+        return {node.value for node in name_nodes(self.file.module) if id(node) not in inside}
+
+
+def _assigned(name: str, value: cst.BaseExpression) -> cst.SimpleStatementLine:
+    return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], value)])
+
+
+def _leading(line: cst.CSTNode) -> Iterable[cst.EmptyLine]:
+    return cast("Iterable[cst.EmptyLine]", getattr(line, "leading_lines", ()))
+
+
+__all__ = ["Unfolded", "unfolded"]
