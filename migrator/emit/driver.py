@@ -73,7 +73,7 @@ class EmittedDriver:
     """Replacements by node: statements for statements (none: removed), an expression for an expression.
 
     `before` are statements to put before others, `within` those that get a `with` line around them. `helpers` are
-    functions to put before the driver, as source text.
+    functions to put before the driver, as source text. `in_scope` says that the model is made under a strategy.
     """
 
     statements: dict[cst.CSTNode, list[cst.BaseStatement]]
@@ -84,6 +84,7 @@ class EmittedDriver:
     remarks: tuple[Blocked, ...]
     target: Target
     within: tuple[Within, ...] = ()
+    in_scope: bool = False
 
 
 @dataclass
@@ -220,6 +221,7 @@ class _Emitter:
         self.many_steps = many_steps_on_clusters
         self.rates = rates
         self.loss_of_batch = loss_of_batch
+        self.in_scope = False
         self.scoped = scoped
         self.indent = program.file.module.default_indent
         self.remarks = list(program.remarks)
@@ -501,6 +503,7 @@ class _Emitter:
             tuple(self.remarks),
             self.target,
             within,
+            self.in_scope,
         )
 
     def _task(self) -> dict[cst.CSTNode, list[cst.BaseStatement]]:
@@ -1189,6 +1192,7 @@ class _Emitter:
         head = f"{target} = {self._text(program.model.callee)}"
         made = self._strategy_lines(plan)
         if made or plan.made:
+            self.in_scope = True
             scope = f"with {plan.strategy_name}.scope():"
             lines += [*made, scope, self.indent + call(head, arguments, self.indent, 1)]
         else:

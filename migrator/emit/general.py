@@ -121,8 +121,7 @@ class Method:
 
     def code(self, node: cst.CSTNode) -> str:
         """The new code of a node of the model_fn, where it stands in a method of the model."""
-        names = self.function.body.names
-        left = names_in(node) & {str(name) for name in (names.mode, *names.flags) if name is not None}
+        left = names_in(node) & self.function.body.names.about
         if left:
             message = f"`{sorted(left)[0]}` is used for more than a branch: write the cases as an `if`"
             raise Blocked("TFM106", node, message)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from migrator.program.comments import comment_lines
-from migrator.program.helpers import HelperPlan, Stays, mode_flag, training_branch
-from migrator.program.modes import ModeNames
+from migrator.program.helpers import HelperPlan, Stays, training_branch
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules.rewriter import Rewriter
 
@@ -79,10 +78,9 @@ class _Settle(cst.CSTTransformer):
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.BaseStatement | cst.RemovalSentinel:
-        flag = mode_flag(self.names, original_node)
-        if flag is None:
+        if self.names.flag(original_node) is None:
             return updated_node
-        self.names = ModeNames(self.names.imports, self.names.mode, {**self.names.flags, flag[0]: flag[1]})
+        self.names = self.names.after(original_node)
         return cst.RemoveFromParent()
 
     def leave_If(self, original_node: cst.If, updated_node: cst.If) -> cst.BaseStatement:

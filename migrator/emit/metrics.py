@@ -326,7 +326,7 @@ class _Emitter:
                 self.reads.add(name)
                 continue
             names = self.function.body.names
-            if name in (names.mode, self.function.parameters.config, *names.flags):
+            if name == self.function.parameters.config or name in names.about:
                 raise Blocked("TFM106", place, f"`{name}` is used for more than a branch or `training=`")
             found = [d for d in self.function.definitions if d.name == name]
             if name in (self.labels, self.features):

@@ -46,7 +46,8 @@ class EmittedModel:
     in one go, whatever the driver says. `unsplit` are layers outside of the
     scopes of the partitioners. `made` are the matrices of the original, in its order (None: that is not known).
     `matrices` are the weights that devices may divide by rows, where they are known, `draws` says that on a mesh layers
-    draw random numbers. `outputs` are the names that what the model answers with is computed from.
+    draw random numbers. `outputs` are the names that what the model answers with is computed from. `outside` is the
+    call that makes the optimizer where it stands outside of the model_fn.
     """
 
     node: cst.FunctionDef
@@ -67,6 +68,7 @@ class EmittedModel:
     matrices: tuple[Matrix, ...] | None = ()
     draws: bool = False
     outputs: frozenset[str] = frozenset()
+    outside: cst.CSTNode | None = None
 
 
 @dataclass(frozen=True)
@@ -320,6 +322,7 @@ class _Emitter:
             of_execution=self.rewriter.training.of_execution,
             outputs=frozenset(names_in(function.output) | set(self.further_outputs)),
             made=matrices_made(node, self.file, self.rewriter.tables.variables),
+            outside=function.train.place if function.train.outside else None,
         )
 
     def _base(self) -> str:
@@ -567,12 +570,9 @@ class _Emitter:
         return roots
 
     def _no_mode(self, new: cst.CSTNode, original: cst.CSTNode) -> None:
-        names = self.function.body.names
-        left = names_in(new) & ({names.mode, *names.flags} - {None})
+        left = names_in(new) & self.function.body.names.about
         if left:
-            raise Blocked(
-                "TFM106", original, f"`{sorted(str(n) for n in left)[0]}` is used for more than a branch or `training=`"
-            )
+            raise Blocked("TFM106", original, f"`{sorted(left)[0]}` is used for more than a branch or `training=`")
         config = self.function.parameters.config
         if config is not None and config in names_in(new):
             raise Blocked("TFM105", original, "the model_fn reads its `config`")

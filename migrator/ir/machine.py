@@ -220,7 +220,9 @@ class Machine(ABC):
             condition = self.decided(value.condition)
             if condition is not None:
                 return self.decided(value.then if condition else value.otherwise)
-            first, second = self.decided(value.then), self.decided(value.otherwise)
+            # `a and b` is a where a is false, and so is `a or b` where it is true.
+            first = True if value.then is value.condition else self.decided(value.then)
+            second = False if value.otherwise is value.condition else self.decided(value.otherwise)
             return first if first is second else None
         if isinstance(value, Operation) and value.symbol == "not":
             inner = self.decided(value.args[0])

@@ -621,6 +621,11 @@ class NativeMigration(GroupState):
             self._many_on_clusters(program),
             self._rates(program),
         )
+        if driver.in_scope and emitted.outside is not None and not calls_in(program.model.callee):
+            message = (
+                "this optimizer is made before the strategy, which has to make its variables: make it in the model_fn"
+            )
+            raise Blocked("TFM403", emitted.outside, message)
         self.rewriters[file.path].before.update(driver.before)
         changes = self.changes[file.path]
         changes.within.update({one: within for within in driver.within for one in within.statements})

@@ -373,7 +373,7 @@ def _told(scope: Scope, names: ModeNames, call: cst.Call, helper: Helper) -> tup
     static = any(isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod" for d in node.decorators)
     if isinstance(call.func, cst.Attribute) and scope.is_own_method(call.func) and not static:
         positional = positional[1:]
-    about = {names.mode, *names.flags} - {None}
+    about = names.about
     mode: str | None = None
     flags: dict[str, Modes] = {}
     indices: list[int] = []
@@ -422,22 +422,9 @@ def _local_flags(stays: Stays) -> ModeNames:
     names = stays.names()
     assert isinstance(stays.node.body, cst.IndentedBlock)
     for statement in stays.node.body.body:
-        flag = mode_flag(names, statement)
-        if flag is not None:
-            names = ModeNames(names.imports, names.mode, {**names.flags, flag[0]: flag[1]})
+        if names.flag(statement) is not None:
+            names = names.after(statement)
     return names
-
-
-def mode_flag(names: ModeNames, statement: cst.CSTNode) -> tuple[str, Modes] | None:
-    """`is_training = mode == TRAIN`: the name and its modes."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return None
-    small = statement.body[0]
-    if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
-        when = names.when(small.value)
-        if when is not None and names_in(small.value) & ({names.mode, *names.flags} - {None}):
-            return small.targets[0].target.value, when
-    return None
 
 
 def can_stay(
@@ -463,7 +450,7 @@ def can_stay(
     if any(name.startswith("tf.summary.") for name in symbols.symbols):
         return False  # it is rewritten by itself, and summaries are left out of what is rewritten with its file
     flags = _local_flags(stays)
-    about = {flags.mode, *flags.flags} - {None}
+    about = flags.about
     rebound = [name for name, node in bindings(helper) if name in about and isinstance(node, cst.Name)]
     if len(rebound) != len(set(rebound)):
         return False
@@ -496,11 +483,11 @@ class _Uses(cst.CSTVisitor):
         self.file = file
         self.names = names
         self.passes_on = passes_on
-        self.about = {names.mode, *names.flags} - {None}
+        self.about = names.about
         self.others: list[cst.CSTNode] = []
 
     def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
-        return mode_flag(self.names, node) is None
+        return self.names.flag(node) is None
 
     def visit_If(self, node: cst.If) -> bool:
         return training_branch(node, self.file, self.names) is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import libcst as cst
@@ -211,8 +211,7 @@ class _Inliner:
         if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
             when = self.names.when(small.value)
             if when is not None:
-                flags = {**self.names.flags, small.targets[0].target.value: when}
-                self.names = ModeNames(self.names.imports, self.names.mode, flags)
+                self.names = replace(self.names, flags={**self.names.flags, small.targets[0].target.value: when})
                 return
         if isinstance(small, (cst.Assign, cst.AnnAssign, cst.AugAssign)) and small.value is not None:
             targets = [t.target for t in small.targets] if isinstance(small, cst.Assign) else [small.target]

@@ -326,7 +326,8 @@ class _Reader:
     # -- training --------------------------------------------------------------------------------------------------
 
     def _train_op(self, loss: cst.BaseExpression) -> TrainOp:
-        last = {name: index for index, s in enumerate(self.statements) for name in names_given((s,))}
+        trained = [(index, s) for index, s in enumerate(self.statements) if TRAIN in s.modes]
+        last = {name: index for index, s in trained for name in names_given((s,))}
         from_data = frozenset(self._from_data())
         body = TrainBody(
             self.file, self.node, self.statements, from_data, lambda n: last.get(n, -1), project=self.project
@@ -421,9 +422,21 @@ def _is_none_default(statement: ModalStatement, statements: tuple[ModalStatement
     if len(found) != 1 or not _is_nothing(found[0].value):
         return False
     others = [d for d in definitions_in(statements) if d.name == found[0].name]
-    if not is_none(found[0].value):  # `metrics = {}` of some modes, where others fill it in
-        others = [d for d in others if not (d.modes & found[0].modes)]
+    if not is_none(found[0].value):  # an empty dict may be filled, too
+        name = found[0].name
+        behind = statements[statements.index(statement) + 1 :]
+        first = [
+            next((s for s in behind if mode in s.modes and name in names_in(s.node)), None) for mode in statement.modes
+        ]
+        if any(one is not None and not _gives_anew(one, name) for one in first):
+            return False
     return any(not _is_nothing(d.value) for d in others)
+
+
+def _gives_anew(statement: ModalStatement, name: str) -> bool:
+    """Whether a statement gives a name another value, whatever it was before."""
+    found = list(definitions_in((statement,)))
+    return len(found) == 1 and found[0].name == name and name not in names_in(found[0].value)
 
 
 def _is_nothing(node: cst.BaseExpression) -> bool:

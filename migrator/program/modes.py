@@ -6,12 +6,18 @@ that reach it, and the EstimatorSpecs that it returns, each with the modes that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import builtins
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import libcst as cst
 
-from migrator.names.bindings import names_changed
+from migrator.ir.evaluate import Evaluator
+from migrator.ir.files import Together
+from migrator.ir.machine import TooMuch
+from migrator.ir.values import Constant, Scope, Symbol, Unknown, Value
+from migrator.names.bindings import names_changed, names_read
 from migrator.names.imports import ImportMap
 from migrator.pairing import equal_zip
 from migrator.program.calls import is_none, string
@@ -38,96 +44,126 @@ SPEC = (
     "prediction_hooks",
 )
 
-_KEYS = {
-    "tf.estimator.ModeKeys.TRAIN": TRAIN,
-    "tf.estimator.ModeKeys.EVAL": EVAL,
-    "tf.estimator.ModeKeys.PREDICT": PREDICT,
-    "tf.contrib.learn.ModeKeys.TRAIN": TRAIN,
-    "tf.contrib.learn.ModeKeys.EVAL": EVAL,
-    "tf.contrib.learn.ModeKeys.INFER": PREDICT,
-}
-
-
 _SPECS = ("tf.estimator.EstimatorSpec", "tf.contrib.tpu.TPUEstimatorSpec", "tf.estimator.tpu.TPUEstimatorSpec")
+
+
+_CHOICES = (cst.BooleanOperation, cst.Comparison, cst.IfExp, cst.Name, cst.Subscript, cst.UnaryOperation)
 
 
 @dataclass(frozen=True)
 class ModeNames:
-    """The parameter called mode, and flags such as `is_training = mode == TRAIN`."""
+    """The parameter called mode, flags such as `is_training = mode == TRAIN`, and functions that are `told` of it."""
 
     imports: ImportMap
     mode: str | None
-    flags: dict[str, Modes]
+    flags: Mapping[str, Modes] = field(default_factory=dict)
+    told: tuple[cst.FunctionDef, ...] = ()
+
+    @property
+    def about(self) -> frozenset[str]:
+        """The names that say something of the mode."""
+        named = (self.mode,) if self.mode is not None else ()
+        return frozenset((*named, *self.flags, *(one.name.value for one in self.told)))
 
     def when(self, test: cst.BaseExpression) -> Modes | None:
-        """The modes in which a condition holds; None when it does not depend on the mode alone."""
-        if isinstance(test, cst.Name):
-            if test.value in ("True", "False"):
-                return ALL if test.value == "True" else frozenset()
-            return self.flags.get(test.value)
-        if isinstance(test, cst.IfExp):
-            chosen, yes, no = self.when(test.test), self.when(test.body), self.when(test.orelse)
-            if chosen is None or yes is None or no is None:
-                return None
-            return (chosen & yes) | (no - chosen)
-        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            inner = self.when(test.expression)
-            return None if inner is None else ALL - inner
-        if isinstance(test, cst.BooleanOperation):
-            left, right = self.when(test.left), self.when(test.right)
-            if left is None or right is None:
-                return None
-            return left & right if isinstance(test.operator, cst.And) else left | right
-        if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
-            return self._comparison(test.left, test.comparisons[0])
-        return None
+        """The modes in which an expression is True, where it is False in the others; None where that is not so."""
+        if isinstance(test, cst.Name) and test.value in ("True", "False"):
+            return ALL if test.value == "True" else frozenset()
+        if not self._may_tell(test):
+            return None
+        values = {mode: value.value if isinstance(value, Constant) else None for mode, value in self._values(test)}
+        if not all(isinstance(value, bool) for value in values.values()):
+            return None
+        return frozenset(mode for mode, value in values.items() if value)
 
     def bounds(self, test: cst.BaseExpression) -> tuple[Modes, Modes]:
         """The modes in which a condition holds for certain, and those in which it may."""
         when = self.when(test)
         if when is not None:
             return when, when
-        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            surely, perhaps = self.bounds(test.expression)
-            return ALL - perhaps, ALL - surely
-        if isinstance(test, cst.BooleanOperation):
-            left, right = self.bounds(test.left), self.bounds(test.right)
-            if isinstance(test.operator, cst.And):
-                return left[0] & right[0], left[1] & right[1]
-            return left[0] | right[0], left[1] | right[1]
-        return frozenset(), ALL
+        if not self._may_tell(test):
+            return frozenset(), ALL
+        machine = _machine()
+        truths = {mode: machine.truth(value) for mode, value in self._values(test)}
+        surely = frozenset(mode for mode, truth in truths.items() if truth)
+        return surely, frozenset(mode for mode, truth in truths.items() if truth is not False)
 
-    def _comparison(self, left: cst.BaseExpression, target: cst.ComparisonTarget) -> Modes | None:
-        operator, right = target.operator, target.comparator
-        if not self._is_mode(left):
-            left, right = right, left
-        if not self._is_mode(left):
+    def after(self, statement: cst.CSTNode) -> ModeNames:
+        """What is called by which name after a statement."""
+        if isinstance(statement, cst.FunctionDef):
+            name = statement.name.value
+            with_it = replace(self.without({name}), told=(*self.told, statement))
+            asked = cst.Call(statement.name)
+            reads = names_read(statement.body) & self.about
+            return with_it if reads and not statement.decorators and with_it.when(asked) is not None else self
+        flag = self.flag(statement)
+        if flag is not None:
+            return replace(self, flags={**self.flags, flag[0]: flag[1]})
+        return self.without(names_changed((statement,)))
+
+    def without(self, names: Collection[str]) -> ModeNames:
+        """The same where some names mean something else."""
+        flags = {name: when for name, when in self.flags.items() if name not in names}
+        told = tuple(one for one in self.told if one.name.value not in names)
+        return replace(self, flags=flags, told=told) if (flags, told) != (self.flags, self.told) else self
+
+    def flag(self, statement: cst.CSTNode) -> tuple[str, Modes] | None:
+        """`is_training = mode == TRAIN`: the name, and the modes in which it is True."""
+        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
             return None
-        if isinstance(right, cst.Name) and right.value == "None" and not isinstance(operator, (cst.In, cst.NotIn)):
-            return ALL if isinstance(operator, (cst.IsNot, cst.NotEqual)) else frozenset()
-        if isinstance(operator, (cst.In, cst.NotIn)):
-            if not isinstance(right, (cst.Tuple, cst.List, cst.Set)):
-                return None
-            keys = [self._key(element.value) for element in right.elements]
-        else:
-            keys = [self._key(right)]
-        if any(key is None for key in keys):
-            return None
-        modes = frozenset(key for key in keys if key is not None)
-        if isinstance(operator, (cst.Equal, cst.Is, cst.In)):
-            return modes
-        if isinstance(operator, (cst.NotEqual, cst.IsNot, cst.NotIn)):
-            return ALL - modes
+        small = statement.body[0]
+        if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
+            when = self.when(small.value)
+            if when is not None and names_in(small.value) & self.about:
+                return small.targets[0].target.value, when
         return None
 
-    def _is_mode(self, node: cst.BaseExpression) -> bool:
-        return self.mode is not None and isinstance(node, cst.Name) and node.value == self.mode
+    def _may_tell(self, test: cst.BaseExpression) -> bool:
+        """Whether an expression reads the mode at all; calls are looked into where they ask such a function."""
+        if isinstance(test, cst.Call):
+            name = test.func.value if isinstance(test.func, cst.Name) else None
+            if name not in _ASKING and all(one.name.value != name for one in self.told):
+                return False
+        elif not isinstance(test, _CHOICES):
+            return False
+        return not names_read(test).isdisjoint(self.about)
 
-    def _key(self, node: cst.BaseExpression) -> str | None:
-        if isinstance(node, cst.SimpleString):
-            value = node.evaluated_value
-            return value if isinstance(value, str) and value in ALL else None
-        return _KEYS.get(self.imports.resolve(node) or "")
+    def _values(self, test: cst.BaseExpression) -> Iterator[tuple[str, Value]]:
+        """What an expression is in each mode."""
+        machine = _machine()
+        read = names_read(test).union(*(names_read(one) for one in self.told))
+        for mode in sorted(ALL):
+            mark = machine.store.mark()
+            scope = Scope("mode", frozenset(), None, machine.nowhere.path, "module")
+            try:
+                for name in sorted(read):
+                    origin = self.imports.resolve(cst.Name(name))
+                    if name == self.mode:
+                        machine.store.set((scope, name), Constant(None, mode))
+                    elif name in self.flags:
+                        machine.store.set((scope, name), Constant(None, mode in self.flags[name]))
+                    elif origin is not None:
+                        machine.store.set((scope, name), Symbol(None, origin))
+                    elif name not in vars(builtins):
+                        machine.store.set((scope, name), Unknown(None, f"`{name}` is not about the mode"))
+                for function in self.told:
+                    machine.run(function, scope)
+                value = machine.value(test, scope)
+            except (TooMuch, RecursionError):
+                value = Unknown(None, "too much")
+            finally:
+                machine.work = 0
+                machine.store.undo(mark)
+            yield mode, value
+
+
+#: Functions of Python that answer with True or False.
+_ASKING = ("all", "any", "bool")
+
+
+@lru_cache(maxsize=1)
+def _machine() -> Evaluator:
+    return Evaluator(Together.of([]))
 
 
 @dataclass(frozen=True)
@@ -169,7 +205,7 @@ def straighten(
     the statements of every `with` one by one: they are only read, not written anew. Where PREDICT alone may come to
     both branches of a condition (`frozen and mode == PREDICT`), it has the statements of both.
     """
-    walker = _Walker(ModeNames(imports, mode, {}), _spread(body, imports), lenient)
+    walker = _Walker(ModeNames(imports, mode), _spread(body, imports), lenient)
     left = walker.block(body, ALL)
     if left & {TRAIN, EVAL} and not lenient:
         raise Blocked("TFM105", None, "the model_fn can end without returning an EstimatorSpec")
@@ -196,7 +232,7 @@ def _without(
             goes_on, names = _without(mode, _body(statement.body), names, found)
         else:
             goes_on = not _leaves(statement)
-            names = _with_flag(names, statement)
+            names = names.after(statement)
         if not goes_on:
             found += body[index + 1 :]
             return False, names
@@ -221,7 +257,7 @@ def _without_either(
     else:
         more, _ = _without(mode, [other] if isinstance(other, cst.If) else _body(other.body), names, found)
         goes_on |= more
-    return goes_on, _with_flag(names, statement)
+    return goes_on, names.after(statement)
 
 
 def _all_below(orelse: cst.If | cst.Else) -> list[cst.BaseStatement]:
@@ -235,18 +271,6 @@ def _all_below(orelse: cst.If | cst.Else) -> list[cst.BaseStatement]:
 def _leaves(statement: cst.BaseStatement) -> bool:
     """Whether a statement line ends the function."""
     return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], (cst.Return, cst.Raise))
-
-
-def _with_flag(names: ModeNames, statement: cst.BaseStatement) -> ModeNames:
-    """The mode and its flags after a statement."""
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    if isinstance(small, cst.Assign) and len(small.targets) == 1 and isinstance(small.targets[0].target, cst.Name):
-        name, when = small.targets[0].target.value, names.when(small.value)
-        if when is not None and not isinstance(small.value, cst.Name):
-            return ModeNames(names.imports, names.mode, {**names.flags, name: when})
-    given = names_changed((statement,))
-    left = {name: when for name, when in names.flags.items() if name not in given}
-    return names if len(left) == len(names.flags) else ModeNames(names.imports, names.mode, left)
 
 
 class _Walker:
@@ -298,6 +322,9 @@ class _Walker:
                 if done is not None:
                     self._carry(comment_lines(statement))
                     return done
+        elif isinstance(statement, cst.FunctionDef) and (names := self.names.after(statement)) is not self.names:
+            self.names = names
+            return modes
         else:
             self._no_spec_inside(statement)
         self._remember(statement, modes)
@@ -394,7 +421,7 @@ class _Walker:
                 return modes
             when = self.names.when(small.value)
             if when is not None and not isinstance(small.value, cst.Name):
-                self.names = ModeNames(self.names.imports, self.names.mode, {**self.names.flags, name: when})
+                self.names = replace(self.names, flags={**self.names.flags, name: when})
                 return modes
         entry = _entry_set(small)
         if entry is not None and entry[0] in self.spread:

@@ -15,12 +15,14 @@ from typing import Union
 import libcst as cst
 
 from migrator.names.bare import bare
+from migrator.names.bindings import value_given
 from migrator.names.free import free
 from migrator.names.imports import dotted, missing_file
 from migrator.pairing import equal_zip
 from migrator.program.accumulation import Accumulation, StepNamed, divided, element_of, is_zeros, makes_zeros, names_of
 from migrator.program.assignments import assignments, branches, changes_in_place, targets
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
+from migrator.program.known import made_by
 from migrator.program.model_variables import is_all_of_it, makes_variables
 from migrator.program.modes import TRAIN, ModalStatement
 from migrator.program.parsed import Blocked, names_in
@@ -115,6 +117,7 @@ class TrainOp:
     is ("step", "optimizer", or "" for a part of the network). `averages` are those of the weights that are kept, and
     `averaging` the names of what keeps them. `parts` are told where several optimizers train, or one trains some of the
     variables: `optimizer` is then a tuple of theirs. `accumulation` says how gradients are added up over batches.
+    `outside` says that the optimizer is made by code around the model_fn, at `place`.
     """
 
     optimizer: cst.BaseExpression
@@ -134,6 +137,7 @@ class TrainOp:
     averaging: frozenset[str] = frozenset()
     parts: Parts | None = None
     accumulation: Accumulation | None = None
+    outside: bool = False
 
     @property
     def first(self) -> int | None:
@@ -323,6 +327,7 @@ class _Reader:
             names=frozenset(only),
             harmless=frozenset(self.harmless),
             place=optimizer.place,
+            outside=optimizer.kept,
             helper=optimizer.helper,
             variables=frozenset(n for n, v in self.names.items() if isinstance(v, _Variables) and v.which == ALL),
             saved=tuple(
@@ -801,7 +806,7 @@ class _Reader:
 
     def _value(self, node: cst.BaseExpression) -> _Value | None:
         if isinstance(node, cst.Name):
-            return self.names.get(node.value)
+            return self.names.get(node.value) or self._around(node)
         if isinstance(node, (cst.List, cst.Tuple)):
             return self._list(node)
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
@@ -836,6 +841,20 @@ class _Reader:
         if len(made) != len(both) or any(value.clipping is not None or value.kept for value in made):
             return None
         return _Optimizer(node, None, tuple(call for value in made for call in value.made))
+
+    def _around(self, node: cst.Name) -> _Value | None:
+        """An optimizer that a function around the model_fn gives a name, once."""
+        file, function = self.body.file.home(self.body.function)
+        around = path_to(file.module, function) if function is not None else []
+        for scope in reversed([n for n in around if isinstance(n, (cst.FunctionDef, cst.Lambda))]):
+            bound = [by for name, by in bindings(scope) if name == node.value]
+            if not bound:
+                continue
+            made = value_given(scope, bound[0]) if len(bound) == 1 and scope is not function else None
+            if isinstance(made, cst.Call) and is_optimizer(self._resolve(made)):
+                return _Optimizer(node, None, (), place=made, kept=True)
+            return None
+        return None
 
     def _attribute(self, node: cst.Attribute) -> _Value | None:
         """`self.optimizer` of the class around the model_fn, an object of a checkpoint, or the variables of a model."""
@@ -883,9 +902,10 @@ class _Reader:
             return _FUNCTIONS[name](self, node, name)
         if isinstance(node.func, cst.Name) and node.func.value in self.body.file.functions:
             helper = self.body.file.functions[node.func.value]
-            made = _optimizers_of(helper, self._resolve)
+            made = made_by(self.body.file, helper)
             self.read_at.setdefault(node, self.at)
-            return _Optimizer(node, None, (), helper=helper, call=node) if made else None
+            only = bool(made) and all(is_optimizer(one) for one in made)
+            return _Optimizer(node, None, (), helper=helper, call=node) if only else None
         if isinstance(node.func, cst.Attribute):
             subject = self._value(node.func.value)
             if isinstance(subject, _Optimizer):
@@ -1662,33 +1682,6 @@ class _Stored(cst.CSTVisitor):
 
     def _is_it(self, node: cst.BaseExpression) -> bool:
         return isinstance(node, cst.Attribute) and node.attr.value == self.name and isinstance(node.value, cst.Name)
-
-
-def _optimizers_of(helper: cst.FunctionDef, resolve: Callable[[cst.BaseExpression], str | None]) -> bool:
-    """Whether all that a function returns are optimizers that it makes."""
-    finder = _Returns()
-    walk(helper.body, finder)
-    given = assignments(helper.body)
-
-    def makes(node: cst.BaseExpression | None) -> bool:
-        if isinstance(node, cst.Name):
-            values = [value for name, value in given if name == node.value]
-            return bool(values) and all(isinstance(value, cst.Call) and makes(value) for value in values)
-        return isinstance(node, cst.Call) and is_optimizer(resolve(node))
-
-    return bool(finder.found) and all(makes(node.value) for node in finder.found)
-
-
-class _Returns(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[cst.Return] = []
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self.found.append(node)
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        return False
 
 
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))

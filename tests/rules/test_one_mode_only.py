@@ -80,3 +80,64 @@ def test_an_output_that_reads_the_mode() -> None:
     assert new == text
     assert "TFM106" in [f.code for f in findings]
     assert "keras_estimator.Estimator" in run(text, style="auto")[0]
+
+
+WAYS_TO_ASK = {
+    "a function": ("def evaluates():\n    return mode == tf.estimator.ModeKeys.EVAL\n", "evaluates()"),
+    "a function of a flag": (
+        "training = mode == 'train'\ndef evaluates():\n    return not (training or mode == 'infer')\n",
+        "evaluates()",
+    ),
+    "bool": ("", "bool(mode == tf.estimator.ModeKeys.EVAL)"),
+    "a dict": ("", "{'train': False, 'eval': True, 'infer': False}[mode]"),
+    "a set": ("", "mode not in {'infer', tf.estimator.ModeKeys.TRAIN}"),
+    "a chain": ("", "'infer' != mode != 'train'"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_ASK)
+def test_the_mode_may_be_asked_in_any_python(way: str) -> None:
+    before, test = WAYS_TO_ASK[way]
+    text = program(
+        network="", loss=f"loss = {MSE}\n{before}if {test}:\n    return tf.estimator.EstimatorSpec(mode, loss=loss)"
+    )
+    new, findings = run(text)
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "mode" not in new.partition("def make_inputs")[0].partition("def model_fn")[2].replace("model", "")
+    assert "def evaluates" not in new
+
+
+def test_a_function_of_the_mode_that_is_read_otherwise_is_refused() -> None:
+    asks = "def evaluates():\n    return mode == 'eval'\nnet = net * (2.0 if evaluates() else 1.0)"
+    text = program(network=asks)
+    new, findings = run(text)
+    assert new == text and "TFM106" in [f.code for f in findings if f.severity is Severity.MANUAL]
+
+
+EMPTY = "metrics = {}\nif mode == tf.estimator.ModeKeys.EVAL:\n    "
+ACCURACY = "tf.metrics.mean_absolute_error(labels, logits)"
+
+
+def test_an_empty_dict_that_one_mode_replaces_is_none() -> None:
+    loss = f"loss = {MSE}\n{EMPTY}metrics = {{'error': {ACCURACY}}}"
+    new, findings = run(program(network="", loss=loss, spec=", eval_metric_ops=metrics"))
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "MeanAbsoluteError(name='error')" in new.replace('"', "'") and "metrics = {}" not in new
+
+
+EACH_MODE = f"""\
+if mode == tf.estimator.ModeKeys.TRAIN:
+    loss = {MSE}
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+if mode == tf.estimator.ModeKeys.EVAL:
+    loss = {MSE}
+    return tf.estimator.EstimatorSpec(mode, loss=loss)
+loss = None"""
+
+
+def test_a_loss_that_each_mode_computes_anew() -> None:
+    before, _, rest = program(network="", loss=EACH_MODE).partition("    loss = None\n")
+    new, findings = run(before + rest.partition("train_op=train_op)\n")[2])
+    assert not [f for f in findings if f.severity is Severity.MANUAL]
+    assert "tf.keras.losses.MeanSquaredError()" in new
