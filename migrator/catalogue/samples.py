@@ -109,6 +109,8 @@ SAMPLES = (
     "tf.train.noisy_linear_cosine_decay(0.1, tf.train.get_global_step(), 100)",
     # data, files and messages
     'tf.contrib.learn.datasets.mnist.load_mnist("data")',
+    'tf.contrib.learn.datasets.base.load_csv_with_header("data.csv", "int64", "float32")',
+    'tf.contrib.learn.datasets.base.load_csv_without_header("data.csv", "int64", "float32")',
     "tf.TextLineReader()",
     "tf.WholeFileReader()",
     "tf.FixedLengthRecordReader(8)",
