@@ -7,6 +7,7 @@ can show it. ``mutant.json`` in the task folder says in how many places the prog
 that the program has nothing to make this mistake in.
 """
 
+import functools
 import importlib
 import inspect
 
@@ -282,8 +283,19 @@ def loss_reduction(mutation):
         result = original(losses, loss)
         if getattr(result, "reduction", None) in ("auto", "sum_over_batch_size"):
             result.reduction = "sum"
-            mutation.change(result)
+            result.call = summed(result, result.call)
         return result
+
+    def summed(result, call):
+        @functools.wraps(call)
+        def of_examples(*args, **kwargs):
+            losses = call(*args, **kwargs)
+            # Of outputs of rank one a loss of Keras is one number already, whose sum is its mean.
+            if getattr(getattr(losses, "shape", None), "rank", None) != 0:
+                mutation.change(result)
+            return losses
+
+        return of_examples
 
     parts.wrap(container, "_get_loss_object", get)
 
