@@ -273,5 +273,6 @@ def judge(
         starts,
         names.to_original(),
         versions_differ=versions_differ,
+        added=found.terms.weights.added,
     )
     return level, runs

@@ -166,6 +166,7 @@ def _with_numbers(session: Session, findings: Findings, versions_differ: bool) -
         evidence.replicate_recordings,
         versions_differ=versions_differ,
         limited=evidence.limited,
+        added=found.terms.weights.added,
     )
     findings = replace(findings, limits=limits)
     migrated, control = found.compared.recording, recording_of(found.control)

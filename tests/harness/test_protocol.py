@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy_programs import Program, initial_values, migrated_of, run
 
-from migrator.harness.protocol import l0b_configuration, ladder, name_map, tolerance, verdict
+from migrator.harness.protocol import l0b_configuration, ladder, measurements, name_map, tolerance, verdict
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Recording
 
@@ -319,6 +319,19 @@ class TestTolerance:
         limits = tolerance.derive(ours, replicates)
         levels = ladder.numbers(ours, theirs, control, {}, names, limits)
         assert next(level for level in levels if level.id == "L4").status is status
+
+    def test_a_bias_that_is_stored_beside_a_one_is_rounded_as_that_is(self) -> None:
+        recording = run(SGD)
+        last = [variable.name for variable in recording.variables][-1]
+        replicates = [run(SGD, ulp_seed=seed) for seed in (1, 2)]
+        plain = tolerance.derive(recording, replicates)
+        beside = tolerance.derive(recording, replicates, added={last: 1.0})
+        for key, floor in plain.floors.items():
+            greater = beside.floors[key] - floor
+            if key[0].family == measurements.STATE and key[0].name == last:
+                assert greater > 0.9 * tolerance.EPS or floor > tolerance.EPS
+            else:
+                assert greater == 0.0
 
     def test_one_replicate_is_refused(self) -> None:
         with pytest.raises(ValueError, match="at least two"):

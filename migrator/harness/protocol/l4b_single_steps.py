@@ -94,10 +94,11 @@ def judge(
     to_original: Mapping[str, str],
     *,
     versions_differ: bool,
+    added: Mapping[str, float] | None = None,
 ) -> LevelResult:
     """Compares the single steps of `originals` (the run, then replicates) and `migrated` (the run, then the control).
 
-    `taken` says what the steps of the runs were, `starts` which weights each began with.
+    `taken` says what the steps of the runs were, `starts` which weights each began with; `added` as for the tolerance.
     """
     ours, theirs, wrong = originals[0], migrated[0], migrated[1]
     count = min(max((step.number for step in one.steps), default=0) for one in (*originals, *migrated))
@@ -114,7 +115,7 @@ def judge(
     table, other, control = cut(table), cut(other), cut(control)
     if not any(quantity.family == LOSS for quantity, _ in table):
         return not_tried("no step was taken that both programs recorded")
-    limits = tolerance.derive(ours, originals[1:], versions_differ=versions_differ, starts=starts)
+    limits = tolerance.derive(ours, originals[1:], versions_differ=versions_differ, starts=starts, added=added)
     found = judging.judge(table, other, limits, ours)
     seen = judging.judge(table, control, limits, ours)
     stressed = {place for place, one in enumerate(taken, start=1) if one.stress}

@@ -190,7 +190,11 @@ _SQUARES = ("second_moment", "accumulator", "rms")
 
 
 def _least(
-    original: Recording, table: Measurements, spread: float, starts: Starts | None = None
+    original: Recording,
+    table: Measurements,
+    spread: float,
+    starts: Starts | None = None,
+    added: Mapping[str, float] | None = None,
 ) -> dict[tuple[Quantity, int], float]:
     least = {}
     idle = _idle(table, spread)
@@ -203,6 +207,8 @@ def _least(
             spread=spread,
             condition=_slot_condition(quantity, original.optimizer),
         )
+        if quantity.family == STATE and added:
+            least[quantity, step] += EPS * added.get(quantity.name, 0.0)
         if quantity.family in (GRADIENT, SLOT, STATE) and (quantity.name, step) in idle:
             noise = idle[quantity.name, step]
             least[quantity, step] = max(least[quantity, step], noise**2 if quantity.slot in _SQUARES else noise)
@@ -255,6 +261,7 @@ def derive(
     versions_differ: bool = True,
     limited: bool = False,
     starts: Starts | None = None,
+    added: Mapping[str, float] | None = None,
 ) -> Tolerance:
     """The tolerance that the original's own noise gives.
 
@@ -263,14 +270,15 @@ def derive(
     none of them has then gets no floor. With `versions_differ` (two TensorFlow releases) a sum of n terms may be
     added up in another order, hence eps*sqrt(n) on what went through such sums. Needs at least two replicates.
     `starts` are the weights that each step began with, where each is taken by itself: one has no part in the noise of
-    another then.
+    another then. `added` says by how much the migrated program's numbers of some weights are greater: a bias of 0.001
+    that is stored as 1.001 is rounded as 1.001 is.
     """
     if len(replicates) < 2:
         raise ValueError("a noise floor needs at least two replicates")
     table = everything(original)
     terms = reduction_terms(original)
     spread = math.sqrt(terms) if versions_differ else 1.0
-    least = _least(original, table, spread, starts)
+    least = _least(original, table, spread, starts, added)
     apart = starts is not None
     # One replicate after the other: all together would be many times the weights of the program.
     found = [_differences(table, everything(replicate)) for replicate in replicates]

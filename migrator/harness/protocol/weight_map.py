@@ -233,6 +233,18 @@ class WeightMap:
         """The original's names of the weights whose form differs."""
         return frozenset(one.name for group in self.groups for one in group.original)
 
+    @property
+    def added(self) -> dict[str, float]:
+        """By the original's names, how much greater the numbers are that the migrated program stores of some weights:
+        they are rounded on that scale.
+        """
+        return {
+            one.name: max(float(np.max(np.abs(value), initial=0.0)) for value in group.offset.values())
+            for group in self.groups
+            if group.offset
+            for one in group.original
+        }
+
     def with_offsets(self, original: Mapping[str, Array], migrated: Mapping[str, Array]) -> WeightMap:
         """The map, with what the migrated program adds to a bias when it makes it, by both programs' own values."""
         return replace(self, groups=tuple(_with_offset(one, original, migrated) for one in self.groups))
