@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 
+support_files = set()  # which look for files as a library does
 LINES = "".join("%d\n" % number for number in range(1, 65))
 # Columns that hold words: those of the tables that everybody uses (census, Titanic), and what feature columns say.
 _WORDS = {
@@ -53,7 +54,8 @@ def make_up(root):
         frame = sys._getframe(depth + 1)
         while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in ("codecs.py", "pathlib.py"):
             frame = frame.f_back  # they open files for others
-        return frame.f_code.co_filename.startswith(root + os.sep)
+        file = frame.f_code.co_filename
+        return file.startswith(root + os.sep) and file not in support_files
 
     _data_sets()
     _patterns()
@@ -166,7 +168,7 @@ def _files(asked_by_the_project):
     real, there = tf.io.gfile.GFile, tf.io.gfile.exists
 
     def gfile(name, mode="r"):
-        return made_up(mode) if "r" in mode and not there(name) else real(name, mode)
+        return made_up(mode) if "r" in mode and not there(name) and asked_by_the_project(1) else real(name, mode)
 
     def gfile_exists(path):
         return there(path) or (asked_by_the_project(1) and _is_file_name(path))
