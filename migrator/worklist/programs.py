@@ -17,7 +17,7 @@ from migrator.project.imports import Edges, above, below
 from migrator.source.reading import Source
 
 FORMS = ("native", "bridge", "blocked", "silent")
-_NATIVE, _BRIDGED = "TFM101", "TFM155"
+_NATIVE, _BRIDGED = "TFM101", ("TFM155", "TFM199")
 _RELAYED = re.compile(r"^(this Estimator's program is blocked at|it shares files with a program that is blocked)")
 _OF_OTHERS = ("TFM157",)  # about names of other libraries
 _GONE = ("TFM270",)  # names that TensorFlow 2.21 lacks
@@ -90,7 +90,7 @@ def _starts(source: Source, findings: Sequence[Finding]) -> Iterator[tuple[int, 
     """Where the programs of a file begin, and what is made there."""
     made = dict(_makers(source.text)) if "stimator" in source.text else {}
     for finding in findings:
-        if finding.code in (_NATIVE, _BRIDGED):
+        if finding.code in (_NATIVE, *_BRIDGED):
             made.setdefault(finding.line, "")
     yield from sorted(made.items())
 
@@ -128,7 +128,7 @@ def _program(
     codes = {one.code for one in findings.get(path, ()) if one.line == line}
     reach = {one for one in below(edges, [path]) if one in sources and "tensorflow" in sources[one].text} | {path}
     blocking: dict[Reason, list[Finding]] = {}
-    form = "native" if _NATIVE in codes else "bridge" if _BRIDGED in codes else ""
+    form = "native" if _NATIVE in codes else "bridge" if not codes.isdisjoint(_BRIDGED) else ""
     if not form:
         blocking = _blocking(reach, findings)
         if not blocking:
@@ -143,7 +143,7 @@ def _program(
         form,
         tuple(str(one) for one in sorted(reach)),
         tuple((reason, tuple(sorted(some))) for reason, some in sorted(blocking.items())),
-        tuple(sorted(one for one in reviews if one.code != _BRIDGED)) if form in ("native", "bridge") else (),
+        tuple(sorted(one for one in reviews if one.code not in _BRIDGED)) if form in ("native", "bridge") else (),
     )
     return program, reach
 

@@ -154,3 +154,9 @@ def test_codes_lead_to_their_text_and_nothing_is_a_link_in_a_button(project: Pat
     ids = re.findall(r'<h3 id="(TFM\d+)">', html)
     assert {"TFM203", "TFM902"} <= set(re.findall(r'href="#(TFM\d+)"', html)) <= set(ids)
     assert not any("<a " in summary for summary in re.findall(r"<summary>(.*?)</summary>", html))
+
+
+def test_programs_that_keep_their_sessions_are_counted_as_bridges(tmp_path: Path) -> None:
+    text = "import tensorflow as tf\nx = tf.placeholder(tf.float32)\ns = tf.Session()\nprint(s.run(2 * x, {x: 1.0}))\n"
+    (tmp_path / "ask.py").write_text(text)
+    assert re.search(r"^bridge +\S*ask\.py:3$", run(tmp_path).output, re.MULTILINE)
