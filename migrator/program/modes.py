@@ -19,6 +19,7 @@ from migrator.ir.machine import TooMuch
 from migrator.ir.values import Constant, Scope, Symbol, Unknown, Value
 from migrator.names.bindings import names_changed, names_read
 from migrator.names.imports import ImportMap
+from migrator.names.symbols import TEXTS
 from migrator.pairing import equal_zip
 from migrator.program.calls import is_none, string
 from migrator.program.comments import comment_lines
@@ -143,7 +144,8 @@ class ModeNames:
                     elif name in self.flags:
                         machine.store.set((scope, name), Constant(None, mode in self.flags[name]))
                     elif origin is not None:
-                        machine.store.set((scope, name), Symbol(None, origin))
+                        known = Constant(None, TEXTS[origin]) if origin in TEXTS else Symbol(None, origin)
+                        machine.store.set((scope, name), known)
                     elif name not in vars(builtins):
                         machine.store.set((scope, name), Unknown(None, f"`{name}` is not about the mode"))
                 for function in self.told:

@@ -107,6 +107,15 @@ def test_the_mode_may_be_asked_in_any_python(way: str) -> None:
     assert "def evaluates" not in new
 
 
+@pytest.mark.parametrize("test", ["mode in (TRAIN, EVAL) and mode != TRAIN", "mode == Keys.EVAL", "not EVAL != mode"])
+def test_modes_may_have_names(test: str) -> None:
+    names = "Keys = tf.estimator.ModeKeys\nTRAIN = Keys.TRAIN\nEVAL = tf.estimator.ModeKeys.EVAL\n"
+    loss = f"loss = {MSE}\nif {test}:\n    return tf.estimator.EstimatorSpec(mode, loss=loss)"
+    new, findings = run(program(network="", loss=loss).replace("\n\n\ndef input_fn", f"\n\n{names}\n\ndef input_fn", 1))
+    assert not [f for f in findings if f.severity is Severity.MANUAL], findings
+    assert "ModeKeys" not in new
+
+
 def test_a_function_of_the_mode_that_is_read_otherwise_is_refused() -> None:
     asks = "def evaluates():\n    return mode == 'eval'\nnet = net * (2.0 if evaluates() else 1.0)"
     text = program(network=asks)
