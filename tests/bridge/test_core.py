@@ -324,6 +324,26 @@ estimator = tpu.TPUEstimator(tpu_model_fn, folder("tpu"), config_class(), use_tp
 by_params = lambda params: tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat().batch(params["batch_size"])
 estimator.train(by_params, max_steps=5)
 found["tpu"] = estimator.evaluate(by_params, steps=3)
+
+# Rows of an embedding start from those of the same words of another vocabulary.
+def vocabulary(name, words):
+    with open(folder(name), "w") as file:
+        file.write("\\n".join(words) + "\\n")
+    return folder(name)
+
+def embedded(features, labels, mode, params):
+    words = tf.get_variable("words", [params["size"], 2], initializer=values(params["size"], 2))
+    loss = tf.reduce_sum(tf.square(words))
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return spec_class(mode, loss=loss, train_op=train_op)
+
+known = vocabulary("known", ["a", "b", "c", "d"])
+est.Estimator(embedded, folder("words"), params={"size": 4}).train(dataset, steps=1)
+later = tf.train.VocabInfo(vocabulary("later", ["d", "new", "b"]), 3, 0, known, -1, tf.zeros_initializer())
+warm = est.WarmStartSettings(folder("words"), "words", {"words": later})
+estimator = est.Estimator(embedded, folder("more_words"), params={"size": 3}, warm_start_from=warm)
+estimator.train(dataset, steps=1)
+found["vocabulary"] = estimator.get_variable_value("words")
 """
 
 GOES_ON = """
@@ -362,6 +382,7 @@ def close(old: Any, new: Any) -> bool:
         "evaluation",
         "two batches",
         "averaged",
+        "vocabulary",
         "listened",
         "more",
         "earlier",
