@@ -73,10 +73,13 @@ def public_names() -> Mapping[str, tuple[str, ...]]:
 
 
 def is_public(name: str) -> bool:
-    """Whether TensorFlow 1.15 had a public name `tf.X`, or it lies in one."""
+    """Whether TensorFlow 1.15 had a public name `tf.X`, a module or in one, or it lies in a class of it."""
     parts = name.split(".")
     names = public_names()
-    return any(parts[end] in names.get(".".join(parts[:end]), ()) for end in range(1, len(parts)))
+    if name in names:
+        return True
+    end = next((end for end in range(len(parts) - 1, 0, -1) if ".".join(parts[:end]) in names), 0)
+    return end > 0 and parts[end] in names[".".join(parts[:end])]
 
 
 def rows() -> Iterator[Row]:

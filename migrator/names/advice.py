@@ -38,9 +38,6 @@ LIBRARY: dict[str, Advice] = {
     ),
     "tf.estimator.BoostedTreesRegressor": Advice("tfdf.keras.GradientBoostedTreesModel", "tensorflow-decision-forests"),
     "tf.estimator.BoostedTreesEstimator": Advice("tfdf.keras.GradientBoostedTreesModel", "tensorflow-decision-forests"),
-    "tf.estimator.experimental.boosted_trees": Advice(
-        "tfdf.keras.GradientBoostedTreesModel", "tensorflow-decision-forests"
-    ),
     "tf.contrib.model_pruning": Advice("tfmot.sparsity.keras", "tensorflow-model-optimization"),
     "tf.contrib.quantize": Advice("tfmot.quantization.keras", "tensorflow-model-optimization"),
     "tf.contrib.kafka": Advice("tfio.IODataset.from_kafka", "tensorflow-io"),
