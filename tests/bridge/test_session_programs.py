@@ -1,14 +1,19 @@
-"""Programs that keep their sessions: whole texts before and after, those that stay first."""
+"""Programs that keep their sessions: whole texts before and after, those that stay first, and the numbers of both."""
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
 
 from migrator.bridge.project import Bridges, bridge_project
 from migrator.findings import Severity
+from migrator.harness.environments import migrated_python, original_python
+from tests import warm
 
+TENSORFLOW1 = os.environ.get("TF_MIGRATE_TENSORFLOW1_PYTHON", "")
 PATH = Path("train.py")
 
 LOOP = """\
@@ -127,3 +132,105 @@ def test_what_an_estimator_uses_is_its_own() -> None:
     main = "import tensorflow as tf\nimport helper\n\ntf.estimator.Estimator(f).train(helper.count, steps={})\n"
     assert "disable_v2_behavior" not in bridged(helper=helper, main=main.format(3)).texts[Path("helper.py")]
     assert not bridged(helper=helper, main=main.format("tf.contrib.nosuch.x()")).texts
+
+
+# -- the numbers of both --
+
+PROGRAM = """\
+import os, sys
+import numpy as np
+import tensorflow as tf
+
+FOLDER = sys.argv[1]
+rng = np.random.RandomState(0)
+images = rng.normal(size=(48, 6, 4)).astype(np.float32)
+labels = (images.sum((1, 2)) > 0).astype(np.int64)
+
+
+def kernel(*shape):
+    return tf.constant_initializer(np.sin(np.arange(np.prod(shape))).reshape(shape).astype(np.float32))
+
+
+# An initializable iterator for what is evaluated, placeholders for what is trained.
+data = tf.data.Dataset.from_tensor_slices((images, labels)).batch(16)
+iterator = data.make_initializable_iterator()
+x = tf.placeholder(tf.float32, [None, 6, 4], name="x")
+y = tf.placeholder(tf.int64, [None], name="y")
+training = tf.placeholder_with_default(False, [])
+with tf.variable_scope("net", reuse=tf.AUTO_REUSE):
+
+    def net(x):
+        cell = tf.nn.rnn_cell.BasicLSTMCell(5)
+        outputs, _ = tf.nn.dynamic_rnn(cell, x, dtype=tf.float32)
+        hidden = tf.layers.dense(outputs[:, -1], 7, tf.nn.relu, kernel_initializer=kernel(5, 7), name="hidden")
+        w = tf.get_variable("w", [7, 2], initializer=kernel(7, 2))
+        return tf.nn.xw_plus_b(hidden, w, tf.get_variable("b", [2], initializer=tf.zeros_initializer()))
+
+    logits = net(x)
+    given, wanted = iterator.get_next()
+    predicted = net(given)
+loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+accuracy, update = tf.metrics.accuracy(wanted, tf.argmax(predicted, 1))
+step = tf.train.get_or_create_global_step()
+rate = tf.train.exponential_decay(0.05, step, 4, 0.9)
+optimizer = tf.train.RMSPropOptimizer(rate, momentum=0.5)
+gradients, variables = zip(*optimizer.compute_gradients(loss))
+gradients, norm = tf.clip_by_global_norm(gradients, 0.5)
+train_op = optimizer.apply_gradients(zip(gradients, variables), global_step=step)
+average = tf.train.ExponentialMovingAverage(0.9, step)
+with tf.control_dependencies([train_op]):
+    train_op = average.apply(tf.trainable_variables())
+saver = tf.train.Saver(max_to_keep=2)
+recurrent = [v for v in tf.trainable_variables() if "lstm" in v.name]
+start = [v.assign(np.cos(np.arange(np.prod(v.shape.as_list()))).reshape(v.shape.as_list())) for v in recurrent]
+config = tf.ConfigProto(allow_soft_placement=True)
+with tf.Session(config=config) as sess:
+    sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+    sess.run(start)
+    for epoch in range(2):
+        for begin in range(0, 48, 16):
+            feed = {x: images[begin:begin + 16], y: labels[begin:begin + 16], training: True}
+            _, found, size, number = sess.run([train_op, loss, norm, step], feed_dict=feed)
+            print("FOUND", float(found), float(size))
+        sess.run([iterator.initializer, tf.local_variables_initializer()])
+        while True:
+            try:
+                sess.run(update)
+            except tf.errors.OutOfRangeError:
+                break
+        print("FOUND", epoch, float(sess.run(accuracy)), float(sess.run(loss, {x: images, y: labels})))
+        saver.save(sess, os.path.join(FOLDER, "model"), global_step=step)
+with tf.Session() as sess:
+    saver.restore(sess, tf.train.latest_checkpoint(FOLDER))
+    print("FOUND", float(loss.eval({x: images, y: labels})), int(step.eval()))
+for name, value in tf.train.list_variables(FOLDER):
+    print("SAVED", name, value)
+"""
+
+
+@pytest.mark.tensorflow
+def test_losses_and_checkpoints_are_those_of_tensorflow_1(tmp_path: Path) -> None:
+    old, new = Path(TENSORFLOW1) if TENSORFLOW1 else original_python(), migrated_python()
+    if old is None or new is None:
+        pytest.skip("no TensorFlow environments: make environments")
+    made = bridge_project({PATH: PROGRAM}).texts
+    before = PROGRAM
+    if not TENSORFLOW1:
+        behaviour = "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\n"
+        before = before.replace("import tensorflow as tf\n", behaviour)
+    lines = []
+    for name, python, texts in (("before", old, {PATH: before}), ("after", new, made)):
+        folder = tmp_path / name
+        folder.mkdir()
+        for path, text in texts.items():
+            (folder / path).write_text(text)
+        done = warm.run(python, str(folder / PATH), str(folder / "model"), cwd=folder)
+        assert not done.returncode, done.stderr[-3000:]
+        lines.append([line for line in done.stdout.splitlines() if line.startswith(("FOUND", "SAVED"))])
+    ours, theirs = lines[1], lines[0]
+    assert len(ours) == len(theirs) > 20
+    for one, other in zip(ours, theirs, strict=True):
+        if one.startswith("SAVED") and TENSORFLOW1:
+            assert one == other
+        found, wanted = ([float(value) for value in re.findall(r"-?\d+\.\d+\S*", line)] for line in (one, other))
+        assert found == pytest.approx(wanted, rel=2e-5), (one, other)
