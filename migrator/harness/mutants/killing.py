@@ -43,7 +43,9 @@ class Unmutated:
 
 # What two runs of one program need not share: clocks, lines and folders say nothing about what was computed.
 # What stands in a graph and not what comes of it is no number either.
-_NOT_NUMBERS = frozenset({"time", "sources", "mutation", "exports", "thresholds", "rate_constants", "slot_variables"})
+_NOT_NUMBERS = frozenset(
+    {"time", "cpu", "sources", "mutation", "exports", "effects", "thresholds", "rate_constants", "slot_variables"}
+)
 # What rounding moves. All else in a recording is exact.
 _ROUNDED = frozenset(
     {"steps", "states", "slots", "raw_slots", "gradients", "activations", "regularization", "evaluations"}
