@@ -24,13 +24,34 @@ def write(folder, draws):
     parts.write_arrays(folder.file("drawn.npz"), {name: np.stack(values) for name, values in draws.items() if values})
 
 
+def _own(value):
+    """What this task itself draws for an initial value; None where that needs other tasks.
+
+    Mirrored workers send what the first of them has drawn to the others, which wait for it once.
+    """
+    while value.op.type == "Identity" or value.op.type.startswith("CollectiveBcastSend"):
+        value = value.op.inputs[0]
+    waiting, seen = [value.op], set()
+    while waiting:
+        op = waiting.pop()
+        if op.type.startswith("Collective"):
+            return None
+        if op not in seen:
+            seen.add(op)
+            waiting.extend(one.op for one in op.inputs)
+            waiting.extend(op.control_inputs)
+    return value
+
+
 def of_session(tf, session, model):
     """Draws of a TensorFlow 1 program: what its variables are initialized with is computed again."""
     found = {}
     tensors = {}
     for part in _whole(model):
         if part.dtype.startswith("float") and len(part.variable.initializer.inputs) > 1:
-            tensors[part] = part.variable.initializer.inputs[1]
+            drawn = _own(part.variable.initializer.inputs[1])
+            if drawn is not None:
+                tensors[part] = drawn
     for time in range(_MOST):
         wanted = [part for part in tensors if time < _times(part.shape)]
         try:
