@@ -106,12 +106,25 @@ class _Project:
         of_estimators = {path for reach in self.reaches.values() for path in reach}
         if left is not None:  # what another form has changed is another form's
             of_estimators |= {path for start in self.texts.keys() - left for path in self.imports.reach(start)}
-        self._go({path: made for path, made in sessions.items() if path not in of_estimators}, left, graphs=True)
+        # TensorFlow 2 is off for a whole process: a file that Estimators' programs share may not turn it off.
+        of_estimators = {path for path in of_estimators if "tensorflow" in self.texts.get(path, "")}
+        alone = {path: made for path, made in sessions.items() if path not in of_estimators}
+        self._go(alone, left, graphs=True, apart=of_estimators)
         return self.result
 
-    def _go(self, makers: Mapping[Path, Sequence[ast.AST]], left: Collection[Path] | None, graphs: bool) -> None:
-        """Bridges the programs that are made in some files. `graphs`: by sessions, without an Estimator."""
-        reaches = {path: self._reach(path, makers, left, graphs) for path in makers}
+    def _go(
+        self,
+        makers: Mapping[Path, Sequence[ast.AST]],
+        left: Collection[Path] | None,
+        graphs: bool,
+        apart: Collection[Path] = (),
+    ) -> None:
+        """Bridges the programs that are made in some files, but those that have a file of `apart`.
+
+        `graphs`: they are made by sessions, without an Estimator.
+        """
+        found = {path: self._reach(path, makers, left, graphs) for path in makers}
+        reaches = {path: reach for path, reach in found.items() if set(reach).isdisjoint(apart)}
         self.reaches = reaches
         tried = {}
         for reach in reaches.values():

@@ -134,6 +134,26 @@ def test_what_an_estimator_uses_is_its_own() -> None:
     assert not bridged(helper=helper, main=main.format("tf.contrib.nosuch.x()")).texts
 
 
+def test_a_file_that_an_estimator_shares_does_not_turn_tensorflow_2_off() -> None:
+    """The session's program stays as it is: both run from one `data.py`."""
+    data = "import tensorflow as tf\n\n\ndef scaled(x):\n    return tf.log(x)\n"
+    estimator = (
+        "import tensorflow as tf\nfrom data import scaled\n\n\ndef model_fn(features, labels, mode):\n"
+        "    w = tf.get_variable('w', [])\n    loss = w * tf.reduce_sum(scaled(features))\n"
+        "    train_op = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())\n"
+        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n\n\n"
+        "tf.estimator.Estimator(model_fn).train(lambda: tf.data.Dataset.from_tensors(1.0))\n"
+    )
+    session = f"import tensorflow as tf\nfrom data import scaled\n{GRAPH}{LOOP}"
+    texts = {Path("data.py"): data, Path("train.py"): estimator, Path("graph.py"): session}
+    made = bridge_project(texts)
+    assert "keras_estimator.Estimator" in made.texts[Path("train.py")]
+    assert "disable_v2_behavior" not in made.texts[Path("data.py")]
+    assert Path("graph.py") not in made.texts
+    alone = bridge_project({path: text for path, text in texts.items() if path.name != "train.py"})
+    assert "disable_v2_behavior" in alone.texts[Path("graph.py")]
+
+
 # -- the numbers of both --
 
 PROGRAM = """\
