@@ -134,7 +134,8 @@ understood (TFM732, TFM733, TFM760). Where it is not, the program keeps its grap
 2.21 still has: `import tensorflow as tf` becomes `import tensorflow.compat.v1 as tf` and `tf.disable_v2_behavior()`,
 which every file of the program says, so that code builds one default graph, as it did. Only what `tf.compat.v1` has
 not (tf.contrib, say), or has from Keras 2 (tf.layers, the cells of recurrent networks), comes from `keras_estimator.py`
-beside the program, see TFM155. Variables, checkpoints, servers and queues are those of TensorFlow 1.
+beside the program, see TFM155. Variables, checkpoints, servers and queues are those of TensorFlow 1. A program that
+shares a file with one that has an Estimator stays as it is: that file may not turn TensorFlow 2 off. Divide the file.
 
 Such a program runs on TensorFlow 2.21, and is no program of TensorFlow 2: no strategy of tf.distribute, no Keras
 model, nothing eager. Operations that draw random numbers have their seeds from their place in the graph, which may
