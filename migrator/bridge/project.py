@@ -108,8 +108,7 @@ class _Project:
             of_estimators |= {path for start in self.texts.keys() - left for path in self.imports.reach(start)}
         # TensorFlow 2 is off for a whole process: a file that Estimators' programs share may not turn it off.
         of_estimators = {path for path in of_estimators if "tensorflow" in self.texts.get(path, "")}
-        alone = {path: made for path, made in sessions.items() if path not in of_estimators}
-        self._go(alone, left, graphs=True, apart=of_estimators)
+        self._go(sessions, left, graphs=True, apart=of_estimators)
         return self.result
 
     def _go(
