@@ -16,7 +16,7 @@ from migrator.bridge.answers import is_public
 from migrator.bridge.homes import Home, Kind, home_of
 from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
 from migrator.bridge.sessions import FOR_ALL, FUNCTION, needing_default_graph, own_sessions
-from migrator.bridge.table import LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
+from migrator.bridge.table import HOROVOD, LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
 from migrator.names.advice import advice
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, exists, fate
@@ -183,6 +183,8 @@ class _File:
             if found.kind is Kind.SUPPORT:
                 self.result.used.add(found.name)
                 self._elsewhere(reference, found)
+            elif name.partition(".")[0] == HOROVOD.partition(".")[0]:
+                self._of_horovod(reference, name)
             else:
                 self._of_library(reference)
             return
@@ -211,6 +213,25 @@ class _File:
             if found.name:
                 (self.result.used.add(found.name) if found.kind is Kind.SUPPORT else None)
             self._elsewhere(reference, found)
+
+    def _of_horovod(self, reference: Reference, name: str) -> None:
+        """What the support file has not of Horovod: the module itself counts as there where it is asked for."""
+        node = reference.nodes[-1]
+        parent = self.parents.get(node)
+        is_asked = isinstance(parent, (ast.BoolOp, ast.UnaryOp)) or (
+            isinstance(parent, (ast.If, ast.IfExp, ast.While)) and parent.test is node
+        )
+        is_compared = isinstance(parent, ast.Compare) and any(
+            isinstance(one, ast.Constant) and one.value is None for one in parent.comparators
+        )
+        if name == HOROVOD and (is_asked or is_compared):
+            self._need(Kind.SUPPORT)
+            self.edits[self._offset(reference.nodes[0]), self._end(node)] = self.support.name
+            self._left(reference)
+            return
+        self._stay(reference)
+        what = "the module itself is handed on" if name == HOROVOD else "nothing stands for it"
+        self._block(reference.nodes[0], "TFM157", f"`{name}` is Horovod's, and {what}: take it out by hand")
 
     def _of_two(self, reference: Reference, name: str) -> None:
         """A name of TensorFlow 2, which 2.21 may have elsewhere, or no more."""
@@ -426,7 +447,8 @@ class _File:
         if self.support.inside:
             lines, taken = self._taken(lines)
         if not lines and not taken:
-            self._delete(statement)
+            parent = self.parents[statement]
+            self._delete(parent if isinstance(parent, ast.Try) and _only_imports(parent) else statement)
             return
         start, end = self._offset(statement), self._end(statement)
         modules = {module for _, module, _ in lines}
@@ -471,6 +493,8 @@ class _File:
             found = home_of(name)
             if found.kind is Kind.SUPPORT and isinstance(statement, ast.ImportFrom):
                 return self._of_support(found, alias.asname or alias.name)
+            if origin.partition(".")[0] == HOROVOD.partition(".")[0] and not self.stays.get(binding, 0):
+                return None
             later = LATER.get(origin, "")
             if not isinstance(statement, ast.ImportFrom) or statement.level or "." not in later:
                 return old
@@ -792,6 +816,18 @@ def _private_stays(origin: str) -> bool:
 
 def _is_used(names: Names, binding: Binding) -> bool:
     return any(reference.binding is binding for reference in names.references)
+
+
+def _only_imports(node: ast.Try) -> bool:
+    """Whether a `try` holds one import, and its handlers only say that there is no such module."""
+
+    def tells(one: ast.stmt) -> bool:
+        if isinstance(one, ast.Assign):
+            return isinstance(one.value, ast.Constant) and not one.value.value
+        return isinstance(one, (ast.Pass, ast.Raise)) or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Call))
+
+    handled = [one for handler in node.handlers for one in handler.body]
+    return len(node.body) == 1 and not node.orelse and not node.finalbody and all(map(tells, handled))
 
 
 def _catches_names(handler: ast.ExceptHandler) -> bool:

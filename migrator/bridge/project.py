@@ -14,7 +14,7 @@ from migrator.bridge.files import Imports, Placed, place, read_imports
 from migrator.bridge.references import Names, read_names
 from migrator.bridge.sessions import FOR_ALL, MAKERS
 from migrator.bridge.support import MARK, NAME
-from migrator.bridge.table import is_maker, is_trainer
+from migrator.bridge.table import HOROVOD, is_maker, is_trainer
 from migrator.findings import Finding, Severity
 from migrator.names.free import free
 from migrator.names.spelling import canonical
@@ -335,6 +335,8 @@ class _Project:
                 code = "TFM199"
                 message = "the program keeps its graph and its sessions, as TensorFlow 2.21 has them in tf.compat.v1"
                 message += f"; {runs} has what it lacks" if needed else ""
+            if any(HOROVOD in self.texts[path] for path in files):
+                message += "; the workers of TF_CONFIG take the place of Horovod's (TFM186)"
             message += self._why(reaches[start])
             for node in makers[start] if not graphs else makers[start][:1]:
                 self.result.add(start, _problem(node, code, message), Severity.REVIEW)

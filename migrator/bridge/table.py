@@ -459,9 +459,42 @@ SLIM_OF = {
         for name in ("get_or_create_eval_step", "wait_for_new_checkpoint", "StopAfterNEvalsHook", "SummaryAtEndHook")
     },
 }
+#: What programs that Horovod distributes use of it: the workers of TF_CONFIG train in step instead.
+HOROVOD = "horovod.tensorflow"
+SUPPLIED.update(
+    {
+        f"{HOROVOD}.{old}": new
+        for old, new in {
+            "init": "start_worker",
+            "shutdown": "stop_worker",
+            "is_initialized": "is_worker_started",
+            "rank": "worker_rank",
+            "size": "worker_count",
+            "local_rank": "worker_local_rank",
+            "local_size": "worker_local_count",
+            **{
+                f"{kind}_{asked}": "always_built"
+                for kind, asked in (
+                    *(("mpi", one) for one in ("built", "enabled", "threads_supported")),
+                    *(("gloo", one) for one in ("built", "enabled")),
+                    ("nccl", "built"),
+                )
+            },
+            "allreduce": "all_reduce",
+            "allgather": "all_gather",
+            "broadcast": "broadcast_from",
+            "broadcast_variables": "broadcast_variables",
+            "broadcast_global_variables": "broadcast_global_variables",
+            "BroadcastGlobalVariablesHook": "BroadcastVariablesHook",
+            "DistributedOptimizer": "DistributedOptimizer",
+            "Compression": "Compression",
+            "Average": "MEAN_OF_WORKERS",
+            "Sum": "SUM_OF_WORKERS",
+        }.items()
+    }
+)
 #: Packages that need TensorFlow 1, and what to do about each.
 LIBRARIES = {
-    "horovod": "take Horovod out, and let `train_distribute` of the RunConfig distribute the training",
     "tensor2tensor": "it is not maintained any more; copy what the program uses of it into the project",
     "adanet": "it makes Estimators of TensorFlow 1",
     "tensorflowonspark": "it starts Estimators of TensorFlow 1",

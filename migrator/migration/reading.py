@@ -91,7 +91,7 @@ def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]
         for name, origin in file.imports.names.items():
             if origin.startswith("horovod.") and not any(f.code == "TFM160" for f in findings.get(file.path, ())):
                 node = file.imports.nodes.get(name)
-                message = "Horovod distributes this program, which is not carried over: take it out first"
+                message = "Horovod distributes this program, which has no native form"
                 return file.finding("TFM160", Severity.MANUAL, node, message)
     return None
 

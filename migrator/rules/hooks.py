@@ -70,11 +70,10 @@ more, or give tf-migrate the file, too.
         Severity.MANUAL,
         """
 Horovod starts one process per device and averages gradients in its own optimizer; its `BroadcastGlobalVariablesHook`
-gives all processes the same first weights. tf-migrate does not rewrite that. Take Horovod out of the program (its
+gives all processes the same first weights. A native program has no place for that: the bridge carries such a program
+over, with the workers of TF_CONFIG in the place of Horovod's (TFM186). For a native one take Horovod out first (its
 `init`, `rank`, `local_rank`, `size`, `DistributedOptimizer` and hook; mind the learning rate and the steps that were
-multiplied or divided by `size`), migrate, and choose `--strategy multi-worker-mirrored`; or migrate without it and put
-in `horovod.tensorflow.keras`, whose `DistributedOptimizer` and `callbacks.BroadcastGlobalVariablesCallback(0)` are for
-Keras.
+multiplied or divided by `size`), migrate, and choose `--strategy multi-worker-mirrored`.
 """,
     ),
 )

@@ -28,4 +28,28 @@ the steps, the learning rate and the folders that went with `hvd.size()` and `hv
 all, in a function that none of this decides, say, the program is refused as before (TFM160).
 """,
     ),
+    Rule(
+        "TFM186",
+        "workers of TF_CONFIG in the place of Horovod's processes",
+        Severity.REVIEW,
+        """
+A program that Horovod distributes keeps its code as a bridge (TFM155, or TFM199 with sessions), and what it asks of
+Horovod comes from `keras_estimator.py`: `hvd.init()` becomes `start_worker()`, `hvd.rank()` `worker_rank()`,
+`hvd.size()` `worker_count()`, and `DistributedOptimizer`, `all_reduce`, `all_gather`, `broadcast_from` and
+`BroadcastVariablesHook` do what Horovod's did, by the collective operations of MultiWorkerMirroredStrategy. So learning
+rates times the number of workers, steps divided by it, shards of data, and what only rank 0 does stay as they are.
+
+Start the program once for each worker, with TF_CONFIG in the place of `horovodrun`: the chief, if there is one, is
+rank 0, and the workers follow in their order. Without TF_CONFIG it trains alone. `start_worker()` takes TF_CONFIG out
+of the environment: from then on each process has a model of its own, as with Horovod, and all that they share are the
+values that are exchanged. With several GPUs on a machine each process uses one, as `visible_device_list` said.
+
+Gradients are averaged before they are clipped or applied, as with Horovod; rows of sparse gradients are gathered.
+Sessions of the program's own run on a `tf.distribute.Server` of the worker. At its end a process waits for the others.
+
+Not carried over, and named by TFM157: elastic training, Adasum, process sets, and `horovod.keras` and
+`horovod.tensorflow.keras`, whose optimizers are Keras'; `backward_passes_per_step` other than 1 is an error where the
+program runs.
+""",
+    ),
 )

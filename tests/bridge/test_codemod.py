@@ -279,8 +279,8 @@ input_data.nosuch("x")
         [(5, "TFM156"), (6, "TFM156"), (6, "TFM156"), (7, "TFM156")],
     ),
     "libraries": (
-        "import horovod.tensorflow as hvd\nimport tensorflow_hub as hub\n\n"
-        "hvd.init()\nx = hub.create_module_spec(f)\ny = hub.load('y')\nz = hub.Module('z')\n",
+        "import adanet\nimport tensorflow_hub as hub\n\n"
+        "adanet.Estimator()\nx = hub.create_module_spec(f)\ny = hub.load('y')\nz = hub.Module('z')\n",
         [(1, "TFM157"), (5, "TFM157")],
     ),
     "everything of TensorFlow": ("from tensorflow import *\n\nx = zeros(3)\n", [(1, "TFM156")]),

@@ -86,13 +86,14 @@ HOROVOD = f"\nglobal workers\n{START}except ImportError:\n    workers = 0\n\n\nd
 
 
 @pytest.mark.parametrize("reads", ["one.workers", "__import__('horovod').size() and one.input_fn"])
-def test_but_it_stays_for_one_that_asks_for_it(reads: str) -> None:
+def test_but_what_is_asked_for_stays(reads: str) -> None:
     one = BRIDGED.replace("\ndef input_fn():", HOROVOD)
     stuck = importing(reads)
     if "horovod" in reads:
         stuck = stuck.replace("import one", "import horovod\nimport one").replace("__import__('horovod')", "horovod")
     found = migrate(one=one, stuck=stuck)
-    assert (found["one"][0], found["stuck"][0]) == (one, stuck)
+    assert found["stuck"][0] == stuck
+    assert "    workers = keras_estimator.worker_count()\n" in found["one"][0]  # as a bridge, with its workers
 
 
 def test_a_program_in_which_nothing_stands_in_the_way_is_told_why_it_stays() -> None:

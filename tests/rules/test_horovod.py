@@ -79,7 +79,7 @@ main()
 
 
 def both(program: str = PROGRAM, optimization: str = OPTIMIZATION) -> tuple[str, str, list[str]]:
-    results = run_project({"train.py": program, "optimization.py": optimization}, style="auto")
+    results = run_project({"train.py": program, "optimization.py": optimization}, style="native")
     findings = [finding for _, found in results.values() for finding in found]
     blocking = [finding.code for finding in findings if finding.severity is Severity.MANUAL]
     assert blocking or any(finding.code == "TFM196" for finding in findings)
@@ -134,7 +134,7 @@ def test_what_needs_horovod_is_refused(old: str, new: str) -> None:
 def test_a_parameter_that_others_give_a_value_stays() -> None:
     used = "import optimization\n\n\ndef test():\n    assert optimization.make_train_op(1.0, 0.1, workers=4)\n"
     files = {"train.py": PROGRAM, "optimization.py": OPTIMIZATION, "other.py": used}
-    results = run_project(files, style="auto")
+    results = run_project(files, style="native")
     assert "TFM196" not in {finding.code for _, found in results.values() for finding in found}
     assert {name: text for name, (text, _) in results.items()} == files
 
@@ -145,7 +145,7 @@ ELSEWHERE = "import library.optimization\n\n\ndef test():\n    library.optimizat
 @pytest.mark.parametrize("given", ["1.0, 0.1", "1.0, rate=0.1", "1.0, 0.1, nesterov=True"])
 def test_calls_that_may_be_another_function_of_the_name_and_leave_the_parameter_out(given: str) -> None:
     files = {"train.py": PROGRAM, "optimization.py": OPTIMIZATION, "other.py": ELSEWHERE.format(given)}
-    results = run_project(files, style="auto")
+    results = run_project(files, style="native")
     assert all("hvd" not in text for text, _ in results.values()) and "fit(" in results["train.py"][0]
 
 
@@ -156,7 +156,7 @@ def test_calls_that_may_be_another_function_of_the_name_and_leave_the_parameter_
 def test_but_not_where_it_may_be_given(given: str, default: str) -> None:
     optimization = OPTIMIZATION.replace("workers=0", f"workers={default}")
     files = {"train.py": PROGRAM, "optimization.py": optimization, "other.py": ELSEWHERE.format(given)}
-    results = run_project(files, style="auto")
+    results = run_project(files, style="native")
     assert {name: text for name, (text, _) in results.items()} == files
 
 
@@ -178,5 +178,5 @@ def test_ways_to_ask(error: str) -> None:
 @pytest.mark.parametrize("reads", ["import train\n\nprint(train.workers)\n", "from train import workers\n"])
 def test_values_that_another_file_reads_stay(reads: str) -> None:
     files = {"train.py": PROGRAM, "optimization.py": OPTIMIZATION, "other.py": reads}
-    results = run_project(files, style="auto")
+    results = run_project(files, style="native")
     assert "workers = 0" in results["train.py"][0] and "hvd" not in results["train.py"][0]

@@ -159,6 +159,8 @@ def _run_script(job: dict[str, Any]) -> int:
     sys.argv = [script, *list(job["args"])]
     # `python -m` looks modules up in the working directory, `python script.py` beside the script.
     sys.path.insert(0, job["cwd"] if job.get("module") else os.path.dirname(os.path.realpath(script)))
+    if job["program"] == "original":  # Horovod's, where it is not installed
+        sys.path.append(os.path.join(INSIDE, "substitutes"))
     try:
         if job.get("module"):
             runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
