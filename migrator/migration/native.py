@@ -730,9 +730,12 @@ class NativeMigration(GroupState):
         if not refused:
             for program in self.group.programs:
                 message = f"`{program.model_fn.name.value}` and its Estimator are now a Keras program"
-                found[program.file.path].append(
-                    program.file.finding("TFM101", Severity.MIGRATED, program.place.call, message)
-                )
+                done = program.file.finding("TFM101", Severity.MIGRATED, program.place.call, message)
+                places = program.file.choices.get((done.line, done.column), ())
+                message = "this Estimator, one of those that a condition chooses from, is now a Keras program"
+                found[program.file.path] += [
+                    replace(done, line=line, column=column, message=message) for line, column in places
+                ] or [done]
         return {path: list(dict.fromkeys(lines)) for path, lines in found.items() if lines}
 
 

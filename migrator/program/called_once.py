@@ -6,9 +6,9 @@ a function is called in one place, and returns at its end, its lines stand there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Union, cast
+from typing import Optional, Union, cast
 
 import libcst as cst
 
@@ -16,7 +16,7 @@ from migrator.names.bindings import Form, bound_in, names_read, read_bindings
 from migrator.names.free import free
 from migrator.program.calls import calls_in, is_docstring
 from migrator.program.parsed import ParsedFile, name_nodes, names_in
-from migrator.program.scopes import returns_in
+from migrator.program.scopes import always_returns, returns_in
 from migrator.walking import walk
 
 _MADE = ("Estimator", "Classifier", "Regressor", "model_to_estimator")
@@ -65,13 +65,54 @@ def _is_plain(function: cst.FunctionDef) -> bool:
     """Whether a function runs its lines to the end, and keeps its names to itself."""
     if function.decorators or function.asynchronous is not None or not isinstance(function.body, cst.IndentedBlock):
         return False
-    found = returns_in(function.body)
-    last = function.body.body[-1]
-    ends = isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 and isinstance(last.body[0], cst.Return)
-    if len(found) > ends or (found and not ends):
+    if _answered(function.body.body, lambda line, value: [line]) is None:
         return False
     bound = read_bindings(function.body)
     return not any(one.form in (Form.SCOPED, Form.DELETED) for one in bound) and not _Suspends.found_in(function)
+
+
+_Answer = Callable[[cst.SimpleStatementLine, Optional[cst.BaseExpression]], Sequence[cst.BaseStatement]]
+
+
+def _answered(body: Sequence[cst.BaseStatement], answer: _Answer) -> list[cst.BaseStatement] | None:
+    """The lines of a function with what `answer` makes of a line that returns in its place, and no return.
+
+    What stands behind an `if` whose ways all return stands in its `else` then. None where a loop, `with` or `try`
+    returns, or only some of the ways through the function return.
+    """
+    for index, line in enumerate(body):
+        if not returns_in(line):
+            continue
+        before, rest = list(body[:index]), body[index + 1 :]
+        if isinstance(line, cst.SimpleStatementLine):
+            small = line.body[0]
+            only = len(line.body) == 1 and isinstance(small, cst.Return) and not rest
+            return [*before, *answer(line, cst.ensure_type(small, cst.Return).value)] if only else None
+        new = _ways(line, rest, answer) if isinstance(line, cst.If) else None
+        return [*before, new] if new is not None else None
+    return list(body)
+
+
+def _ways(line: cst.If, rest: Sequence[cst.BaseStatement], answer: _Answer) -> cst.If | None:
+    """An `if`, each way through it with its answer; the `rest` behind it is where none of its tests holds."""
+    block = _way(line.body, answer)
+    otherwise: cst.If | cst.Else | None
+    if isinstance(line.orelse, cst.If):
+        otherwise = _ways(line.orelse, rest, answer)
+    elif line.orelse is not None:
+        last = _way(line.orelse.body, answer) if not rest else None
+        otherwise = line.orelse.with_changes(body=last) if last is not None else None
+    else:
+        last = _way(cst.IndentedBlock(list(rest)), answer) if rest else None
+        otherwise = cst.Else(last) if last is not None else None
+    return line.with_changes(body=block, orelse=otherwise) if block is not None and otherwise is not None else None
+
+
+def _way(block: cst.BaseSuite, answer: _Answer) -> cst.BaseSuite | None:
+    if not isinstance(block, cst.IndentedBlock) or not always_returns(block):
+        return None
+    lines = _answered(block.body, answer)
+    return block.with_changes(body=lines or [cst.SimpleStatementLine([cst.Pass()])]) if lines is not None else None
 
 
 class _Suspends(cst.CSTVisitor):
@@ -124,11 +165,12 @@ class _Call:
         body = list(cast("cst.IndentedBlock", self.function.body).body)
         if len(body) > 1 and is_docstring(body[0]):
             del body[0]
-        last = body[-1].body[0] if isinstance(body[-1], cst.SimpleStatementLine) else None
-        value = last.value if isinstance(last, cst.Return) else None
-        result = value.value if isinstance(value, cst.Name) and value.value in self.own - set(self.given) else None
+        values = [one.value for one in returns_in(self.function.body)]
+        names_returned = {one.value if isinstance(one, cst.Name) else "" for one in values}
+        only = names_returned.pop() if len(names_returned) == 1 else ""
+        result = only if only in self.own - set(self.given) else None
         called = self._called(target, result)
-        if called is None or (target and value is None):
+        if called is None or (target and (not values or None in values)):
             return None
         literals = {name: given for name, given in self.given.items() if self._is_always(name, given)}
         before = [
@@ -136,13 +178,15 @@ class _Call:
             for name, given in self.given.items()
             if name not in literals and (not isinstance(given, cst.Name) or given.value != called.get(name, name))
         ]
-        lines: list[cst.BaseStatement] = [*before, *body]
-        if isinstance(last, cst.Return):
-            lines.pop()
+
+        def answer(line: cst.SimpleStatementLine, value: cst.BaseExpression | None) -> Sequence[cst.BaseStatement]:
             if value is not None and target and (result is None or called.get(result, result) != target):
-                lines.append(_assigned(target, value).with_changes(leading_lines=_leading(body[-1])))
-            elif value is not None and not target and not isinstance(value, cst.Name):
-                lines.append(cst.SimpleStatementLine([cst.Expr(value)]))
+                return [_assigned(target, value).with_changes(leading_lines=line.leading_lines)]
+            if value is not None and not target and not isinstance(value, cst.Name):
+                return [cst.SimpleStatementLine([cst.Expr(value)], leading_lines=line.leading_lines)]
+            return []
+
+        lines = [*before, *(_answered(body, answer) or ())]
         if not lines:
             return None
         above = [one for one in _leading(self.function) if one.comment is not None]
@@ -166,14 +210,10 @@ class _Call:
 
     def _makes_estimator(self) -> bool:
         """Whether the function returns an Estimator that it makes."""
-        last = cast("cst.IndentedBlock", self.function.body).body[-1]
-        small = last.body[0] if isinstance(last, cst.SimpleStatementLine) else None
-        value = small.value if isinstance(small, cst.Return) else None
-        if value is not None and self._is_made(value):
-            return True
-        return isinstance(value, cst.Name) and any(
-            self._is_made(one) for one in self._values(self.function, value.value)
-        )
+        made = [one.value for one in returns_in(self.function.body) if one.value is not None]
+        named = [one.value for one in made if isinstance(one, cst.Name)]
+        made += [value for name in named for value in self._values(self.function, name)]
+        return any(self._is_made(value) for value in made)
 
     def _is_given_estimator(self) -> bool:
         """Whether an argument is an Estimator, which the function trains."""

@@ -79,7 +79,8 @@ class ParsedFile:
     where its places were; `said` are remarks about that, and `refused` why something could not be written out, by its
     place in the file. `left_out` are branches for TPUs, which the tree does not have any more, `clusters` those that
     programs make by hand, by the names of their Estimators, `towers` the Estimators whose programs built towers, and
-    `tower_models` the model_fns that did. `further` are names of other files that statements read which were put here.
+    `tower_models` the model_fns that did. `further` are names of other files that statements read which were put here,
+    `choices` the places of the Estimators of which a condition chooses one, by that of the first.
     """
 
     path: Path
@@ -95,6 +96,7 @@ class ParsedFile:
     towers: frozenset[str] = field(default=frozenset(), compare=False)
     tower_models: frozenset[str] = field(default=frozenset(), compare=False)
     further: dict[str, Further] = field(default_factory=dict, compare=False)
+    choices: Mapping[tuple[int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def parse(path: Path, text: str) -> ParsedFile:

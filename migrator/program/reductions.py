@@ -23,6 +23,7 @@ from migrator.names.free import free
 from migrator.pairing import equal_zip
 from migrator.program.called_once import unfolded
 from migrator.program.calls import calls_in, functions_in, is_docstring, nodes_in
+from migrator.program.chosen_estimators import chosen
 from migrator.program.parsed import ParsedFile, Tracked, name_nodes, names_in
 from migrator.walking import walk
 
@@ -54,13 +55,13 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
     old = file
     for _ in range(_ROUNDS):
         edits = _Edits(file, elsewhere, made).read()
-        edits = edits or _without_partial(file, old) or _of_calls(file, elsewhere)
+        edits = edits or _without_partial(file, old) or _of_calls(file, elsewhere) or _of_choices(file)
         if not edits:
             return file
         writer = _Writer(file, edits)
         module = file.module.visit(writer)
         assert isinstance(module, cst.Module)
-        new = replace(file, module=module)
+        new = replace(file, module=module, choices={**file.choices, **edits.choices})
         new.keep_positions(writer.made, file, writer.orders)
         made |= edits.made
         file = new
@@ -69,14 +70,19 @@ def reduced(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
 
 @dataclass
 class Edits:
-    """What becomes of lines, and of expressions; `made` are new names."""
+    """What becomes of lines, and of expressions; `made` are new names.
 
-    lines: dict[_Line | cst.FunctionDef, list[cst.BaseStatement]] = field(default_factory=dict)
+    `came` are the nodes that new ones take the place of, and `choices` those of the file, see ParsedFile.
+    """
+
+    lines: dict[cst.BaseStatement, list[cst.BaseStatement]] = field(default_factory=dict)
     expressions: dict[cst.CSTNode, cst.BaseExpression] = field(default_factory=dict)
     decorators: set[cst.Decorator] = field(default_factory=set)
     made: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)  # names that an edit of this round is about
     moves: bool = False  # lines get the place of another one
+    came: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    choices: dict[tuple[int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.lines or self.expressions or self.decorators)
@@ -100,6 +106,23 @@ def _of_calls(file: ParsedFile, elsewhere: Callable[[str], bool]) -> Edits:
         return Edits()
     return Edits(
         {found.line: list(found.lines), found.function: []}, dict(found.names), made=set(found.made), moves=True
+    )
+
+
+def _of_choices(file: ParsedFile) -> Edits:
+    """One construction of an Estimator in the place of several, of which a condition chooses one."""
+    found = chosen(file)
+    if found is None:
+        return Edits()
+    at = [file.position(call) for call in found.calls]
+    places = [(line, column) for line, column in at]
+    every = [one for place in places for one in file.choices.get(place, (place,))]
+    return Edits(
+        {found.statement: list(found.lines)},
+        made=set(found.made),
+        moves=True,
+        came={found.call: found.calls[0]},
+        choices={places[0]: tuple(every)},
     )
 
 
@@ -618,6 +641,7 @@ class _Writer(Tracked):
         """Where the nodes of new code come from: the node itself, or what the code stands for."""
         for part in nodes_in(new):
             old = again.made.get(part, part)
+            old = self.edits.came.get(old, old)
             self.made[part] = old if self.file.has(old) else instead_of
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
@@ -641,7 +665,7 @@ class _Writer(Tracked):
         found: list[cst.BaseStatement] = []
         above: list[cst.EmptyLine] = []
         for before, after in equal_zip(old, new):
-            lines = self.edits.lines.get(cast("_Line", before))
+            lines = self.edits.lines.get(before)
             if lines is None:
                 if above:
                     after = after.with_changes(leading_lines=[*above, *getattr(after, "leading_lines", ())])

@@ -57,6 +57,13 @@ STAYS = {
     + "def make(rate):\n    return tf.estimator.RunConfig(rate)\n\n\na = make(1)\nb = make(2)\n",
     "a function that is given what has an effect": TOP
     + "def make(rate):\n    return tf.estimator.RunConfig(rate, rate)\n\n\na = make(read())\n",
+    "an Estimator that one branch does without": TOP
+    + "if a:\n    e = tf.estimator.Estimator(f)\nelif b:\n    e = tf.estimator.Estimator(g)\n",
+    "an Estimator that is used in its branch": TOP
+    + "if a:\n    e = tf.estimator.Estimator(f)\n    e.train(i)\nelse:\n    e = tf.estimator.Estimator(g)\n",
+    "a function that returns an Estimator now and then": TOP
+    + "def build(kind):\n    for one in kind:\n        if one:\n            return tf.estimator.Estimator(f)\n"
+    "    return tf.estimator.Estimator(g)\n\n\nmodel = build(kinds)\n",
     "a function whose names mean something else": TOP
     + "rate = 1\n\n\ndef make():\n    return tf.estimator.RunConfig(rate)\n\n\n"
     + "def main():\n    rate = 2\n    return make(), rate\n",
@@ -178,6 +185,36 @@ CHANGES = {
     "a result that nobody takes": (
         TOP + "outcome = tf.estimator.train_and_evaluate(a, b, c)\n",
         TOP + "tf.estimator.train_and_evaluate(a, b, c)\n",
+    ),
+    "one Estimator of two": (
+        TOP + "if wide:\n    # a sum\n    a = tf.estimator.Estimator(f, 'dir', config=c)  # wide\n"
+        "else:\n    print('deep')\n    a = tf.estimator.Estimator(model_dir='dir', model_fn=g, config=c)\n",
+        TOP + "if wide:\n    # a sum\n    model_fn = f  # wide\nelse:\n    print('deep')\n    model_fn = g\n"
+        "a = tf.estimator.Estimator(model_fn=model_fn, model_dir='dir', config=c)\n",
+    ),
+    "one Estimator of two, or none": (
+        TOP + "if a:\n    e = tf.estimator.Estimator(f)\nelif b:\n    e = tf.estimator.Estimator(g, params=p)\n"
+        "else:\n    raise ValueError(b)\n",
+        TOP + "if a:\n    model_fn = f\n    params = None\nelif b:\n    model_fn = g\n    params = p\n"
+        "else:\n    raise ValueError(b)\ne = tf.estimator.Estimator(model_fn=model_fn, params=params)\n",
+    ),
+    "one Estimator of two, by an expression": (
+        TOP + "e = tf.estimator.Estimator(f) if a else tf.estimator.Estimator(g)\n",
+        TOP + "if a:\n    model_fn = f\nelse:\n    model_fn = g\ne = tf.estimator.Estimator(model_fn=model_fn)\n",
+    ),
+    "one Estimator of two, whose arguments are computed in order": (
+        TOP + "if a:\n    e = tf.estimator.Estimator(make(1), folder())\n"
+        "else:\n    e = tf.estimator.Estimator(make(2), folder())\n",
+        TOP + "if a:\n    model_fn = make(1)\n    model_dir = folder()\n"
+        "else:\n    model_fn = make(2)\n    model_dir = folder()\n"
+        "e = tf.estimator.Estimator(model_fn=model_fn, model_dir=model_dir)\n",
+    ),
+    "a function that returns one of two Estimators": (
+        TOP
+        + "def build(kind):\n    c = read()\n    if kind == 1:\n        return tf.estimator.Estimator(f, config=c)\n"
+        "    return tf.estimator.Estimator(g, config=c)\n\n\nmodel = build(2)\n",
+        TOP + "c = read()\nif 2 == 1:\n    model_fn = f\nelse:\n    model_fn = g\n"
+        "model = tf.estimator.Estimator(model_fn=model_fn, config=c)\n",
     ),
     "a function that makes one": (
         TOP + 'def make(rate):\n    """Makes it."""\n    return tf.estimator.RunConfig(rate)\n\n\na = make(rate=3)\n',

@@ -1,0 +1,231 @@
+"""One Estimator of several, by a condition: a single construction, of what the condition chooses.
+
+`if wide: model = Estimator(a, ...)`, `else: model = Estimator(b, ...)` is `Estimator(model_fn, ...)` with a `model_fn`
+that the condition chooses: the program has one Estimator, whose model_fn may be one of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from migrator.names.free import free
+from migrator.program.calls import bind, calls_in
+from migrator.program.parsed import Blocked, ParsedFile
+from migrator.program.training import Place, estimator_parameters, is_estimator
+from migrator.walking import walk
+
+#: What an Estimator takes to be None where it is not given.
+_OPTIONAL = frozenset(("model_dir", "config", "params", "warm_start_from"))
+_Arguments = Mapping[str, cst.BaseExpression]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The lines that stand in the place of a statement: its branches, and one construction behind them.
+
+    `made` are new names, `call` is the construction, and `calls` are those that it takes the place of.
+    """
+
+    statement: cst.BaseStatement
+    lines: tuple[cst.BaseStatement, ...]
+    made: frozenset[str]
+    call: cst.Call
+    calls: tuple[cst.Call, ...]
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A branch that ends by making an Estimator under a name."""
+
+    block: cst.IndentedBlock
+    target: str
+    call: cst.Call
+    arguments: _Arguments
+
+
+def chosen(file: ParsedFile) -> Chosen | None:
+    """The first construction of a file that is one of several; None where there is none."""
+    finder = _Choices()
+    walk(file.module, finder)
+    for line, value in finder.values:
+        found = _of_value(file, line, value)
+        if found is not None:
+            return found
+    for statement in reversed(finder.chains):  # the inner ones first
+        found = _of_chain(file, statement, statement)
+        if found is not None:
+            return found
+    return None
+
+
+def _of_value(file: ParsedFile, line: cst.SimpleStatementLine, value: cst.IfExp) -> Chosen | None:
+    """`model = Estimator(a) if wide else Estimator(b)`, read as the statement that it is short for."""
+    if "#" in file.code(value):
+        return None
+    small = cst.ensure_type(line.body[0], cst.Assign)
+
+    def of(node: cst.BaseExpression) -> cst.IndentedBlock:
+        if isinstance(node, cst.IfExp):
+            return cst.IndentedBlock([chain(node, ())])
+        return cst.IndentedBlock([cst.SimpleStatementLine([small.with_changes(value=node)])])
+
+    def chain(node: cst.IfExp, above: Sequence[cst.EmptyLine]) -> cst.If:
+        test = node.test.with_changes(lpar=(), rpar=()) if node.test.lpar else node.test
+        return cst.If(test, of(node.body), cst.Else(of(node.orelse)), leading_lines=above)
+
+    return _of_chain(file, line, chain(value, line.leading_lines))
+
+
+def _of_chain(file: ParsedFile, statement: cst.BaseStatement, chain: cst.If) -> Chosen | None:
+    branches: list[_Branch] = []
+    for block in _blocks(chain):
+        found = _branch(file, block) if isinstance(block, cst.IndentedBlock) else None
+        if found is not None:
+            branches.append(found)
+        elif block is None or not _ends(block):
+            return None
+    symbols = {file.imports.resolve(one.call.func) for one in branches}
+    if len(branches) < 2 or len(symbols) != 1 or len({one.target for one in branches}) != 1:
+        return None
+    different = _different(file, branches)
+    if different is None:
+        return None
+    taken = set(file.names)
+    names = {}
+    for parameter in different:
+        names[parameter] = free(parameter, taken)
+        taken.add(names[parameter])
+    new = chain.visit(_Branches({one.block: _assignments(one, names) for one in branches}))
+    first = branches[0]
+    given = {**first.arguments, **{parameter: cst.Name(name) for parameter, name in names.items()}}
+    call = first.call.with_changes(
+        args=[_keyword(key, value, last=index + 1 == len(given)) for index, (key, value) in enumerate(given.items())],
+        whitespace_before_args=cst.SimpleWhitespace(""),
+    )
+    line = cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(first.target))], call)])
+    calls = tuple(one.call for one in branches)
+    return Chosen(statement, (cst.ensure_type(new, cst.If), line), frozenset(names.values()), call, calls)
+
+
+def _blocks(chain: cst.If) -> Iterator[cst.BaseSuite | None]:
+    """What each way through an `if` runs; None for one that runs nothing."""
+    node: cst.If | cst.Else | None = chain
+    while isinstance(node, cst.If):
+        yield node.body
+        node = node.orelse
+    yield node.body if node is not None else None
+
+
+def _branch(file: ParsedFile, block: cst.IndentedBlock) -> _Branch | None:
+    line = block.body[-1]
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1 or not isinstance(small.value, cst.Call):
+        return None
+    target, call = small.targets[0].target, small.value
+    name = file.imports.resolve(call.func)
+    if not isinstance(target, cst.Name) or name is None or not is_estimator(name):
+        return None
+    try:
+        arguments = bind(call, estimator_parameters(Place(name, call, None, None)), name, "TFM103")
+    except Blocked:
+        return None
+    return _Branch(block, target.value, call, arguments)
+
+
+def _ends(block: cst.BaseSuite) -> bool:
+    """Whether nothing runs behind a branch."""
+    line = block.body[-1] if block.body else None
+    return isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[-1], (cst.Raise, cst.Return))
+
+
+def _different(file: ParsedFile, branches: Sequence[_Branch]) -> list[str] | None:
+    """The parameters that the branches give different things, in order; None where one cannot be chosen so.
+
+    All are computed in the same order as before: where one of those that differ calls something, so do all that call.
+    """
+    parameters = list(dict.fromkeys(name for one in branches for name in one.arguments))
+    found = [p for p in parameters if len({_code(file, one.arguments.get(p)) for one in branches}) > 1]
+    if any(p not in one.arguments and p not in _OPTIONAL for p in found for one in branches):
+        return None
+    if any(_computes(one.arguments[p]) for p in found for one in branches if p in one.arguments):
+        found = [p for p in parameters if p in found or any(_computes(one.arguments[p]) for one in branches)]
+    return found or None
+
+
+def _code(file: ParsedFile, node: cst.BaseExpression | None) -> str:
+    return "None" if node is None else file.code(node)
+
+
+def _computes(node: cst.BaseExpression) -> bool:
+    return not isinstance(node, cst.Lambda) and bool(calls_in(node))
+
+
+def _assignments(branch: _Branch, names: Mapping[str, str]) -> list[cst.BaseStatement]:
+    """The lines of a branch, which gives the chosen things their names in the end."""
+    *lines, last = branch.block.body
+    assert isinstance(last, cst.SimpleStatementLine)
+    order = [p for p in branch.arguments if p in names] + [p for p in names if p not in branch.arguments]
+    made: list[cst.SimpleStatementLine] = []
+    for parameter in order:
+        value = branch.arguments.get(parameter, cst.Name("None"))
+        target = cst.AssignTarget(cst.Name(names[parameter]))
+        made.append(cst.SimpleStatementLine([cst.Assign([target], _alone(value))]))
+    made[0] = made[0].with_changes(leading_lines=last.leading_lines)
+    made[-1] = made[-1].with_changes(trailing_whitespace=last.trailing_whitespace)
+    return [*lines, *made]
+
+
+def _alone(value: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression that stood in a call, where it may go over lines."""
+    if value.lpar or "\n" not in cst.Module([]).code_for_node(value):
+        return value
+    if isinstance(value, (cst.Call, cst.Dict, cst.List, cst.Set, cst.Subscript)):
+        return value
+    return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def _keyword(name: str, value: cst.BaseExpression, last: bool) -> cst.Arg:
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    comma = cst.MaybeSentinel.DEFAULT if last else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    return cst.Arg(value, keyword=cst.Name(name), equal=equal, comma=comma)
+
+
+class _Choices(cst.CSTVisitor):
+    """Statements that choose, each chain once, and assignments of a conditional expression."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chains: list[cst.If] = []
+        self.values: list[tuple[cst.SimpleStatementLine, cst.IfExp]] = []
+        self._further: set[cst.If] = set()
+
+    def visit_If(self, node: cst.If) -> None:
+        if node not in self._further:
+            self.chains.append(node)
+        if isinstance(node.orelse, cst.If):
+            self._further.add(node.orelse)
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        small = node.body[0]
+        if len(node.body) == 1 and isinstance(small, cst.Assign) and isinstance(small.value, cst.IfExp):
+            self.values.append((node, small.value))
+
+
+class _Branches(cst.CSTTransformer):
+    """Gives blocks other lines."""
+
+    def __init__(self, lines: Mapping[cst.IndentedBlock, Sequence[cst.BaseStatement]]) -> None:
+        super().__init__()
+        self.lines = lines
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        lines = self.lines.get(original_node)
+        return updated_node if lines is None else updated_node.with_changes(body=lines)
+
+
+__all__ = ["Chosen", "chosen"]
