@@ -20,7 +20,8 @@ _MODERN = re.compile(
     r"experimental|distribute|\blr\b|\bdecay\b|reset_states|_generator|predict_(classes|proba)|legacy|DenseFeatures|"
     r"LocallyConnected|Mean(RelativeError|Tensor)|learning_phase|OrderedEnqueuer|SidecarEvaluator|multi_gpu_model|"
     r"LossScale|wrappers|CuDNN|[gs]et_session|keras\.distribution|import distribution|"
-    r"\bworkers=|use_multiprocessing|max_queue_size|\bperiod=|schedule_decay|Reduction\.AUTO|reduction=[\"']auto"
+    r"\bworkers=|use_multiprocessing|max_queue_size|\bperiod=|schedule_decay|Reduction\.AUTO|reduction=[\"']auto|"
+    r"\w+Optimizer\b"
 )
 
 

@@ -428,6 +428,27 @@ def reduction_of(made: cst.Call) -> str | None:
     return text.rpartition(".")[2].lower() or None
 
 
+def refused_by_keras_2(file: ModernFile) -> list[cst.Call]:
+    """The calls in steps of replicas of Keras losses that average over the batch, as all do that are told nothing."""
+    found = []
+    for call in file.calls:
+        if not file.runs_on_replicas(call):
+            continue
+        made = call.func if isinstance(call.func, cst.Call) else file.value_of(call.func)
+        if not isinstance(made, cst.Call) or any(arg.star for arg in made.args):
+            continue
+        name = file.name(made.func) or ""
+        if not name.startswith(("tf.keras.losses.", "tf.losses.")) or not name.rpartition(".")[2][:1].isupper():
+            continue
+        if keyword(made, "reduction") is None:
+            by_place = [string(arg.value) or dotted(arg.value) or "" for arg in made.args if arg.keyword is None]
+            if not any(text.rpartition(".")[2].lower() in ("none", "sum") for text in by_place):
+                found.append(call)
+        elif reduction_of(made) in ("auto", "sum_over_batch_size"):
+            found.append(call)
+    return found
+
+
 def _counts(node: cst.BaseExpression) -> bool:
     """Whether a name says that it is the number of replicas."""
     last = node.attr.value if isinstance(node, cst.Attribute) else node.value if isinstance(node, cst.Name) else ""

@@ -13,6 +13,7 @@ from migrator.names.imports import canonical, dotted
 from migrator.pairing import equal_zip
 from migrator.program.comments import comment_lines
 from migrator.program.modern import STRATEGIES, Change, ModernFile, is_edit_of, keyword
+from migrator.program.replica_losses import refused_by_keras_2
 from migrator.rules.rule import Example, Rule
 
 RULES = (
@@ -64,9 +65,10 @@ closest. The rest of the file is mended as far as that is safe.
 `import tensorflow` of TensorFlow 2.16 and newer brings Keras 3, on which parts of TensorFlow 2 programs are absent,
 fail, or compute something else (measured on 2.21): `fit` on parameter servers and on several workers fails, `fit` on
 CentralStorageStrategy reports a wrong loss, losses with the default reduction are divided by the number of replicas in
-custom loops, and `optimizers.legacy`, feature columns' layers and Keras' DTensor layouts do not exist. A file with one
-of these gets the lines that choose tf_keras (Keras 2), where all of them work as before, and so do the files that
-import it.
+custom loops, `compile` takes no optimizer of `tf.compat.v1`, and `optimizers.legacy`, the layers and recurrent cells of
+`tf.compat.v1`, feature columns' layers and Keras' DTensor layouts do not exist. Whether `fit` of Keras 3 trains on a
+TPU was not tried. A file with one of these gets the lines that choose tf_keras (Keras 2), where all of them work as
+before, and so do the files that import it.
 """,
     ),
 )
@@ -273,7 +275,7 @@ def _module(file: ModernFile, node: cst.Attribute, name: str, moved: Mapping[str
     """A module that moved, given as a value: `preprocessing = tf.keras.layers.experimental.preprocessing`."""
     code = file.parsed.code(node)
     taken = [local for local, value in file.aliases if value is node]
-    spelled = _spelled(file, node, MODULES[name], moved)
+    spelled = spelled_here(file, node, MODULES[name], moved)
     if taken and all(local in moved for local in taken) and spelled is not None:
         return Change("TFM710", node, f"`{code}` is `{spelled}` now", lambda _: cst.parse_expression(spelled))
     return _stays(node, name, code)
@@ -289,7 +291,7 @@ def _stays(node: cst.CSTNode, name: str, code: str) -> Change:
 
 def _renamed(file: ModernFile, node: cst.Attribute, name: str, moved: Mapping[str, str]) -> Iterable[Change]:
     code, new = file.parsed.code(node), RENAMED[name]
-    spelled = _spelled(file, node, new, moved)
+    spelled = spelled_here(file, node, new, moved)
     if spelled is None:
         message = f"`{code}` moved to `{new}`: import tensorflow as tf, and use that"
         yield Change("TFM711", node, message, severity=Severity.MANUAL)
@@ -298,7 +300,7 @@ def _renamed(file: ModernFile, node: cst.Attribute, name: str, moved: Mapping[st
         yield Change("TFM710", node, message, lambda _: cst.parse_expression(spelled), keras_2=new in KERAS_2)
 
 
-def _spelled(
+def spelled_here(
     file: ModernFile, node: cst.BaseExpression, new: str, moved: Mapping[str, str] | None = None
 ) -> str | None:
     """The new name by what the file calls TensorFlow: the name that the old one began with, or any other.
@@ -426,6 +428,7 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
     uses_keras = any((file.name(node) or "").startswith("tf.keras") for node in file.attributes) or any(
         canonical(dotted(s.module) or "").startswith(("tf.keras", "tf")) for s in file.imports_from
     )
+    on_tpu = uses_keras and any((file.name(call.func) or "").endswith(".TPUStrategy") for call in file.calls)
     in_replicas = any((file.name(call.func) or "").rpartition(".")[2] in STRATEGIES for call in file.calls)
     for call in file.calls:
         name = file.name(call.func) or ""
@@ -434,6 +437,9 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
             yield from _older_arguments(file, call, last)
         if name.startswith("tf.distribute.") and last in _KERAS_2_STRATEGIES and uses_keras:
             yield Change("TFM712", call, f"Keras 3 does not train on a {last} as Keras 2 does", keras_2=True)
+        if _is_method(call, "fit") and on_tpu:
+            message = "nobody has seen `fit` of Keras 3 train on a TPUStrategy here, that of Keras 2 does"
+            yield Change("TFM712", call, message, keras_2=True)
         prefetch = keyword(call, "experimental_prefetch_to_device")
         if name == "tf.distribute.InputOptions" and prefetch is not None and prefetch.keyword is not None:
             message = "`experimental_prefetch_to_device` is `experimental_fetch_to_device` now"
@@ -444,23 +450,32 @@ def check_strategies(file: ModernFile) -> Iterable[Change]:
                     new = _FUNCTION_OPTIONS[arg.keyword.value]
                     message = f"`{arg.keyword.value}` is `{new}` now"
                     yield Change("TFM710", arg.keyword, message, lambda _, new=new: cst.Name(new))  # type: ignore[misc]
-        steps = keyword(call, "steps_per_execution")
+        older = keyword(call, "experimental_steps_per_execution")
+        if older is not None and older.keyword is not None and _is_method(call, "compile"):
+            message = "`experimental_steps_per_execution` is `steps_per_execution` now"
+            yield Change("TFM710", older.keyword, message, lambda _: cst.Name("steps_per_execution"))
+        steps = keyword(call, "steps_per_execution") or older
         if steps is not None and uses_keras and in_replicas and not _is_one(steps.value):
             yield Change("TFM712", call, "Keras 3 fails on several steps in one execution on replicas", keras_2=True)
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS:
             old, new = call.func.attr.value, _METHODS[call.func.attr.value]
             yield Change("TFM710", call.func.attr, f"`{old}` is `{new}` now", lambda _, new=new: cst.Name(new))  # type: ignore[misc]
         if isinstance(call.func, cst.Attribute) and call.func.attr.value == "experimental_make_numpy_dataset":
-            dataset = _spelled(file, call.func, "tf.data.Dataset.from_tensor_slices")
+            dataset = spelled_here(file, call.func, "tf.data.Dataset.from_tensor_slices")
             if dataset is None or len(call.args) != 1:
                 yield Change("TFM711", call, "use tf.data.Dataset.from_tensor_slices", severity=Severity.MANUAL)
             else:
                 message = f"`experimental_make_numpy_dataset` is `{dataset}` now"
                 yield Change("TFM710", call.func, message, lambda _, d=dataset: cst.parse_expression(d))  # type: ignore[misc]
-    if any(file.runs_on_replicas(call) for call in file.calls) and uses_keras and not _applies_as_keras_3(file):
+    has_steps = uses_keras and any(file.runs_on_replicas(call) for call in file.calls)
+    if has_steps and not _applies_as_keras_3(file) and not refused_by_keras_2(file):
         first = file.on_replicas[0]
         message = "losses in a replica's step are scaled another way on Keras 3"
         yield Change("TFM712", first.name, message, keras_2=True)
+
+
+def _is_method(call: cst.Call, name: str) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == name
 
 
 def _is_one(node: cst.BaseExpression) -> bool:
@@ -491,7 +506,7 @@ def _older_arguments(file: ModernFile, call: cst.Call, last: str) -> Iterable[Ch
     for position, arg in enumerate(call.args):
         name = arg.keyword.value if arg.keyword is not None else (first, second)[position]
         if name == "communication":
-            options = _spelled(file, call.func, f"{_EXPERIMENTAL}CommunicationOptions")
+            options = spelled_here(file, call.func, f"{_EXPERIMENTAL}CommunicationOptions")
             message = "`communication` is one of the `communication_options` now"
             yield Change("TFM710", arg, message, partial(_communication, options or "tf"))
         elif arg.keyword is None:

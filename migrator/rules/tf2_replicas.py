@@ -9,7 +9,7 @@ import libcst as cst
 from migrator.findings import Severity
 from migrator.names.imports import dotted
 from migrator.program.modern import Change, ModernFile
-from migrator.program.replica_losses import read_scales, reduction_of
+from migrator.program.replica_losses import read_scales, reduction_of, refused_by_keras_2
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -22,6 +22,11 @@ Gradients of replicas are added up. A step that averages its loss over the repli
 loss as many times too large as there are replicas: 35 instead of 17.5 with two of them (measured, TF 2.15.1 and 2.21).
 Compute the loss of every example (`reduction=tf.keras.losses.Reduction.NONE`) and divide its sum by the global batch:
 `tf.nn.compute_average_loss(loss, global_batch_size=...)`.
+
+A loss object that is told no reduction averages over the batch. Keras 2 refuses it there with a ValueError ("Please use
+`tf.keras.losses.Reduction.SUM` or `tf.keras.losses.Reduction.NONE`"), also with one replica. Keras 3 takes it and
+divides by the replicas itself (17.5), so that one more division makes the step too small (8.75) without a word. A file
+with such a loss keeps the Keras that it has.
 """,
     ),
     Rule(
@@ -121,6 +126,12 @@ def check_replicas(file: ModernFile) -> Iterable[Change]:
         if _without_reduction(file, call) and _of_vectors(file, call):
             message = "vectors of labels and predictions give one number here, not one per example: add a last axis"
             yield Change("TFM718", call, message, severity=Severity.REVIEW)
+    for call in refused_by_keras_2(file):
+        message = (
+            "Keras 2 refuses this loss in a replica's step (ValueError) and Keras 3 divides it by the replicas itself: "
+            "make it with reduction=tf.keras.losses.Reduction.NONE, and give it to tf.nn.compute_average_loss"
+        )
+        yield Change("TFM716", call, message, severity=Severity.MANUAL)
     for division, by in scales.twice.items():
         message = f"{by} has divided by the replicas already: leave this division out"
         yield Change("TFM717", division, message, severity=Severity.MANUAL)

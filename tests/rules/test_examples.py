@@ -16,7 +16,7 @@ from migrator.rules.rewriter import Rewriter
 from migrator.rules.rule import Example
 from tests.rules.programs import program, run
 
-MODERN_CODES = ("TFM272", "TFM71", "TFM744", "TFM77")
+MODERN_CODES = ("TFM272", "TFM71", "TFM744", "TFM745", "TFM77")
 EXPRESSIONS = [
     (rule.code, example)
     for rule in all_rules()
