@@ -18,9 +18,8 @@ from migrator.rules.arrays import is_array_input
 from migrator.rules.inputs import check_returns
 from migrator.rules.rewriter import Rewriter
 from migrator.targets.choosing import own_strategy
-from migrator.targets.plan import primary
+from migrator.targets.plan import Target, primary
 from migrator.targets.registry import AUTO, TPU
-from migrator.targets.target import Target
 from migrator.walking import walk
 
 

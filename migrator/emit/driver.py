@@ -56,9 +56,8 @@ from migrator.targets.choosing import (
     uses_local_gpus,
 )
 from migrator.targets.chosen import in_place
-from migrator.targets.plan import TrainingPlan, as_argument, evaluated, primary, restore
+from migrator.targets.plan import Loop, LoopShape, Target, TrainingPlan, as_argument, evaluated, primary, restore
 from migrator.targets.registry import AUTO, LOOPS, ONE_DEVICE, TPU
-from migrator.targets.target import Loop, LoopShape, Target
 
 _AVERAGES = re.compile(r"batch_?norm|moving_?(mean|average|variance)|on_read", re.IGNORECASE)
 _MODELS = re.compile(r"\bapplications\b|\bload_model|\bmodel_from_|\bfrom_config|\bclone_model")  # with what not

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from migrator.harness.case import (
     training_tasks,
 )
 from migrator.harness.cluster import ForkServerError
+from migrator.harness.gathered import Findings
 from migrator.harness.migrated import MigratedEvidence, probe, run_in_order, run_migrated
 from migrator.harness.mutants import MUTANTS
 from migrator.harness.mutants.bench import try_mutants
@@ -51,7 +52,7 @@ from migrator.harness.protocol import (
     tolerance,
     verdict,
 )
-from migrator.harness.protocol.results import Artefact, AsyncEvidence, LevelResult, MutantOutcome, Reason, Status
+from migrator.harness.protocol.results import Artefact, LevelResult, MutantOutcome, Reason, Status
 from migrator.harness.recording import Recording
 from migrator.harness.report.document import Report
 from migrator.harness.runs import (
@@ -65,36 +66,6 @@ from migrator.harness.runs import (
 )
 from migrator.harness.seeds import run_seeds
 from migrator.harness.telling import report_of, required_levels
-
-
-@dataclass(frozen=True)
-class Findings:
-    """Everything that a comparison has come to, for the report."""
-
-    case: Case
-    original: OriginalEvidence
-    migrated: MigratedEvidence
-    levels: tuple[LevelResult, ...] = ()
-    limits: tolerance.Tolerance | None = None
-    mutants: tuple[MutantOutcome, ...] = ()
-    evaluations: tuple[l7_evaluation.MetricRow, ...] = ()
-    artefacts: tuple[Artefact, ...] = ()
-    asynchronous: AsyncEvidence | None = None
-    extra_runs: tuple[Run, ...] = ()
-
-    @property
-    def settled(self) -> bool:
-        """Whether a level has already said that the programs failed or differ."""
-        return any(level.status in (Status.FAILED, Status.DIFFERENT) for level in self.levels)
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """Every run of both programs, in the order of the report."""
-        return (*self.original.runs, *self.migrated.runs, *self.extra_runs)
-
-    def level(self, name: str) -> LevelResult | None:
-        """The result of one level, if it was judged."""
-        return next((level for level in self.levels if level.id == name), None)
 
 
 def failure(run: Run) -> LevelResult:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from migrator.harness import budget
 from migrator.harness.case import Case, asynchronous, one_trainer, parameter_servers
+from migrator.harness.gathered import Findings
 from migrator.harness.protocol import grade, l7_evaluation, remedies, verdict
 from migrator.harness.protocol.results import LevelResult, Randomness, Reason, Remedy, Status
 from migrator.harness.report.document import Report, RunSummary, build, command_words
 from migrator.harness.report.evidence import EvaluationRow
 from migrator.harness.runs import began_anew, migrated_shape, recording_of
-
-if TYPE_CHECKING:
-    from migrator.harness.session import Findings
 
 
 def required_levels(case: Case) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from migrator.migration.native import NativeMigration
 from migrator.migration.reading import files_of
 from migrator.migration.state import Group, Request
 from migrator.program.borrowed import names_read
-from migrator.program.tpu import without_tpu
+from migrator.program.tpu_programs import without_tpu
 from migrator.program.training import TrainingProgram
 from migrator.targets.registry import AUTO
 

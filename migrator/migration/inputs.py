@@ -18,7 +18,7 @@ from migrator.rules.arrays import array_inputs, as_function
 from migrator.rules.endless import functions_behind, never_end
 from migrator.rules.inputs import InputChanges, rewrite_returns, seeded_shuffles
 from migrator.rules.iterators import initializable
-from migrator.targets.target import Target
+from migrator.targets.plan import Target
 
 
 def write_inputs(state: GroupState, path: Path, file: ParsedFile, function: cst.FunctionDef) -> None:

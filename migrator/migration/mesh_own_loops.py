@@ -8,8 +8,8 @@ from itertools import product
 
 from migrator.pairing import equal_zip
 from migrator.targets import custom
+from migrator.targets.plan import LoopShape
 from migrator.targets.setup import RATE, RATES_OF_PARTS
-from migrator.targets.target import LoopShape
 
 #: What the class is asked for by its program, and the class of a mesh has as well.
 METHODS = frozenset(("batches", "checkpoints", "evaluate", "model", "train"))

@@ -34,7 +34,7 @@ from migrator.rules.mesh import CLIPPING, METRICS, OPTIMIZERS, SCHEDULES
 from migrator.rules.site import keyword as argument
 from migrator.targets import dtensor
 from migrator.targets.dtensor import Layouts
-from migrator.targets.target import LoopShape
+from migrator.targets.plan import LoopShape
 
 CODE, KEPT = "TFM780", "TFM799"
 _KERAS = "tf.keras."

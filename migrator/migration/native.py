@@ -62,9 +62,9 @@ from migrator.rules.summary_writers import written_summaries
 from migrator.targets import dtensor
 from migrator.targets.choosing import choose, divides_batches, draws_batches, for_mesh, for_own_loop, own_strategy
 from migrator.targets.chosen import check_files
+from migrator.targets.plan import Target
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU
 from migrator.targets.setup import RATE, RATE_ON_KERAS3, RATES_OF_PARTS
-from migrator.targets.target import Target
 from migrator.walking import walk
 
 #: What stands in the way of a strategy that the program asks for.

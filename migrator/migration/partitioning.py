@@ -14,7 +14,7 @@ from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.training import TrainingProgram, bindings, path_to
 from migrator.rules import partitioners
 from migrator.targets import dtensor
-from migrator.targets.target import Target
+from migrator.targets.plan import Target
 
 
 def partitioner_of(state: GroupState, program: TrainingProgram, emitted: EmittedModel, strategy: Target) -> str | None:

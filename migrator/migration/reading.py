@@ -16,7 +16,7 @@ from migrator.program.flow import InFile
 from migrator.program.parsed import Blocked, ParsedFile, Project
 from migrator.program.relevant import is_concerned
 from migrator.program.subclasses import estimator_subclasses
-from migrator.program.tpu import on_tpu
+from migrator.program.tpu_programs import on_tpu
 from migrator.program.training import Place, TrainingProgram, is_estimator, read_programs
 from migrator.rules.wrapped import check_not_wrapped
 

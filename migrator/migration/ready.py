@@ -15,7 +15,7 @@ from migrator.program.region import attributes_of, reach, references
 from migrator.program.scopes import bindings, path_to, rebound
 from migrator.program.training import TrainingProgram
 from migrator.targets.choosing import OwnStrategy, own_strategy
-from migrator.targets.target import Target
+from migrator.targets.plan import Target
 
 _LATE = "which the model is made in the scope of: move this before the model"
 _EARLY = "which the model is made in the scope of: make the strategy before the model, or move this before both"

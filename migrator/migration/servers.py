@@ -16,8 +16,8 @@ from migrator.program.parsed import Blocked, ParsedFile
 from migrator.program.region import reach
 from migrator.program.tasks import WORDS, Says, TaskReads
 from migrator.program.training import TrainingProgram
+from migrator.targets.plan import Target
 from migrator.targets.registry import AUTO
-from migrator.targets.target import Target
 
 _WITHOUT_AN_END = re.compile(
     r"\brepeat\(\s*(count\s*=\s*)?(None|-1)?\s*\)"

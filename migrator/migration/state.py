@@ -25,7 +25,7 @@ from migrator.rules.hooks import Hooks
 from migrator.rules.optimizers import may_be_sparse
 from migrator.rules.site import TrainingContext
 from migrator.targets.choosing import divides_batches
-from migrator.targets.target import Loop, Target
+from migrator.targets.plan import Loop, Target
 
 
 @dataclass

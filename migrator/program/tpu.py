@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -16,13 +14,8 @@ from migrator.program.calls import bind, calls_in, is_false, is_none, is_true, s
 from migrator.program.flow import InFile
 from migrator.program.modes import ModalStatement
 from migrator.program.parsed import Blocked, ParsedFile, names_in
-from migrator.program.region import References
-from migrator.program.scopes import bindings, with_values
+from migrator.program.scopes import with_values
 from migrator.walking import walk
-
-if TYPE_CHECKING:
-    from migrator.program.training import TrainingProgram
-    from migrator.rules.generation import Keras
 
 ESTIMATORS = ("tf.contrib.tpu.TPUEstimator", "tf.estimator.tpu.TPUEstimator")
 SPECS = ("tf.contrib.tpu.TPUEstimatorSpec", "tf.estimator.tpu.TPUEstimatorSpec")
@@ -52,7 +45,7 @@ _RESOLVER = (
 )
 _SIZES = {"train": "train_batch_size", "eval": "eval_batch_size", "infer": "predict_batch_size"}
 ANYWAY = "the new program runs on the machine at hand, whatever this says"
-_OPEN = "TFM144"
+OPEN = "TFM144"
 _REFUSED = "TFM145"
 _PARTS = "TFM441"
 _NOT_FOUND = "TFM446"
@@ -288,73 +281,6 @@ class _Context(cst.CSTVisitor):
                 self.found = node
 
 
-def without_tpu(program: TrainingProgram, why: str = "") -> TrainingProgram:
-    """A program that asks for a TPU as it runs without one."""
-    if program.tpu is None:
-        return program
-    message = ANYWAY
-    message += f": {why}" if why else ": TPUs want `--strategy tpu`"
-    remark = Blocked(_OPEN, program.tpu.place, message)
-    return replace(program, tpu=None, removed=program.tpu.removed, remarks=(*program.remarks, remark))
-
-
-# A loss that is added up, which a CrossShardOptimizer divides by the cores all the same; the host of an input function.
-_SUM = re.compile(r"Reduction\.SUM\b")
-_HOST = re.compile(r"""(\[|\bget\()\s*["']context["']""")
-
-
-def _in_the_way(files: Iterable[ParsedFile], place: cst.CSTNode) -> Blocked | None:
-    """What keeps a program from a TPU that only the whole of its files shows."""
-    for file in files:
-        if _SUM.search(file.bare):
-            return Blocked("TFM448", place, "a loss is summed, which every core of a TPU divides by the cores")
-        if _HOST.search(file.bare):
-            return Blocked(
-                "TFM442", place, '`params["context"]` tells the host or core, of which the new program has none'
-            )
-        for block in file.left_out:
-            if not _serves_only(block, file):
-                message = "a branch for the TPU does more than what TPUStrategy does by itself"
-                return Blocked("TFM448", place, message)
-    return None
-
-
-def _serves_only(block: cst.CSTNode, file: ParsedFile) -> bool:
-    """Whether each line of a branch that was left out is about the TPU itself, or only tells something."""
-    if not isinstance(block, cst.IndentedBlock):
-        return True
-    own: set[str] = set()
-    for line in block.body:
-        finder = References()
-        walk(line, finder)
-        names = [file.imports.tensorflow(one) or "" for one in finder.found]
-        about = any("tpu" in name.lower() or name == "tf.train.Scaffold" for name in names)
-        if any("bfloat16" in name for name in names):
-            return False
-        tells = isinstance(line, cst.SimpleStatementLine) and all(isinstance(one, cst.Expr) for one in line.body)
-        if not about and not tells and not names_in(line) & own:
-            return False
-        own |= {line.name.value} if isinstance(line, cst.FunctionDef) else {name for name, _ in bindings(line)}
-    return True
-
-
-def on_tpu(program: TrainingProgram, wanted: bool, keras: Keras, files: Iterable[ParsedFile] = ()) -> TrainingProgram:
-    """A program as it is to be migrated: for the TPU that it asks for, where that is wanted and possible.
-
-    `files` are all that were given. Raises Blocked where a program that runs on TPUs only cannot.
-    """
-    if program.tpu is None:
-        return program
-    if not wanted:
-        return without_tpu(program)
-    problem = program.tpu.problem or _in_the_way(files, program.tpu.place)
-    if not keras.fits_on_clusters:
-        problem = Blocked("TFM872", program.tpu.place, "TPUs were not tried on Keras 3: leave `--keras 3` out")
-    if problem is not None and program.tpu.flag is None:
-        raise problem
-    return program if problem is None else without_tpu(program, problem.message)
-
-
 def bind_spec(call: cst.Call, name: str | None) -> dict[str, cst.BaseExpression]:
     """The arguments of a TPUEstimatorSpec, `eval_metrics` and `host_call` among them. Raises Blocked (TFM105)."""
     return bind(call, SPEC, name or "TPUEstimatorSpec", "TFM105")
@@ -455,7 +381,9 @@ def _arguments(function: cst.FunctionDef, tensors: cst.BaseExpression) -> dict[s
 
 
 __all__ = [
+    "ANYWAY",
     "ESTIMATORS",
+    "OPEN",
     "PARAMETERS",
     "SPECS",
     "TpuArguments",
@@ -465,10 +393,8 @@ __all__ = [
     "check_optimizers",
     "host_functions",
     "metric_ops",
-    "on_tpu",
     "read_tpu",
     "read_use",
     "with_own_resolver",
     "without_host_call",
-    "without_tpu",
 ]

@@ -7,8 +7,7 @@ from dataclasses import replace
 from migrator.emit.layout import call
 from migrator.program.clusters import Cluster
 from migrator.targets import multi_worker_mirrored, parameter_server
-from migrator.targets.plan import TrainingPlan
-from migrator.targets.target import Target
+from migrator.targets.plan import Target, TrainingPlan
 
 _SERVERS = '''\
 def {name}(cluster, job_name, task_index):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from migrator.targets import feeding
-from migrator.targets.plan import TrainingPlan
-from migrator.targets.target import Target
+from migrator.targets.plan import Target, TrainingPlan
 
 
 def _set_up(plan: TrainingPlan) -> list[str]:

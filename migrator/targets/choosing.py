@@ -16,8 +16,8 @@ from migrator.program.training import TrainingProgram
 from migrator.rules.generation import Keras
 from migrator.targets import between_graph
 from migrator.targets.chosen import Choice, read_choice
+from migrator.targets.plan import Target
 from migrator.targets.registry import AUTO, ONE_DEVICE, TPU, target_of
-from migrator.targets.target import Target
 from migrator.walking import walk
 
 _WORKERS = ("num_gpus_per_worker", "communication", "communication_options", "cluster_resolver")

@@ -12,8 +12,8 @@ from migrator.program.calls import is_none
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes
 from migrator.program.scopes import always_returns, bindings, path_to, returns_in
 from migrator.program.training import TrainingProgram
+from migrator.targets.plan import Target
 from migrator.targets.registry import ONE_DEVICE, target_of
-from migrator.targets.target import Target
 from migrator.walking import walk
 
 

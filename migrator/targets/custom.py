@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from migrator.emit.layout import call
 from migrator.targets import scheduled, setup
-from migrator.targets.plan import TrainingPlan, of_tensorflow1, primary, steps_of_data
-from migrator.targets.target import Loop, LoopShape
+from migrator.targets.plan import Loop, LoopShape, TrainingPlan, of_tensorflow1, primary, steps_of_data
 
 # After as many steps an Estimator wrote its loss down, where it was not told otherwise.
 STEPS_PER_CALL = 100

@@ -17,8 +17,7 @@ from functools import partial
 
 from migrator.emit.layout import call
 from migrator.targets import custom
-from migrator.targets.plan import TrainingPlan
-from migrator.targets.target import LoopShape, Target
+from migrator.targets.plan import LoopShape, Target, TrainingPlan
 
 BATCH = "batch"
 UNSHARDED = "unsharded"

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from migrator.emit.layout import call
 from migrator.targets import fit_on_cluster
-from migrator.targets.plan import TrainingPlan, callbacks_argument, evaluated, evaluation, in_periods, primary, restore
-from migrator.targets.target import Loop
+from migrator.targets.plan import (
+    Loop,
+    TrainingPlan,
+    callbacks_argument,
+    evaluated,
+    evaluation,
+    in_periods,
+    primary,
+    restore,
+)
 
 
 def train_and_evaluate(plan: TrainingPlan) -> str:

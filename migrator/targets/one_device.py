@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from migrator.targets.plan import TrainingPlan
-from migrator.targets.target import Target
+from migrator.targets.plan import Target, TrainingPlan
 
 
 def _set_up(plan: TrainingPlan) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrator.targets import feeding, tf_config
-from migrator.targets.target import Target
+from migrator.targets.plan import Target
 
 
 def _make_strategy(name: str, partitioner: str | None, indent: str) -> str:

@@ -14,7 +14,7 @@ from migrator.targets import (
     parameter_server,
     tpu,
 )
-from migrator.targets.target import Loop, Target
+from migrator.targets.plan import Loop, Target
 
 #: The words are those of `migrator.targets.STRATEGIES`.
 TARGETS: dict[str, Target] = {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from migrator.emit.layout import call
-from migrator.targets.plan import TrainingPlan
-from migrator.targets.target import Target
+from migrator.targets.plan import Target, TrainingPlan
 
 
 def _make_strategy(name: str, partitioner: str | None, indent: str) -> str:

@@ -10,7 +10,7 @@ from migrator.findings import Severity
 from migrator.migrate import Options, migrate
 from migrator.source.reading import Source, decode
 from migrator.targets import custom
-from migrator.targets.target import LoopShape
+from migrator.targets.plan import LoopShape
 
 HEAD = """
 import numpy as np

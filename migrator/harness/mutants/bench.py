@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from migrator.harness.case import one_trainer, parameter_servers, training_tasks
+from migrator.harness.gathered import Findings
 from migrator.harness.migrated import evaluation_plan, examples, examples_again
 from migrator.harness.mutants.catalogue import Family, Mutant
 from migrator.harness.mutants.killing import NOT_EXERCISED, Run, Unmutated, kill
@@ -22,9 +23,6 @@ from migrator.harness.runs import (
     run_program,
 )
 from migrator.harness.runs import Run as ProgramRun
-
-if TYPE_CHECKING:
-    from migrator.harness.session import Findings
 
 
 def try_mutants(

@@ -6,35 +6,18 @@ the server goes, every task calls `train`, and what `main` knows of the cluster 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import libcst as cst
 
 from migrator.names.imports import dotted
 from migrator.program.by_hand.session import body_of, flatten
-from migrator.program.by_hand.training import Training, value_of
+from migrator.program.by_hand.training import Caller, Training, value_of
 from migrator.program.calls import bind, calls_in
 from migrator.program.parsed import Blocked, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to
 
 SERVER = "tf.train.Server"
-
-
-@dataclass
-class Caller:
-    """The call of the function that trains: `here` is what stands around it, read as a training is.
-
-    `given` is what the parameters are given; those in `dropped` are given the server, or something of it. One of them
-    takes the cluster instead, by its own name, where `cluster` says so.
-    """
-
-    here: Training
-    call: cst.Call
-    statement: cst.SimpleStatementLine
-    given: Mapping[str, cst.BaseExpression]
-    dropped: set[str]
-    cluster: str = ""
 
 
 def find_caller(training: Training) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import libcst as cst
 
 from migrator.names.imports import dotted
-from migrator.program.by_hand.caller import Caller, lines_told, parameters_told, pass_cluster_on, say_there
-from migrator.program.by_hand.training import Line, Training, appended, value_of
+from migrator.program.by_hand.caller import lines_told, parameters_told, pass_cluster_on, say_there
+from migrator.program.by_hand.training import Caller, Line, Training, appended, value_of
 from migrator.program.calls import bind, calls_in, is_none, string
 from migrator.program.parsed import Blocked, names_in
 from migrator.rules import sessions

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from migrator.findings import Finding
 from migrator.program.calls import calls_in
 from migrator.program.parsed import Blocked, ParsedFile, names_in
-
-if TYPE_CHECKING:
-    from migrator.program.by_hand.caller import Caller
 
 
 @dataclass(frozen=True)
@@ -162,3 +158,19 @@ def appended(node: cst.CSTNode) -> cst.BaseExpression | None:
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
         return None
     return call.args[0].value if call.func.attr.value == "append" else None
+
+
+@dataclass
+class Caller:
+    """The call of the function that trains: `here` is what stands around it, read as a training is.
+
+    `given` is what the parameters are given; those in `dropped` are given the server, or something of it. One of them
+    takes the cluster instead, by its own name, where `cluster` says so.
+    """
+
+    here: Training
+    call: cst.Call
+    statement: cst.SimpleStatementLine
+    given: Mapping[str, cst.BaseExpression]
+    dropped: set[str]
+    cluster: str = ""
