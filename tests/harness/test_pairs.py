@@ -23,6 +23,8 @@ PAIRS = Path(__file__).parent / "pairs"
         ("gru", {"migrated": ("EQUIVALENT", None), "wrong_forget_bias": ("DIFFERENT", "L3")}),
         # Layers of one shape, made in another order.
         ("towers", {"migrated": ("EQUIVALENT", None)}),
+        # A program that keeps its session (TFM199), and a rate 1 % higher.
+        ("sessions", {"migrated": ("EQUIVALENT", None), "wrong_rate": ("DIFFERENT", "L0b")}),
         # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch.
         (
             "far",

@@ -141,6 +141,9 @@ class BridgeRecorder(EstimatorRecorder):
         return result
 
     def start_values(self, session):
+        if self.sessions.of(session.graph) is not None:
+            super(BridgeRecorder, self).start_values(session)
+            return
         if self.loaded:
             return
         self.loaded = True
@@ -331,12 +334,12 @@ def install(plan, folder, keras):
     watch_clipping(lambda: recorder.traced.clipping if recorder.traced is not None else None)
 
     def apply_gradients(original, self, grads_and_vars, *args, **kwargs):
-        if not recorder.calling_model:
+        if not recorder.building:
             return original(self, grads_and_vars, *args, **kwargs)
         return recorder.apply_gradients(original, self, grads_and_vars, *args, **kwargs)
 
     def apply_by_itself(original, self, grads_and_vars, *args, **kwargs):
-        if not recorder.calling_model:
+        if not recorder.building:
             return keras.saw_own_update(original, self, grads_and_vars, *args, **kwargs)
         if type(self).__name__ == "CrossShardOptimizer":
             grads_and_vars = list(grads_and_vars)

@@ -151,11 +151,12 @@ def install(plan):
         modules["record_loop"].install(recorder)
         if kind == "record_keras":
             bridge = modules["record_bridge"].install(plan, folder, recorder)
+            modules["record_session"].install(bridge)  # of a program that keeps its graph
     if plan.get("evaluate", True):
         recorders = (recorder, bridge)
         steps = lambda: max(one.steps_done for one in recorders)  # noqa: E731
         weights = {"weights": recorder.held} if kind == "record_keras" else {}
-        recorder.effects = modules["effects"].Effects(folder, steps, **weights)
+        recorder.effects = bridge.effects = modules["effects"].Effects(folder, steps, **weights)
         modules["effects"].install(recorder.effects)
         modules["exports"].install(folder, recorder.effects)
         if program != "original":
