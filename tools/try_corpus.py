@@ -260,9 +260,12 @@ def _try(
     arguments: dict[str, list[str]],
 ) -> None:
     """Builds the models of the bridged programs."""
-    programs = {path for path, found in findings.items() if any(f.code == "TFM155" for f in found)}
+    bridges, sessions = (
+        {path for path, found in findings.items() if any(f.code == code for f in found)}
+        for code in ("TFM155", "TFM199")
+    )
     given = {path: words for path in new for end, words in arguments.items() if path.as_posix().endswith(f"/{end}")}
-    built = build_models(new, programs, seconds=300, arguments=given)
+    built = build_models(new, bridges, seconds=300, arguments=given, sessions=sessions)
     for program in tried.programs:
         if program.status == "bridge":
             program.tried = built.states.get(scratch / Path(program.file).relative_to(folder), "")

@@ -102,8 +102,8 @@ class Settings:
     "--try",
     "tries",
     is_flag=True,
-    help="Run each bridged program in a copy of its project, until its models are built, and leave those that fail "
-    "as they are. Needs the environment of migrated programs.",
+    help="Run each bridged program in a copy of its project, until its models are built or its session has taken a "
+    "step, and leave those that fail as they are. Needs the environment of migrated programs.",
 )
 @click.option(
     "--verify",
@@ -523,18 +523,33 @@ def _tried(results: Mapping[Path, Migrated]) -> dict[Path, Migrated]:
     """The files of bridged programs whose models are built, as they would be; those of others as they were."""
     from migrator.harness.building import build_models
 
-    programs = {path for path, one in results.items() if any(finding.code == "TFM155" for finding in one.findings)}
-    built = build_models({path: one.text for path, one in results.items()}, programs)
+    bridges, sessions = (
+        {path for path, one in results.items() if any(finding.code == code for finding in one.findings)}
+        for code in ("TFM155", "TFM199")
+    )
+    built = build_models({path: one.text for path, one in results.items()}, bridges, sessions=sessions)
     done: dict[Path, Migrated] = {}
     for path, one in results.items():
         found = built.findings.get(path, [])
         if path in built.failed:
-            kept = [finding for finding in one.findings if finding.code != "TFM155"]
+            kept = [finding for finding in one.findings if finding.code not in ("TFM155", "TFM199")]
+            found = [replace(f, line=_line_before(one.source.text, one.text, f.line)) for f in found]
             one = replace(one, text=one.source.text, findings=(*kept, *found))
         else:
             one = replace(one, findings=(*one.findings, *found))
         done[path] = one
     return {path: one for path, one in done.items() if one.source.raw or one.text}
+
+
+def _line_before(old: str, new: str, line: int) -> int:
+    """The line, from 1, that a line of the new text was before; of a line that is new, the one that it follows."""
+    from difflib import SequenceMatcher
+
+    lines = old.splitlines(), new.splitlines()
+    for _, start, end, new_start, new_end in SequenceMatcher(None, *lines, autojunk=False).get_opcodes():
+        if line <= new_end:
+            return max(1, min(start + line - new_start, end))
+    return line
 
 
 def _stdin(settings: Settings, wishes: Wishes) -> Outcome:

@@ -73,14 +73,17 @@ def build_models(
     seconds: int = 120,
     python: Path | None = None,
     arguments: Mapping[Path, Sequence[str]] | None = None,
+    sessions: Collection[Path] = (),
 ) -> Built:
     """Builds the models of programs (the files that make Estimators) in every mode that they use.
 
+    Of `sessions`, the files of programs that keep their sessions, the first step is taken.
     `texts` are all files of the project as they would be, support files among them. The programs run in a copy of
     the folder that holds them, by the interpreter of migrated programs (with such well-known packages as they import,
     if `python` names none), each for `seconds` at most. `arguments` are those of the scripts, if they want any.
     """
     result = Built()
+    programs = {*programs, *sessions}
     if not programs:
         return result
     imports = read_imports(texts)
@@ -104,8 +107,9 @@ def build_models(
                 **way_to_run(script, imports, root),
                 "arguments": list((arguments or {}).get(script, ())),
                 "own": own,
+                "session": program in sessions,
             }
-            for script in starts.values()
+            for program, script in starts.items()
         ]
         job.write_text(json.dumps({"root": str(copy), "scripts": scripts, "seconds": seconds}), encoding="utf-8")
         environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TF_CONFIG")}
@@ -186,8 +190,8 @@ def _wish(what: str, said: str, absent: Collection[str]) -> str:
     if lacks:
         return f"{what}: it needs {lacks} ({said})"
     if said:
-        return f"{what}: it ended before an Estimator was used ({said}){packages}"
-    return f"{what}: it came to its end and used no Estimator{packages}"
+        return f"{what}: it ended before a model was built ({said}){packages}"
+    return f"{what}: it came to its end and built no model{packages}"
 
 
 def _placed(place: Sequence[Any] | None, program: Path, by_name: Mapping[str, Path]) -> tuple[Path, int]:

@@ -95,7 +95,8 @@ The program turned eager execution off (`tf.disable_v2_behavior()`, say). The su
         """
 `tf-migrate --try` runs every bridged program in a copy of its project, in the environment of migrated programs. Its
 Estimators do not train there: each builds its model, on the data's own types and shapes, in every mode that the program
-uses. This one was not built, and its program was left as it was. The finding has the error and the line.
+uses. A program that keeps its sessions (TFM199) runs until one of them has taken a step of the training. This one was
+not built, and its program was left as it was. The finding has the error and the line.
 """,
     ),
     Rule(

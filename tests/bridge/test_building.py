@@ -98,6 +98,17 @@ FILES = {
         '    with open("sizes.txt", "rb") as file:\n        int(next(file))\n\n\ndef data():',
     ),
 }
+FILES["session.py"] = """import tensorflow as tf
+
+x = tf.placeholder(tf.float32, [None, 2])
+w = tf.Variable(tf.zeros([2, 1]))
+step = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_mean(tf.square(tf.matmul(x, w) - 1.0)))
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    while True:  # which is not waited for
+        session.run([step], {x: [[1.0, 2.0]]})
+"""
+FILES["feeds.py"] = FILES["session.py"].replace("[[1.0, 2.0]]", "[1.0, 2.0]")
 
 
 def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,6 +132,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM155", "tpu.py:18:13"),
         ("TFM155", "wants.py:26:13"),
         ("TFM156", "late.py:7:16"),
+        ("TFM169", "feeds.py:9:1"),  # a value that its placeholder does not take
         ("TFM169", "helper.py:9:1"),  # in training
         ("TFM169", "helper.py:9:1"),  # and in evaluation
         ("TFM177", "asks.py:20:1"),
@@ -129,6 +141,7 @@ def test_models_are_built_and_failures_told(tmp_path: Path, monkeypatch: pytest.
         ("TFM177", "reads.py:1:1"),  # built, on lines of numbers
         ("TFM177", "wants.py:1:1"),
         ("TFM179", "calls.py:20:1"),  # the package is
+        ("TFM199", "session.py:6:6"),
     ]
     assert done.output.count("on stand-ins") == 4
     assert (tmp_path / "bad.py").read_text() == FILES["bad.py"]

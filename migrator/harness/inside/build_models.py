@@ -4,7 +4,7 @@
 
 The job names the scripts, below a folder that is a copy of the project, and its support files. To each of these a line
 is added that calls `install`, so that an Estimator builds the model of a mode on its data's own element_spec, and does
-nothing else. Standard library and TensorFlow only.
+nothing else. A script that keeps its session takes its first step. Standard library and TensorFlow only.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ import stand_ins
 
 _BUILT: list = []  # what this process built: (mode, error or None, place)
 _ROOT = ""
+_APPLIES = re.compile("(Resource)?(Sparse)?Apply")  # operations of optimizers
+_SESSION = ("session", None, None)
+_RUNS = 30  # of sessions that train nothing, until a program is taken for one that runs
 
 
 class Nothing(dict):
@@ -111,6 +114,48 @@ def _stand_in_for_a_tpu():
         sys.modules.update(others)
 
 
+def watch_sessions(leave):
+    """Calls ``leave`` behind the first step of a training by a session, or when so many other runs have gone well.
+
+    Returns the list of what was run so far, which grows.
+    """
+    session = importlib.import_module("tensorflow.python.client.session").BaseSession
+    original, ended = session.run, []
+
+    def run(self, fetches, *args, **kwargs):
+        result = original(self, fetches, *args, **kwargs)
+        ended.append(fetches)
+        if len(ended) == _RUNS or _trains(self.graph, fetches):
+            leave({"built": [_SESSION], "ended": None, "absent": ""})
+        return result
+
+    session.run = run
+    return ended
+
+
+def _trains(graph, fetches):
+    """Whether some of what was asked for applies gradients."""
+    waiting, seen = [fetches], set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (list, tuple)):
+            waiting.extend(one)
+        elif isinstance(one, dict):
+            waiting.extend(one.values())
+        elif one is not None and id(one) not in seen:
+            seen.add(id(one))
+            operation = getattr(one, "op", one)
+            if isinstance(one, str):
+                operation = graph.as_graph_element(one)
+                operation = getattr(operation, "op", operation)
+            if _APPLIES.match(getattr(operation, "type", "")):
+                return True
+            if hasattr(operation, "control_inputs"):
+                waiting.extend(tensor.op for tensor in operation.inputs)
+                waiting.extend(operation.control_inputs)
+    return False
+
+
 def _told(error):
     """What an error says, and the line of the project that it comes from."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -194,18 +239,21 @@ def _in_child(asked, answer, seconds):
     if not child:
         import signal
 
+        def leave(done):
+            with open(answer, "w", encoding="utf-8") as file:
+                json.dump(done, file)
+            os._exit(0)
+
         signal.alarm(seconds)
-        code = 1
         try:
             os.dup2(os.open(os.devnull, os.O_RDWR), 0)
             os.dup2(os.open(answer + ".log", os.O_CREAT | os.O_WRONLY), 1)
             os.dup2(1, 2)
+            ran = watch_sessions(leave) if asked.get("session") else []
             done = run(asked)
-            with open(answer, "w", encoding="utf-8") as file:
-                json.dump(done, file)
-            code = 0
+            leave({**done, "built": [_SESSION]} if ran and done["ended"] is None else done)
         finally:
-            os._exit(code)
+            os._exit(1)
     os.waitpid(child, 0)
     try:
         with open(answer, encoding="utf-8") as file:
