@@ -93,7 +93,7 @@ class _Project:
 
     def run(self, left: Collection[Path] | None) -> Bridges:
         makers: dict[Path, list[ast.AST]] = {}
-        sessions: dict[Path, list[ast.Call]] = {}
+        sessions: dict[Path, list[ast.expr]] = {}
         for path in self.imports.trees:
             if (left is None or path in left) and any(word in self.texts[path] for word in _MENTIONS):
                 places = self._makers(path)
@@ -224,16 +224,23 @@ class _Project:
                 made.append(node)
         return made or given or trained[:1]
 
-    def _sessions(self, path: Path) -> list[ast.Call]:
-        """Where a file of TensorFlow 1 code makes sessions, whatever the version that runs it."""
+    def _sessions(self, path: Path) -> list[ast.expr]:
+        """Where a file of TensorFlow 1 code has what makes sessions, whatever the version that runs it.
+
+        It may be called there, or be given a name, be handed to a function, or be derived from.
+        """
         names = self._read(path)
-        heads = {reference.nodes[-1]: canonical(reference.origin) for reference in names.references}
-        calls = [n for n in ast.walk(names.tree) if isinstance(n, ast.Call) and heads.get(n.func, "") in MAKERS]
-        if not calls or is_for_two(self.texts[path], names):
+        places = {r.nodes[-1]: r.nodes[0] for r in names.references if canonical(r.origin) in MAKERS}
+        if not places or is_for_two(self.texts[path], names):
             return []
-        asked = [n for n in ast.walk(names.tree) if isinstance(n, ast.If) and "version" in ast.unparse(n.test).lower()]
-        guarded = {inner for one in asked for inner in ast.walk(one)}
-        return sorted((call for call in calls if call not in guarded), key=lambda one: one.lineno)
+        apart: set[ast.AST] = set()  # what only speaks of the type, or is for another version
+        for node in ast.walk(names.tree):
+            for one in _types_of(node):
+                apart.update(ast.walk(one))
+            if isinstance(node, ast.If) and "version" in ast.unparse(node.test).lower():
+                apart.update(ast.walk(node))
+        found = [first for last, first in places.items() if last not in apart]
+        return sorted(found, key=lambda one: (one.lineno, one.col_offset))
 
     def _try(self, path: Path, support: Support, first: bool = False) -> Bridged:
         if path not in self.imports.trees:
@@ -398,6 +405,19 @@ class _Project:
 
 def _asks_for_type(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass")
+
+
+def _types_of(node: ast.AST) -> list[ast.expr]:
+    """What of a node only speaks of types: annotations, what is in brackets, what `isinstance` is asked for."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return [node.returns] if node.returns is not None else []
+    if isinstance(node, ast.arg):
+        return [node.annotation] if node.annotation is not None else []
+    if isinstance(node, ast.AnnAssign):
+        return [node.annotation]
+    if isinstance(node, ast.Subscript):
+        return [node.slice]
+    return list(node.args[1:]) if isinstance(node, ast.Call) and _asks_for_type(node) else []
 
 
 def _short(message: str) -> str:

@@ -43,6 +43,9 @@ STAYS = {
     "    one = tf.constant(1)\n    print(tf.Session().run(one))\n",
     "TensorFlow 2": "import tensorflow as tf\n\ntf.random.set_seed(1)\nwith tf.compat.v1.Session() as s:\n    s.run(x)",
     "for both versions": "import tensorflow as tf\n\nif tf.__version__ < '2':\n    s = tf.Session()\n",
+    "types alone": "import tensorflow as tf\nfrom typing import Optional\n\n\n"
+    "def f(s: tf.Session, t: Optional[tf.Session] = None) -> 'tf.Session':\n    u: tf.Session = t\n"
+    "    return s if isinstance(u, (tf.Session, tf.InteractiveSession)) else tf.log(u)\n",
     "another Session": "import tensorflow as tf\nfrom requests import Session\n\nSession().get(tf.__version__)\n",
 }
 
@@ -92,6 +95,24 @@ def test_a_program_that_needs_nothing_else_has_no_file_beside_it() -> None:
 )
 def test_where_the_switch_stands(before: str, after: str) -> None:
     assert bridged(train=before).texts[PATH] == after
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        ("make: object = tf.Session\n", 7),
+        ("make = functools.partial(tf.Session, config=None)\n", 7),
+        ("make = {'one': tf.InteractiveSession}['one']\n", 7),
+        ("class make(tf.Session):\n    pass\n\n\n", 7),
+        ("def make(kind=tf.Session):\n    return kind()\n\n\n", 7),
+        ("make = lambda: tf.train.MonitoredTrainingSession()\n", 7),
+    ],
+)
+def test_sessions_may_be_made_by_whatever_is_given_their_class(made: str, line: int) -> None:
+    text = PLAIN.replace("with tf.Session()", f"{made}with make()")
+    found = bridged(train=text)
+    assert "tf.disable_v2_behavior()" in found.texts[PATH]
+    assert [(one.code, one.line) for one in found.findings[PATH]] == [("TFM199", line)]
 
 
 def test_what_tensorflow_2_lacks_comes_from_the_file_beside_it() -> None:
