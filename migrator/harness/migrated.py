@@ -21,7 +21,7 @@ from migrator.harness.case import (
 from migrator.harness.mutants import SENTINELS, Mutant
 from migrator.harness.original import OriginalEvidence, evaluates
 from migrator.harness.protocol import batch_map, l0_runs, l2_data, ladder, name_map, pairing, weight_map
-from migrator.harness.protocol.results import LevelResult, Status
+from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Array, Recording, read_batch
 from migrator.harness.runs import (
     OnProgress,
@@ -35,6 +35,10 @@ from migrator.harness.runs import (
     weights_file,
 )
 from migrator.harness.terms import Terms, with_data
+
+# Of runs that show whether two programs with a random order have the same pipeline: a rare seed, and steps.
+_SHUFFLE_SEED = 20261125
+_SEEDED_STEPS = 20
 
 #: Steps that a sentinel needs which changes the first losses or the first update.
 SENTINEL_STEPS = 2
@@ -219,6 +223,7 @@ def run_migrated(
         if l2_data.same_sequences(main.recording, again.recording):
             levels = [l2_data.fixed_order(level) if level.id == l2_data.ID else level for level in base.levels]
             base = replace(base, levels=tuple(levels))
+    base = _with_one_seed(session, case, evidence, found, base)
     if evidence.free is not None and evidence.free.recording is not None:
         progress(Progress("migrated", 2, total))
         free = run_program(
@@ -239,6 +244,31 @@ def run_migrated(
     if not base.comparable:
         return found
     return _compared_runs(session, case, progress, evidence, found, base, total)
+
+
+def _with_one_seed(
+    session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence, base: ladder.Foundation
+) -> ladder.Foundation:
+    """L2 once more, of short runs whose shuffles have one seed, where a random order has left it open."""
+    at = next((i for i, level in enumerate(base.levels) if level.id == l2_data.ID), None)
+    if at is None or not evidence.random_order or base.levels[at].reason is not Reason.NONDETERMINISTIC_ORIGINAL:
+        return base
+    plan: dict[str, Any] = {
+        "steps": min(_SEEDED_STEPS, evidence.step_limit or _SEEDED_STEPS),
+        "only_training": True,
+        "shuffle_seed": _SHUFFLE_SEED,
+    }
+    shape = one_trainer(case.shape)
+    ours = run_program(session, case, "original", "original of one seed", shape, initial=evidence.initial, **plan)
+    theirs = run_program(
+        session, case, "migrated", "migrated of one seed", migrated_shape(case, shape), initial=found.initial, **plan
+    )
+    mapped = found.terms.of(theirs)
+    if ours.recording is None or mapped.recording is None:
+        return base
+    levels = list(base.levels)
+    levels[at] = l2_data.of_one_seed(levels[at], ours.recording, mapped.recording)
+    return replace(base, levels=tuple(levels))
 
 
 def paired_by_flow(

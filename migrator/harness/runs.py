@@ -170,6 +170,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "record_batches": True,
         "keep_batches": True,
         "pin_dropout": True,
+        "shuffle_seed": None,
         "evaluate": False,
         "evaluate_weights": None,
         "evaluation_control": False,

@@ -93,6 +93,21 @@ def test_examples_of_another_data_set_are_different_once_whole_epochs_were_read(
     assert judge((epochs(2), Counter({f"f{i}": 2 for i in range(6)}))).status is Status.DIFFERENT
 
 
+def test_one_seed_for_the_shuffles_of_both_says_what_a_part_of_an_epoch_cannot() -> None:
+    """Equal pipelines read equal batches then; anything else leaves the level open, as it was."""
+    part = Counter({"e0": 1, "e1": 1}), Counter({"e2": 1, "e3": 1})
+    level = judge(part, Counter({"e4": 1, "e5": 1}))
+    assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.NONDETERMINISTIC_ORIGINAL)
+    seeded = run(replace(PROGRAM, data_seed=5))
+    same = l2_data.of_one_seed(level, seeded, run(migrated_of(PROGRAM, data_seed=5)))
+    assert same.status is Status.EQUIVALENT and same.reason is Reason.ORDER_DIFFERS and same.notes
+    assert "8 batches are the same bit for bit" in same.summary and same.control == level.control
+    for other in (migrated_of(PROGRAM, data_seed=2), migrated_of(PROGRAM, data_seed=5, steps=7)):
+        assert l2_data.of_one_seed(level, seeded, run(other)) is level
+    nothing = replace(seeded, batches=())
+    assert l2_data.of_one_seed(level, nothing, nothing) is level
+
+
 def test_other_batch_sizes_or_no_examples_are_inconclusive() -> None:
     other = run(migrated_of(PROGRAM, data_seed=2, batch_size=8))
     assert judge((epochs(2), epochs(2)), theirs=other).status is Status.INCONCLUSIVE

@@ -143,6 +143,8 @@ def install(plan):
     if program != "original":
         kind = "record_keras3" if is_keras3(importlib.import_module("tensorflow")) else "record_keras"
     recorder = bridge = modules[kind].install(plan, folder)
+    if plan.get("shuffle_seed") is not None:
+        modules["shuffles"].give_seed(int(plan["shuffle_seed"]))
     if program == "original":
         modules["record_session"].install(recorder)
         if plan.get("seed") is not None:

@@ -24,6 +24,17 @@ def install(tf, noted=None):
     parts.wrap(datasets, "shuffle", shuffle)
 
 
+def give_seed(seed):
+    """Gives a seed to each `Dataset.shuffle` that has none: the same data come in the same order then."""
+    datasets = importlib.import_module("tensorflow.python.data.ops.dataset_ops").DatasetV2
+
+    def shuffle(original, dataset, buffer_size, own=None, *args, **kwargs):
+        given = kwargs.pop("seed", own)
+        return original(dataset, buffer_size, seed if given is None else given, *args, **kwargs)
+
+    parts.wrap(datasets, "shuffle", shuffle)
+
+
 def _number(tf, value):
     if isinstance(value, tf.Tensor):
         value = tf.get_static_value(value)
