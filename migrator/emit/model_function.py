@@ -44,7 +44,8 @@ class EmittedModel:
     batches, `measures` that the model has metrics, and `measures_itself` that it updates them itself.
     `of_execution` says how many steps `fit` makes
     in one go, whatever the driver says. `unsplit` are layers outside of the
-    scopes of the partitioners. `made` are the matrices of the original, in its order (None: that is not known).
+    scopes of the partitioners, `split_scopes` the partitioners of scopes that the new function has, each with the call
+    that makes the scope there. `made` are the matrices of the original, in its order (None: that is not known).
     `matrices` are the weights that devices may divide by rows, where they are known, `draws` says that on a mesh layers
     draw random numbers. `outputs` are the names that what the model answers with is computed from. `outside` is the
     call that makes the optimizer where it stands outside of the model_fn.
@@ -64,6 +65,7 @@ class EmittedModel:
     measures_itself: bool = False
     of_execution: int = 1
     unsplit: tuple[cst.CSTNode, ...] = ()
+    split_scopes: tuple[tuple[cst.CSTNode, cst.Call], ...] = ()
     made: tuple[Made, ...] | None = ()
     matrices: tuple[Matrix, ...] | None = ()
     draws: bool = False
@@ -319,6 +321,7 @@ class _Emitter:
             measures=bool(metrics.metrics or metrics.made),
             measures_itself=bool(metrics.made),
             unsplit=tuple(self.rewriter.unsplit) if not self.rewriter.splits_all else (),
+            split_scopes=tuple(self.rewriter.split_scopes),
             of_execution=self.rewriter.training.of_execution,
             outputs=frozenset(names_in(function.output) | set(self.further_outputs)),
             made=matrices_made(node, self.file, self.rewriter.tables.variables),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 
 import libcst as cst
 
+from migrator.emit.driver import FileNames
 from migrator.emit.model_function import EmittedModel
 from migrator.migration.state import GroupState
+from migrator.pairing import equal_zip
 from migrator.program.calls import string
 from migrator.program.parsed import Blocked, ParsedFile, names_in
 from migrator.program.training import TrainingProgram, bindings, path_to
@@ -29,19 +32,24 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
         state.remarks[file.path].append(Blocked("TFM703", node, message))
         return None
     texts: list[str | None] = []
-    first: tuple[ParsedFile, cst.CSTNode] = found[0][:2]
     roles = program.model.parameters
     for number, (file, node, made) in enumerate(found):
         names = (roles.config, roles.params) if number < own else (None, None)
         given = partitioners.Given(*names, partial(_param, state, program, node))
         try:
-            text = partitioners.for_strategy(node, made, file.imports, file.code, given)
+            texts.append(partitioners.for_strategy(node, made, file.imports, file.code, given))
         except Blocked as problem:
             state.problems[file.path].append(problem)
-            continue
+            return None
+    for (file, node, _), text in equal_zip(found, texts):
         if text is not None:
             _check_partitioner(state, program, file, node, text)
-        texts.append(text)
+    if any(texts) and (emitted.unsplit or len(set(texts)) > 1):
+        scoped = _by_scopes(state, program, emitted, {id(found[i][1]): text for i, text in enumerate(texts)})
+        if scoped is not None:
+            return scoped
+    first: tuple[ParsedFile, cst.CSTNode] = found[0][:2]
+    for (file, node, _), text in equal_zip(found, texts):
         if text != texts[0]:
             line = first[0].position(first[1])[0]
             message = (
@@ -50,12 +58,97 @@ def partitioner_of(state: GroupState, program: TrainingProgram, emitted: Emitted
             )
             state.problems[file.path].append(Blocked("TFM702", node, message))
             break
-        if len(texts) == 1:
-            first = file, node
-    if texts and texts[0] is not None and own and emitted.unsplit:
+    if texts[0] is not None and own and emitted.unsplit:
         message = "this is not in the scope of the partitioner, which splits all variables now"
         state.remarks[program.model_file.path].append(Blocked("TFM890", emitted.unsplit[0], message))
-    return texts[0] if texts else None
+    return texts[0]
+
+
+_OF_SCOPES = '''class {name}(tf.distribute.experimental.partitioners.Partitioner):
+{i}"""Splits a variable as the innermost `with` around its layer says, and leaves it whole outside of all of them."""
+
+{i}def __init__(self):
+{i}{i}self._given = []
+
+{i}@contextlib.contextmanager
+{i}def splitting(self, partitioner):
+{i}{i}self._given.append(partitioner)
+{i}{i}try:
+{i}{i}{i}yield
+{i}{i}finally:
+{i}{i}{i}self._given.pop()
+
+{i}def __call__(self, shape, dtype, axis=0):
+{i}{i}partitioner = self._given[-1] if self._given else None
+{i}{i}return partitioner(shape, dtype, axis) if partitioner else [1] * len(shape)
+'''
+
+
+def _by_scopes(
+    state: GroupState, program: TrainingProgram, emitted: EmittedModel, texts: Mapping[int, str | None]
+) -> str | None:
+    """The name of a partitioner that splits by scopes, as TensorFlow 1 did: each `with` of the new model function gives
+    it the one of its scope. None where a partitioner is not one of such a scope, or is not known there.
+    """
+    file = program.model_file
+    changes = state.changes[file.path]
+    own = {id(given): call for given, call in emitted.split_scopes}
+    if (
+        file is not program.file
+        or own.keys() != texts.keys()
+        or changes.statements.get(program.model_fn) != [emitted.node]
+    ):
+        return None
+    if any(text is not None and "cluster" in names_in(cst.parse_expression(text)) for text in texts.values()):
+        return None
+    names = state.names[file.path]
+    indent = file.module.default_indent
+
+    def build(name: str) -> str:
+        return _OF_SCOPES.format(name=name, i=indent)
+
+    kind = _named(names, "ScopePartitioner", build("ScopePartitioner"))
+    made = _named(names, "scope_partitioner", f"scope_partitioner = {kind}()\n")
+    given = {call: text for key, call in own.items() if (text := texts[key]) is not None}
+    splitting = _Splitting(made, indent, given)
+    new = emitted.node.visit(splitting)
+    if splitting.left:
+        return None
+    changes.statements[program.model_fn] = [cst.ensure_type(new, cst.FunctionDef)]
+    changes.helpers += [text for text in (build(kind), f"{made} = {kind}()\n") if text not in changes.helpers]
+    changes.needs.add("contextlib")
+    return made
+
+
+def _named(names: FileNames, wanted: str, text: str) -> str:
+    """The name of what a file gets once, whatever its programs."""
+    if text not in names.helpers:
+        names.helpers[text] = names.free(wanted)
+    return names.helpers[text]
+
+
+class _Splitting(cst.CSTTransformer):
+    """Adds to each `with` of a scope what splits the variables made in it; `left` are scopes that were not found."""
+
+    def __init__(self, name: str, indent: str, given: Mapping[cst.Call, str]) -> None:
+        super().__init__()
+        self.name = name
+        self.indent = indent
+        self.left = dict(given)
+
+    def leave_With(self, original_node: cst.With, updated_node: cst.With) -> cst.With:
+        first = original_node.items[0].item
+        text = self.left.pop(first, None) if isinstance(first, cst.Call) else None
+        if text is None:
+            return updated_node
+        line = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(self.indent))
+        after = cst.ParenthesizedWhitespace(indent=True)
+        call = cst.Call(
+            cst.parse_expression(f"{self.name}.splitting"),
+            [cst.Arg(cst.parse_expression(text), whitespace_after_arg=after)],
+            whitespace_before_args=line,
+        )
+        return updated_node.with_changes(items=[*updated_node.items, cst.WithItem(call)])
 
 
 def _partitioners(

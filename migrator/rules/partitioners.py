@@ -58,9 +58,10 @@ partitioner that is a function of the program's own, or that a helper is given: 
         Severity.MANUAL,
         """
 ParameterServerStrategy takes one partitioner for all variables, which is told the shape and the type of a variable and
-not its scope. Two different ones in one program have no counterpart: choose one, or leave the smaller variables whole
-with a MinSizePartitioner. How variables are split changes no number. The bridge
-splits what TensorFlow 1 split: leave `--style native` out.
+not its scope. Two different ones are carried over where both are those of named scopes of the model_fn and the strategy
+is made in its file: a `ScopePartitioner` keeps them apart. Elsewhere choose one, or leave the smaller variables whole
+with a MinSizePartitioner. How variables are split changes no number. The bridge splits what TensorFlow 1 split: leave
+`--style native` out.
 """,
     ),
     Rule(
@@ -69,9 +70,12 @@ splits what TensorFlow 1 split: leave `--style native` out.
         Severity.REVIEW,
         """
 The partitioner of a variable scope splits the variables of that scope, that of a ParameterServerStrategy all variables
-of the program. The layers outside of the scope are split now, too, where the partitioner finds them large enough. No
-number changes: the parts of a variable are one variable to Keras, in checkpoints as well. To leave small ones whole,
-take a MinSizePartitioner with a `min_shard_bytes` above their size.
+of the program. Where every partitioner is one of a named scope of the model_fn, and the strategy is made in its file,
+the program gets a `ScopePartitioner`, which splits what is made in a `with` of it as TensorFlow 1 did, and leaves the
+rest whole: nothing is told then. Elsewhere (a partitioner of a helper, or one that counts the servers) the layers
+outside of the scope are split now, too, where the partitioner finds them large enough. No number changes: the parts of
+a variable are one variable to Keras, in checkpoints as well. To leave small ones whole, take a MinSizePartitioner with
+a `min_shard_bytes` above their size.
 """,
     ),
     Rule(

@@ -270,6 +270,7 @@ class Rewriter(cst.CSTTransformer):
         self._split_tables: set[cst.CSTNode] = set()
         self._mixing: list[tuple[cst.CSTNode, cst.Call]] = []  # tables, and lookups that give the ids to parts in turn
         self._splitting = 0
+        self.split_scopes: list[tuple[cst.CSTNode, cst.Call]] = []  # partitioners, and the scopes that stay of theirs
         self.updates: bool | None = True
         self.remarks: list[Blocked] = []
         self.classes: dict[str, str] = {}
@@ -390,6 +391,8 @@ class Rewriter(cst.CSTTransformer):
                 first = first.with_changes(leading_lines=[*original_node.leading_lines, *first.leading_lines])
             return cst.FlattenSentinel([first, *rest])
         call = cst.Call(cst.parse_expression("tf.name_scope"), [cst.Arg(scope.name)])
+        if scope.partitioner is not None:
+            self.split_scopes.append((scope.partitioner, call))
         return updated_node.with_changes(items=[cst.WithItem(call)])
 
     def takes_partitioner(self, statement: cst.CSTNode) -> bool:

@@ -50,7 +50,7 @@ FORMS = (
 def carried(form: str) -> str:
     """What a partitioner becomes in a migrated program."""
     names = "COUNT = 2\nSIZE = 3\n\n\ndef input_fn"
-    network = f"with tf.variable_scope('a', partitioner={form}):\n    net = tf.layers.dense(net, 4)"
+    network = f"tf.get_variable_scope().set_partitioner({form})\nnet = tf.layers.dense(net, 4)"
     driver = "spec = tf.estimator.TrainSpec(input_fn, max_steps=3)\n"
     driver += "tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(input_fn))"
     new, findings = run(program(network=network, driver=driver).replace("def input_fn", names, 1))
@@ -124,6 +124,14 @@ IDIOMS = {
         "        partitioner = tf.min_max_variable_partitioner(config.num_ps_replicas, min_slice_size=350)",
         ", partitioner=partitioner",
         {"7x24": 2, "24": 1, "24x10": 3, "10": 1, "10x1": 1, "1": 1},
+    ),
+    "one for each of two scopes, and none for the third": (
+        'with tf.variable_scope("first", partitioner=tf.fixed_size_partitioner(2)):\n'
+        "        features = tf.layers.dense(features, 6)\n"
+        '    with tf.variable_scope("second", partitioner=tf.fixed_size_partitioner(3)):\n'
+        "        features = tf.layers.dense(features, 5)",
+        "",
+        {"7x6": 2, "6": 2, "6x5": 3, "5": 3, "5x24": 1, "24": 1, "24x10": 1, "10": 1, "10x1": 1, "1": 1},
     ),
     "told to the scope in it": (
         "",

@@ -123,14 +123,21 @@ def test_refused(why: str) -> None:
     assert new == text and [f for f in findings if f.severity is Severity.MANUAL]
 
 
-def test_two_partitioners_of_two_scopes_are_told_why() -> None:
+@pytest.mark.parametrize(
+    "second", ["tf.fixed_size_partitioner(config.num_ps_replicas)", "tf.fixed_size_partitioner(3)"]
+)
+def test_two_partitioners_of_two_scopes(second: str) -> None:
+    """Each is kept in its scope, or told why not: only the strategy's function can count the servers."""
     network = (
         f"with tf.variable_scope('a', partitioner=tf.fixed_size_partitioner(2)):\n    {LAYER}\n"
-        f"with tf.variable_scope('b', partitioner=tf.fixed_size_partitioner(3)):\n    {LAYER}"
+        f"with tf.variable_scope('b', partitioner={second}):\n    {LAYER}"
     )
-    _, findings = run(text_of(network, layer=False))
+    new, findings = run(text_of(network, layer=False))
     found = [f for f in findings if f.code == "TFM702"]
-    assert len(found) == 1 and "line 10" in found[0].message and "the shape and the type" in found[0].message, findings
+    if "config" in second:
+        assert len(found) == 1 and "line 10" in found[0].message and "the shape and the type" in found[0].message
+    else:
+        assert not found and new.count("scope_partitioner.splitting(") == 2 and new.count("num_shards=3") == 1, findings
 
 
 def test_other_conditions_stay() -> None:

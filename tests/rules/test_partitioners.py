@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from tests.rules.programs import program, run
@@ -56,9 +60,13 @@ def test_chosen_when_the_program_runs(before: str, params: str, expected: str) -
     new, findings = run(scoped(before, params=params))
     assert not [f for f in findings if f.severity.value == "manual"], findings
     flat = "".join(new.split())
-    assert f"variable_partitioner={expected}".replace(" ", "") in flat, new
-    body = new[new.index("def model_fn") : new.index("def make_strategy")]
-    assert "partitioner" not in body and "config" not in body and "num_ps_replicas" not in new
+    body = new[new.index("def model_fn") : new.index("\n\n\n", new.index("def model_fn"))]
+    if "cluster" in expected:  # the servers are counted where the strategy is made: it splits all layers
+        assert f"variable_partitioner={expected}".replace(" ", "") in flat, new
+        assert "partitioner" not in body
+    else:
+        assert f"scope_partitioner.splitting({expected})".replace(" ", "") in "".join(body.split()), new
+    assert "config" not in body and "num_ps_replicas" not in new
 
 
 def test_the_config_of_a_model_fn_is_another_than_the_drivers() -> None:
@@ -90,13 +98,60 @@ def test_the_scope_of_the_model_by_a_name() -> None:
     assert run(named)[0] == run(direct)[0]
 
 
+OF_SERVERS = "partitioner = tf.fixed_size_partitioner(config.num_ps_replicas)"
+
+
 def test_layers_outside_of_the_scope_are_told_of() -> None:
-    _, findings = run(scoped("partitioner = tf.fixed_size_partitioner(2)"))
+    """Where the partitioner counts the servers, which the model_fn does not know, it splits all layers."""
+    _, findings = run(scoped(OF_SERVERS))
     found = [f for f in findings if f.code == "TFM890"]
     assert len(found) == 1 and found[0].severity.value == "review"
-    text = scoped("partitioner = tf.fixed_size_partitioner(2)")
-    whole = text.replace("    logits = tf.layers", "        logits = tf.layers")
+    whole = scoped(OF_SERVERS).replace("    logits = tf.layers", "        logits = tf.layers")
     assert "TFM890" not in [f.code for f in run(whole)[1]]
+
+
+def test_only_the_layers_of_the_scope_are_split() -> None:
+    text = scoped("", "tf.fixed_size_partitioner(2)")
+    new, findings = run(text)
+    assert "TFM890" not in [f.code for f in findings]
+    scope = f"""\
+    with tf.name_scope('net'), scope_partitioner.splitting(
+        {FIXED}(num_shards=2)
+    ):
+        net = tf.keras.layers.Dense(8)(net)
+    logits = tf.keras.layers.Dense(1)(net)
+"""
+    assert scope in new and new.count("class ScopePartitioner(") == 1
+    assert "import contextlib\n" in new and "variable_partitioner=scope_partitioner)" in new
+    whole, _ = run(text.replace("    logits = tf.layers", "        logits = tf.layers"))
+    assert "ScopePartitioner" not in whole and f"variable_partitioner={FIXED}(num_shards=2)" in whole
+
+
+def test_what_the_partitioner_of_scopes_splits() -> None:
+    """The class that programs get, on its own: innermost scope, none, and none again after an error."""
+    new, _ = run(scoped("", "tf.fixed_size_partitioner(2)"))
+    start = new.index("class ScopePartitioner(")
+    text = new[start : new.index("def make_strategy")].replace(
+        "(tf.distribute.experimental.partitioners.Partitioner)", ""
+    )
+    names: dict[str, Any] = {"contextlib": contextlib}
+    exec(text, names)
+    given = names["scope_partitioner"]
+
+    def rows(count: int) -> Callable[..., list[int]]:
+        return lambda shape, dtype, axis: [min(count, shape[0]), *[1] * (len(shape) - 1)]
+
+    assert given(shape=(8, 3), dtype="float32") == [1, 1]
+    with given.splitting(rows(2)):
+        assert given(shape=(8, 3), dtype="float32") == [2, 1]
+        with given.splitting(rows(4)):
+            assert given(shape=(8,), dtype="float32") == [4]
+        with given.splitting(None):
+            assert given(shape=(8,), dtype="float32") == [1]
+        assert given(shape=(8,), dtype="float32") == [2]
+    with pytest.raises(ValueError), given.splitting(rows(2)):
+        raise ValueError
+    assert given(shape=(8,), dtype="float32") == [1]
 
 
 def test_on_one_device_no_partitioner_is_in_the_way() -> None:
