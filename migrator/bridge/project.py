@@ -342,7 +342,7 @@ class _Project:
                 code = "TFM199"
                 message = "the program keeps its graph and its sessions, as TensorFlow 2.21 has them in tf.compat.v1"
                 message += f"; {runs} has what it lacks" if needed else ""
-            if any(HOROVOD in self.texts[path] for path in files):
+            if any(HOROVOD in self.texts[path] for path in reaches[start]):
                 message += "; the workers of TF_CONFIG take the place of Horovod's (TFM186)"
             message += self._why(reaches[start])
             for node in makers[start] if not graphs else makers[start][:1]:

@@ -152,6 +152,16 @@ def test_sessions_keep_their_code() -> None:
     assert "(TFM186)" in made.findings[path][0].message
 
 
+def test_only_a_program_of_horovod_is_told_of_its_workers() -> None:
+    shared = "import tensorflow as tf\n\n\ndef scaled(x):\n    return tf.log(x)\n"
+    alone = "import tensorflow as tf\nfrom shared import scaled\n\nprint(tf.Session().run(scaled(tf.ones([]))))\n"
+    several = SESSION.replace("import numpy", "from shared import scaled\nimport numpy")
+    texts = {Path("shared.py"): shared, Path("alone.py"): alone, Path("several.py"): several}
+    found = bridge_project(texts).findings
+    told = {path.stem: "(TFM186)" in one.message for path, many in found.items() for one in many}
+    assert told == {"alone": False, "several": True}
+
+
 # -- the numbers of both --
 
 ESTIMATOR = """\
