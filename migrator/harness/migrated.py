@@ -24,6 +24,7 @@ from migrator.harness.protocol import batch_map, l0_runs, l2_data, ladder, name_
 from migrator.harness.protocol.results import LevelResult, Reason, Status
 from migrator.harness.recording import Array, Recording, read_batch
 from migrator.harness.runs import (
+    GENERATORS,
     OnProgress,
     Progress,
     Run,
@@ -175,7 +176,8 @@ def run_migrated(
     def train() -> Run:
         plan = evaluation if evaluates(case) else {}
         steps = evidence.step_limit
-        return run_program(session, case, "migrated", "migrated", shape, initial=found.initial, steps=steps, **plan)
+        own = {"initial": found.initial, "steps": steps, "generators": GENERATORS}
+        return run_program(session, case, "migrated", "migrated", shape, **{**own, **plan})
 
     main = train()
     if main.recording is None:
@@ -377,7 +379,9 @@ def _with_free_cluster(
 def rerun(session: Session, case: Case, evidence: OriginalEvidence, found: MigratedEvidence) -> Callable[..., Run]:
     """How to train the migrated program once more as in the compared run: a function of role and plan."""
     assert evidence.main.recording is not None
-    replay = found.terms.replay(session, evidence.main.record_dir) if found.replayed else None
+    # Data that are read by chance were the same in the compared runs alone (GENERATORS).
+    given = found.replayed or evidence.random_order
+    replay = found.terms.replay(session, evidence.main.record_dir) if given else None
     # What a program does after its last step is of no use here, so it is told which one that is.
     last = None if case.shape.counts else budget.total_steps(evidence.main.recording)
     steps = budget.lesser(evidence.replicate_limit, last)

@@ -9,7 +9,7 @@ from migrator.harness import budget
 from migrator.harness.case import Case, asynchronous, one_trainer, without_evaluator
 from migrator.harness.protocol import l2_data, tolerance
 from migrator.harness.recording import Recording
-from migrator.harness.runs import OnProgress, Progress, Run, Session, distinct, run_program, weights_file
+from migrator.harness.runs import GENERATORS, OnProgress, Progress, Run, Session, distinct, run_program, weights_file
 
 EXTRA_RUNS = tolerance.REPLICATES + 2
 
@@ -125,6 +125,7 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
             evaluate=evaluates(case),
             evaluation_noise=evaluates(case),
             draw_initial=True,
+            generators=GENERATORS,
         )
     if main.recording is None:
         return OriginalEvidence(main, None, free)
@@ -155,6 +156,7 @@ def record_original(session: Session, case: Case, progress: OnProgress) -> Origi
         evaluate=evaluates(case),
         evaluation_noise=evaluates(case),
         draw_initial=True,
+        generators=GENERATORS,
     )
     limit = budget.lesser(kept - 1, evidence.replicate_limit)
     evidence = replace(evidence, main=again, step_limit=kept - 1, replicate_limit=limit)

@@ -104,6 +104,7 @@ def choose(original: Recording, asked: Sequence[int] = ()) -> tuple[Point, ...]:
     float_features, float_labels = (_floats(kept[0][0], root) for root in ("features", "labels"))
     stresses: list[dict[str, float]] = [{"weights": 10.0}, {"weights": 100.0}]
     stresses += [{"features": factor} for factor in (30.0, 1000.0) if float_features]
+    stresses += [{"features": 1e-6}] if float_features else []  # where an epsilon is no longer next to nothing
     stresses += [{"features": 30.0, "weights": 100.0}] if float_features else []  # behind what limits a layer's output
     stresses += [{"labels": factor} for factor in (30.0, 1000.0) if float_labels]
     for stress in stresses:

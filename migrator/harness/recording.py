@@ -23,7 +23,8 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     calls.jsonl               how many steps were done before each call that trains, one line each
     ended.jsonl               a line for each of these calls that came to its end
 
-and beside these, summaries.json: {tag: steps} of the summaries of the training, once the run is over.
+and beside these, summaries.json: {tag: [[step, number or null]]} of the summaries of the training, once the run is
+over.
 
 Steps, batches, activations and the gradients that a train step writes itself are *packed tensors*: a
 serialized string vector, whose first element is a JSON header and whose others are serialized tensors.
@@ -151,13 +152,14 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Shuffle:
-    """A `Dataset.shuffle`: its buffer (None: computed), whether it has a seed of its own, and whether each pass over
-    the data has another order.
+    """A `Dataset.shuffle`: its buffer (None: computed), whether it has a seed of its own, whether each pass over the
+    data has another order, and whether it mixes examples of several passes, since the data are repeated before.
     """
 
     buffer: int | None
     seeded: bool
     each_time: bool
+    across: bool = False
 
 
 LOSS_OF_BATCHES, LOSS_OF_EXAMPLES = "loss, mean of batches", "loss, mean of examples"
@@ -259,8 +261,9 @@ class Recording:
     that slots have in a checkpoint of the original. ``predictions`` are
     those of the calls that predict, and ``exports`` the SavedModels that were written, in their order. ``shuffles`` are
     those of the training data (None: not known). ``effects`` are those of the first task that has any;
-    ``summaries`` are the steps at which each tag was written. ``drawn`` are further draws of initial values, along a
-    first axis. ``cpu`` are the processor seconds of all trainers from the first step to the last (None: not known).
+    ``summaries`` are the steps at which each tag was written, with its number (None: no finite scalar). ``drawn`` are
+    further draws of initial values, along a first axis. ``cpu`` are the processor seconds of all trainers from the
+    first step to the last (None: not known).
     """
 
     program: str
@@ -299,7 +302,7 @@ class Recording:
     exports: tuple[Export, ...] = ()
     shuffles: tuple[Shuffle, ...] | None = None
     effects: tuple[Effect, ...] = ()
-    summaries: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    summaries: Mapping[str, Mapping[int, float | None]] = field(default_factory=dict)
     draws: int = 0
     training: int = 0
     drawn: Mapping[str, Array] = field(default_factory=dict)
@@ -842,7 +845,7 @@ def read(record_dir: Path) -> Recording:
         exports=_exports(tasks),
         shuffles=None
         if program.get("shuffles") is None
-        else tuple(Shuffle(buffer, bool(seeded), bool(each)) for buffer, seeded, each in program["shuffles"]),
+        else tuple(Shuffle(buffer, *map(bool, others)) for buffer, *others in program["shuffles"]),
         effects=_effects(tasks),
         summaries=_summaries(record_dir / "summaries.json"),
     )
@@ -864,8 +867,12 @@ def _cpu(tasks: Mapping[str, Path]) -> float | None:
     return sum(found) if found else None
 
 
-def _summaries(path: Path) -> dict[str, tuple[int, ...]]:
-    return {tag: tuple(map(int, steps)) for tag, steps in _json(path).items()} if path.exists() else {}
+def _summaries(path: Path) -> dict[str, dict[int, float | None]]:
+    return (
+        {tag: {int(step): number for step, number in rows} for tag, rows in _json(path).items()}
+        if path.exists()
+        else {}
+    )
 
 
 def _other_trainings(tasks: Mapping[str, Path]) -> int:

@@ -36,6 +36,10 @@ class Progress:
 
 OnProgress = Callable[[Progress], None]
 
+#: Of what the generators of numbers are seeded in the runs whose data are compared. What a program reads by chance is
+#: the same in both then, if both draw in the same order; that it is chance is seen in runs that are not seeded.
+GENERATORS = 1
+
 
 @dataclass(frozen=True)
 class Run:
@@ -164,6 +168,7 @@ def plan_for(kind: str, run_dir: Path, shape: ClusterShape, **changes: Any) -> d
         "state_steps": list(STATE_STEPS),
         "initial": None,
         "draw_initial": False,
+        "generators": None,
         "ulp_seed": None,
         "learning_rate_factor": 1.0,
         "replay": None,

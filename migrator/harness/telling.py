@@ -8,7 +8,7 @@ from typing import Any
 from migrator.harness import budget
 from migrator.harness.case import Case, asynchronous, one_trainer, parameter_servers
 from migrator.harness.gathered import Findings
-from migrator.harness.protocol import grade, l7_evaluation, remedies, verdict
+from migrator.harness.protocol import grade, l2_data, l7_evaluation, remedies, verdict
 from migrator.harness.protocol.results import LevelResult, Randomness, Reason, Remedy, Status
 from migrator.harness.report.document import Report, RunSummary, build, command_words
 from migrator.harness.report.evidence import EvaluationRow
@@ -34,8 +34,17 @@ def randomness(findings: Findings) -> tuple[Randomness, ...]:
         )
     ]
     if findings.original.random_order:
-        treatment = "replayed" if findings.migrated.replayed else "free"
-        rows.append(Randomness("order of the data", treatment, "two runs of the original read it in another order"))
+        how = "two runs of the original read it in another order"
+        level = findings.level(l2_data.ID)
+        if findings.migrated.replayed:
+            treatment = "replayed"
+        elif level is not None and level.status is Status.EQUIVALENT:
+            # Of the compared runs: see runs.GENERATORS.
+            treatment = "pinned"
+            how += "; from the same seeds of Python's, NumPy's and the datasets' numbers both programs read the same"
+        else:
+            treatment = "free"
+        rows.append(Randomness("order of the data", treatment, how))
     else:
         rows.append(Randomness("order of the data", "none", "two runs of the original read the same batches"))
     if original.dropout_rates or (migrated is not None and migrated.dropout_rates):
@@ -126,15 +135,19 @@ def _remedy(
     level = next((one for one in levels if one.id == decided.level), None)
     if decided.reason is Reason.REQUIRED_MISSING:
         level = LevelResult("--require", "", decided.status, decided.sentence, decided.reason)
-    if decided.status is not Status.INCONCLUSIVE or level is None:
+    if decided.status not in (Status.INCONCLUSIVE, Status.FAILED) or level is None:
         return None
     original = findings.original.main.recording
+    failed = findings.original.failed_run or findings.migrated.failed
+    cause = None if failed is None else failed.outcome.failure
     context = remedies.Context(
         command_words(described),
         levels,
         steps=None if original is None else budget.total_steps(original),
         seeds=findings.case.seeds or None,
         timeout=findings.case.total_timeout,
+        stall_timeout=findings.case.stall_timeout,
+        failure="" if cause is None else cause.kind,
         asynchronous=findings.asynchronous,
     )
     return remedies.remedy(level, context)

@@ -25,6 +25,9 @@ PAIRS = Path(__file__).parent / "pairs"
         ("towers", {"migrated": ("EQUIVALENT", None)}),
         # A program that keeps its session (TFM199), and a rate 1 % higher.
         ("sessions", {"migrated": ("EQUIVALENT", None), "wrong_rate": ("DIFFERENT", "L0b")}),
+        # Data of three generators without a seed, which both programs draw alike; an evaluation after data whose end
+        # Keras does not know. An epsilon that is next to nothing beside the data.
+        ("drawn", {"migrated": ("EQUIVALENT", None), "wrong_epsilon": ("DIFFERENT", "L4b")}),
         # A schedule that changes at a step that no run reaches; a clip that no batch comes near; train_on_batch.
         (
             "far",

@@ -208,6 +208,12 @@ def test_every_field_is_a_row_and_a_difference_carries_its_lines() -> None:
     assert first.migrated_source == SourceLine("m.py", 12) and "1e-7" in first.causes[0]
 
 
+def test_an_epsilon_that_adds_nothing_is_left_to_the_steps() -> None:
+    level = judge({"settings": {"epsilon": 0.0}}, {"settings": {"epsilon": 1e-30}})
+    assert level.status is Status.EQUIVALENT
+    assert any("epsilon" in note and "L4 compares" in note for note in level.notes), level.notes
+
+
 def test_flags_are_shown_as_words() -> None:
     level = judge({"settings": {"nesterov": False}}, {"settings": {"nesterov": True}})
     assert (level.differences[0].original, level.differences[0].migrated) == ("False", "True")

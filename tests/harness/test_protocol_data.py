@@ -173,6 +173,7 @@ class TestShuffles:
             ((Shuffle(1000, False, True),), None),  # no more than all examples can be mixed
             ((Shuffle(2, False, True),), "shuffle buffer"),
             ((Shuffle(100, False, False),), "reshuffle_each_iteration"),
+            ((Shuffle(100, False, True, True),), "passes mixed by a shuffle"),
         ],
     )
     def test_buffers_and_passes(self, theirs: tuple[Shuffle, ...] | None, what: str | None) -> None:
@@ -182,6 +183,7 @@ class TestShuffles:
 
     def test_one_pass_has_one_order(self) -> None:
         assert self.judge(self.HUNDRED, (Shuffle(100, False, False),), times=1).status is Status.EQUIVALENT
+        assert self.judge(self.HUNDRED, (Shuffle(100, False, True, True),), times=1).status is Status.EQUIVALENT
 
     def test_the_seed_of_the_program_alone_gives_each_its_own_order(self) -> None:
         original, migrated = (run(PROGRAM), run(migrated_of(PROGRAM, data_seed=2)))

@@ -76,9 +76,48 @@ def test_evaluations_at_other_steps() -> None:
 
 
 def test_tags_that_nobody_writes_any_more() -> None:
-    ours = replace(ORIGINAL, summaries={"loss": (1,), "global_step/sec": (1,), "gates": (1, 5), "norm": (1,)})
-    (found,) = l8_effects.compare(ours, replace(MIGRATED, summaries={"gates": (1, 5), "epoch_loss": (0,)}))
+    once = {1: None}
+    ours = replace(ORIGINAL, summaries={"loss": once, "global_step/sec": once, "gates": once, "norm": once})
+    (found,) = l8_effects.compare(ours, replace(MIGRATED, summaries={"gates": once, "epoch_loss": {0: 1.0}}))
     assert found == Artefact("tags of summaries", "missing", "the migrated program writes no norm")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "status"),
+    [
+        ({1: 2.0, 6: 3.0002}, "same"),
+        ({0: 2.0, 5: 3.0}, "same"),  # steps counted from zero
+        ({1: 2.0, 6: 3.3}, "missing"),
+        ({1: 4.0, 6: 6.0}, "missing"),
+        ({1: 2.0, 6: 3.0, 200: 5.0}, "same"),  # what a long training comes to is not a matter of summaries
+        ({40: 2.0}, None),
+        ({1: None, 6: None}, None),
+    ],
+)
+def test_numbers_at_the_same_steps(theirs: dict[int, float | None], status: str | None) -> None:
+    ours = replace(ORIGINAL, summaries={"norm": {1: 2.0, 6: 3.0, 200: 9.0}})
+    found = l8_effects.compare(ours, replace(MIGRATED, summaries={"norm": theirs}))
+    assert named(found) == [
+        ("tags of summaries", "same"),
+        *([] if status is None else [("numbers of summaries", status)]),
+    ]
+    if status == "missing":
+        assert f"and {theirs[6] if theirs[1] == 2.0 else 4:.6g} in the migrated program" in found[1].detail
+
+
+def test_only_late_numbers_are_compared_at_the_first_step_that_both_have() -> None:
+    ours = replace(ORIGINAL, summaries={"norm": {100: 2.0, 200: 9.0}})
+    for theirs, status in (({100: 2.0, 200: 5.0}, "same"), ({100: 3.0, 200: 9.0}, "missing")):
+        found = l8_effects.compare(ours, replace(MIGRATED, summaries={"norm": theirs}))
+        assert found[1].status == status
+
+
+def test_numbers_of_other_batches_say_nothing() -> None:
+    other = run(migrated_of(Program(steps=6), data_seed=2))
+    ours = replace(ORIGINAL, summaries={"norm": {1: 2.0}})
+    assert named(l8_effects.compare(ours, replace(other, summaries={"norm": {1: 4.0}}))) == [
+        ("tags of summaries", "same")
+    ]
 
 
 def test_a_callback_that_never_acted_is_named_and_one_that_did_is_not() -> None:

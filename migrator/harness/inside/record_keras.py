@@ -102,6 +102,7 @@ class KerasRecorder(object):
         self.initializers = drawn.Initializers(tf)
         self.training = int(plan.get("training") or 0)  # which of the models that the program trains is recorded
         self.steps_done = 0
+        self.first_step = None  # what the optimizer had counted before the first of them
         self.limit = plan.get("steps")
         # The tasks of a cluster end together, when each has done what the others need of it.
         self.only_training = bool(plan.get("only_training")) and plan["task"]["type"] == "local"
@@ -464,6 +465,8 @@ class KerasRecorder(object):
         if self.started:
             return
         self.started = True
+        if not self.coordinated and getattr(model, "optimizer", None) is not None:
+            self.first_step = int(read(self.tf, model.optimizer.iterations))
         if self.plan.get("initial_awaited"):
             self.folder.write_json("program.json", self.describe(model, strategy))
             self.folder.await_file(self.plan["initial"])
@@ -898,7 +901,13 @@ class KerasRecorder(object):
 
     def model_step(self, model):
         optimizer = getattr(model, "optimizer", None)
-        return None if optimizer is None else int(read(self.tf, optimizer.iterations))
+        if optimizer is None:
+            return None
+        step = int(read(self.tf, optimizer.iterations))
+        if model is self.model and self.first_step is not None and not self.coordinated:
+            # Where data end without having said when, Keras counts the step for which nothing was left, too.
+            step = min(step, self.first_step + self.steps_done) if self.steps_done else step
+        return step
 
     def evaluate_others(self, original, bound, model):
         """The results of the same evaluation with weights that are not the model's, which it keeps."""

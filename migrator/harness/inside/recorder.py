@@ -20,6 +20,7 @@ SIBLINGS = (
     "even",
     "exports",
     "folder",
+    "generators",
     "keras_optimizers",
     "keras_patches",
     "keras_variables",
@@ -102,6 +103,8 @@ def install(plan):
     - ``draw_initial``: whether initial values are drawn further times (see drawn.py)
     - ``initial_awaited``: a Keras program shows its variables (program.json) and waits for that file
     - ``seed``: of the random numbers of a TensorFlow 1 program in the graphs for which it sets none, or None
+    - ``generators``: a number of which Python's and NumPy's generators and random operations of datasets are seeded
+      where the program does not do it (see generators.py), or None
     - ``ulp_seed``: moves every float initial value to a neighbouring one, or None
     - ``learning_rate_factor``: multiplies every rate that is used
     - ``replay``: record folder of a run whose batches replace the program's own, or None
@@ -137,6 +140,7 @@ def install(plan):
             sys.path.remove(HERE)
     program = plan.get("program") or ("migrated" if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else "original")
     folder = modules["folder"].TaskFolder(plan, program)
+    modules["generators"].install(plan)
     modules["tpu_stand_in"].install(plan, folder, program)
     modules["virtual_devices"].install(plan, program)
     kind = "record_estimator"

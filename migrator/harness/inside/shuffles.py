@@ -1,5 +1,5 @@
 """The shuffles of a program's training data: their buffers, whether they have seeds of their own, whether each pass
-over the data has another order.
+over the data has another order, whether they mix examples of several passes.
 """
 
 import importlib
@@ -7,6 +7,7 @@ import importlib
 import parts
 
 MARK = "_tf_migrate_shuffle"
+_REPEATS = "_tf_migrate_repeats"
 
 
 def install(tf, noted=None):
@@ -15,13 +16,32 @@ def install(tf, noted=None):
 
     def shuffle(original, dataset, buffer_size, seed=None, reshuffle_each_iteration=None, *args, **kwargs):
         made = original(dataset, buffer_size, seed, reshuffle_each_iteration, *args, **kwargs)
-        found = [_number(tf, buffer_size), seed is not None, reshuffle_each_iteration is not False]
+        found = [_number(tf, buffer_size), seed is not None, reshuffle_each_iteration is not False, _repeats(dataset)]
         setattr(made, MARK, found)
         if noted is not None:
             noted(found)
         return made
 
+    def repeat(original, dataset, count=None, *args, **kwargs):
+        made = original(dataset, count, *args, **kwargs)
+        if count is None or _number(tf, count) != 1:
+            setattr(made, _REPEATS, True)
+        return made
+
     parts.wrap(datasets, "shuffle", shuffle)
+    parts.wrap(datasets, "repeat", repeat)
+
+
+def _repeats(data):
+    """Whether a dataset holds several passes over what it is made of."""
+    waiting = [data]
+    while waiting:
+        one = waiting.pop()
+        one = getattr(one, "_dataset", one)  # TensorFlow 1 puts a dataset around each
+        if getattr(one, _REPEATS, False):
+            return True
+        waiting.extend(one._inputs())
+    return False
 
 
 def give_seed(seed):
@@ -45,7 +65,9 @@ def _number(tf, value):
 
 
 def of(tf, data):
-    """[[buffer, seeded, another order each time]] of the shuffles behind a dataset; None where it is no dataset."""
+    """[[buffer, seeded, another order each time, several passes]] of the shuffles behind a dataset; None where it is no
+    dataset.
+    """
     data = getattr(data, "_original_dataset", data)
     if not isinstance(data, tf.data.Dataset):
         return None

@@ -66,7 +66,8 @@ class _Bench:
     def outcome(self, mutant: Mutant) -> MutantOutcome:
         """Runs and judges one mutant."""
         # In a random order the program's own data is for mistakes in the data; all else would drown in the order.
-        replay = self._findings.migrated.replayed and mutant.family is not Family.DATA
+        random = self._findings.migrated.replayed or self._findings.original.random_order
+        replay = random and mutant.family is not Family.DATA
         good = self._good(replay)
         if good is None:
             detail = "the program itself failed when it was run once more"

@@ -103,6 +103,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "clipvalue": _CLIPPING,
     "global_clipnorm": _CLIPPING,
 }
+# An epsilon below this adds nothing to a root or a sum of float32 that is no zero itself. Keras' Adagrad takes no zero.
+_NOTHING = 1e-20
 # Settings that None switches off; in any other, None stands for a value that is computed at run time.
 _OFF = frozenset({"clipnorm", "clipvalue", "global_clipnorm", "clip_by_average_norm", "weight_decay"})
 
@@ -147,7 +149,9 @@ def _settings_of(
         causes = _REASONS.get(key, ())
         # A clipping at a computed value is a clipping all the same.
         if (known_a and known_b) or (key in _OFF and (a is None) != (b is None)):
-            fields.append(Field(key, a, b, same(a, b), causes))
+            # Numbers that no step can show apart are left to the steps.
+            nothing = key == "epsilon" and all(isinstance(one, float) and abs(one) < _NOTHING for one in (a, b))
+            fields.append(Field(key, a, b, same(a, b), causes, effect="L4" if nothing else ""))
         elif key == "learning_rate" and same_rates is not None:
             fields.append(Field(key, ours.get(key), theirs.get(key), same_rates(), causes))
         else:

@@ -60,6 +60,9 @@ def seeded_by_chance(original: Recording, migrated: Recording) -> bool:
     )
 
 
+_ACROSS = "passes mixed by a shuffle"
+
+
 def _shuffled_otherwise(original: Recording, migrated: Recording, examples: Examples) -> LevelResult | None:
     """DIFFERENT where the two programs mix their data to another extent; None if they do not, or nobody knows."""
     ours, theirs = original.shuffles, migrated.shuffles
@@ -74,6 +77,9 @@ def _shuffled_otherwise(original: Recording, migrated: Recording, examples: Exam
         elif passes > 1 and mine.each_time != other.each_time:
             what, values = "reshuffle_each_iteration", (float(mine.each_time), float(other.each_time))
             causes = ("each pass over the data has the same order, or not",)
+        elif passes > 1 and mine.across != other.across:
+            what, values = _ACROSS, (float(mine.across), float(other.across))
+            causes = ("repeat before shuffle for shuffle before repeat, which mixes the passes",)
         else:
             continue
         first = Divergence(
@@ -84,6 +90,10 @@ def _shuffled_otherwise(original: Recording, migrated: Recording, examples: Exam
             migrated_source=migrated.sources.get("input"),
         )
         summary = f"{what} is {values[0]:g} in the original and {values[1]:g} in the migrated program"
+        if what == _ACROSS:
+            summary = "repeat comes before shuffle in the {} and after it in the {}, where passes are not mixed".format(
+                *(("original", "migrated program") if mine.across else ("migrated program", "original"))
+            )
         return LevelResult(ID, TITLE, Status.DIFFERENT, summary, Reason.DATA_DIFFERS, differences=(first,))
     return None
 

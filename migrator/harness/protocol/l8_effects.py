@@ -6,12 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from migrator.harness.protocol import l2_data
 from migrator.harness.protocol.results import Artefact
 from migrator.harness.recording import Recording
 
 SAME, DIFFERENT, MISSING, NOT_COMPARED = "same", "different", "missing", "not compared"
 #: What every Estimator writes by itself.
 _OF_ESTIMATORS = ("loss", "loss_1", "global_step/sec")
+#: Numbers of summaries are compared up to this step, before rounding has grown in a training, or at the first that both
+#: have; and are the same within this share.
+_EARLY, _CLOSE = 10, 1e-3
 #: The folder that stands for the temporary one of an Estimator without a `model_dir`.
 _UNNAMED = "/model/unnamed-"
 _LISTED = 6
@@ -80,9 +84,33 @@ def _summaries(original: Recording, migrated: Recording) -> list[Artefact]:
     if not tags:
         return []
     absent = [tag for tag in tags if tag not in migrated.summaries]
-    if not absent:
-        return [Artefact("tags of summaries", SAME, ", ".join(tags))]
-    return [Artefact("tags of summaries", MISSING, f"the migrated program writes no {', '.join(absent)}")]
+    if absent:
+        found = [Artefact("tags of summaries", MISSING, f"the migrated program writes no {', '.join(absent)}")]
+    else:
+        found = [Artefact("tags of summaries", SAME, ", ".join(tags))]
+    return found + _numbers(original, migrated, [tag for tag in tags if tag not in absent])
+
+
+def _numbers(original: Recording, migrated: Recording, tags: Sequence[str]) -> list[Artefact]:
+    """Whether the scalars are the same, where both programs read the same batches."""
+    name = "numbers of summaries"
+    if not l2_data.same_sequences(original, migrated):
+        return []
+    compared, apart = [], []
+    for tag in tags:
+        ours, theirs = ({k: v for k, v in one.summaries[tag].items() if v is not None} for one in (original, migrated))
+        # TensorFlow 1 may count a step before it writes its summaries, or after that.
+        shift = max((0, -1, 1), key=lambda by: len({step + by for step in ours} & theirs.keys()))
+        common = sorted(step for step in ours if step + shift in theirs)
+        for step in [one for one in common if one <= _EARLY] or common[:1]:
+            compared.append(tag)
+            a, b = ours[step], theirs[step + shift]
+            if abs(a - b) > _CLOSE * max(abs(a), abs(b)):
+                apart.append(f"{tag} is {a:.6g} at step {step}, and {b:.6g} in the migrated program")
+                break
+    if apart:
+        return [Artefact(name, MISSING, "; ".join(apart))]
+    return [Artefact(name, SAME, ", ".join(dict.fromkeys(compared)))] if compared else []
 
 
 def _callbacks(whose: str, recording: Recording) -> list[Artefact]:

@@ -1,8 +1,9 @@
-"""For an inconclusive verdict: what was found, what is ruled out all the same, and the command that settles it."""
+"""For an inconclusive or failed verdict: what was found, what is ruled out all the same, and what settles it."""
 
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,9 @@ class Context:
 
     `command` are the words of the command line that led to the verdict. `levels` are all levels, for what they rule
     out. `steps` is the number of steps of the original's run, `seeds` that of the asynchronous comparison (None:
-    not run) and `timeout` the seconds that one run may take.
+    not run) and `timeout` the seconds that one run may take, `stall_timeout` those that it may show no progress.
+    `failure` is how a run failed (a kind of cluster.launch.FAILURE_KINDS; empty: by what it left, or when its training
+    was over).
     """
 
     command: Sequence[str]
@@ -32,6 +35,8 @@ class Context:
     steps: int | None = None
     seeds: int | None = None
     timeout: float | None = None
+    stall_timeout: float | None = None
+    failure: str = ""
     asynchronous: AsyncEvidence | None = None
 
 
@@ -55,18 +60,21 @@ def with_options(command: Sequence[str], options: Mapping[str, str | None]) -> s
 
 
 def remedy(level: LevelResult, context: Context) -> Remedy | None:
-    """The remedy for the level that made the verdict INCONCLUSIVE (by its own word, or by not being exercised);
-    None for any other.
+    """The remedy for the level that made the verdict INCONCLUSIVE (by its own word, or by not being exercised) or
+    FAILED; None for any other.
 
-    Every reason that leads to INCONCLUSIVE has one. A reason whose cause lies in the scripts themselves gets the
-    command to repeat once they are changed, and `found` says what to change.
+    Every reason that leads there has one. A reason whose cause lies in the scripts themselves, or in the machine, has
+    no command, and `found` says what to change before the same one is given again.
     """
-    if level.status not in (Status.INCONCLUSIVE, Status.NOT_EXERCISED):
+    if level.status is Status.FAILED:
+        advice, command = _failed(level, context)
+    elif level.status in (Status.INCONCLUSIVE, Status.NOT_EXERCISED):
+        advice, command = _ADVICE[level.reason or Reason.MISSING_VALUES](level, context)
+    else:
         return None
-    advise = _ADVICE.get(level.reason or Reason.MISSING_VALUES, _repeat)
-    advice, command = advise(level, context)
-    found = f"{level.id}: {level.summary}"
-    return Remedy(f"{found}. {advice}" if advice else found, _ruled_out(level, context), command)
+    if command == shlex.join(context.command):
+        command = None  # what it would set is set already
+    return Remedy(f"{level.id}: {level.summary}. {advice}", _ruled_out(level, context), command)
 
 
 # -- what is ruled out ----------------------------------------------------------------------------------------
@@ -105,11 +113,7 @@ def _ruled_out(level: LevelResult, context: Context) -> str:
 
 # -- what to do -----------------------------------------------------------------------------------------------
 
-_Advice = tuple[str, str]
-
-
-def _repeat(level: LevelResult, context: Context) -> _Advice:
-    return "", shlex.join(context.command)
+_Advice = tuple[str, str | None]
 
 
 def _more_steps(context: Context, least: int = FEWEST_STEPS) -> str:
@@ -175,14 +179,14 @@ def _missing(level: LevelResult, context: Context) -> _Advice:
     if level.id == "L7":
         return (
             "Give the metric its original name in the migrated program (compile(metrics=[...(name=...)])), or add it.",
-            shlex.join(context.command),
+            None,
         )
     if (context.steps or 0) < FEWEST_STEPS:
         return "More steps leave more to record.", with_options(context.command, {"--steps": str(FEWEST_STEPS)})
     return (
         "One of the two programs trains in a way that the recorder does not see (a loop of its own, a variable outside "
         "the model): the notes of the level name what is missing.",
-        shlex.join(context.command),
+        None,
     )
 
 
@@ -191,12 +195,12 @@ def _not_replayable(level: LevelResult, context: Context) -> _Advice:
         return (
             "Steps can be recorded and compared in Estimator.train, in Model.fit (a train_step of your own in a "
             "subclass of Model will do), and in strategy.run inside a tf.function: train through one, and repeat.",
-            shlex.join(context.command),
+            None,
         )
     return (
         "The migrated program has to take the batches that its input function is given: features and labels of the "
         "same structure, dtypes and shapes as the original's. Change that and repeat.",
-        shlex.join(context.command),
+        None,
     )
 
 
@@ -209,7 +213,7 @@ def _random_data(level: LevelResult, context: Context) -> _Advice:
         )
     return (
         "Which examples a part of an epoch holds is chance: give the shuffle a seed in both programs, and repeat.",
-        shlex.join(context.command),
+        None,
     )
 
 
@@ -217,7 +221,7 @@ def _order(level: LevelResult, context: Context) -> _Advice:
     return (
         "The data are the same and their order is not: give the migrated program's shuffle the original's seed (or its "
         "lack of one), and repeat.",
-        shlex.join(context.command),
+        None,
     )
 
 
@@ -230,7 +234,7 @@ def _non_finite(level: LevelResult, context: Context) -> _Advice:
         )
     return (
         "The original itself computes no number: lower its learning rate or mend its data, and repeat.",
-        shlex.join(context.command),
+        None,
     )
 
 
@@ -251,6 +255,107 @@ def _timeout(level: LevelResult, context: Context) -> _Advice:
         f"A run took longer than {context.timeout or DEFAULT_TIMEOUT:g} s.",
         with_options(context.command, {"--timeout": f"{seconds:g}"}),
     )
+
+
+# -- after a failure ------------------------------------------------------------------------------------------
+
+DEFAULT_STALL_TIMEOUT = 60.0
+_NO_MODULE = re.compile(r"No module named '([A-Za-z0-9_]+)")
+_NO_FILE = re.compile(r"No such file or directory|\bNotFoundError|FileNotFoundError")
+_REFUSED = "verify keeps programs from changing what is outside of their run"
+
+
+def _failed(level: LevelResult, context: Context) -> _Advice:
+    return _AFTER.get(context.failure, _exit)(level, context)
+
+
+def _exit(level: LevelResult, context: Context) -> _Advice:
+    said = "\n".join((level.summary, *level.notes))
+    module = _NO_MODULE.search(said)
+    if module is not None and module[1] not in ("tensorflow", "keras", "tf_keras"):
+        return (
+            "The environment of the programs has only TensorFlow and what it needs: name the package that has this "
+            "module, whose name may be another.",
+            with_options(context.command, {"--with": module[1]}),
+        )
+    if _REFUSED in said:
+        return (
+            "What the program writes there can be let through: it then changes your files.",
+            with_options(context.command, {"--allow-writes": ""}),
+        )
+    if _NO_FILE.search(said):
+        return (
+            "The program runs in the working directory of this command, where its relative paths start: change to the "
+            "directory that it expects, or give the program the path behind `--`.",
+            None,
+        )
+    if "exit code 2" in level.summary:
+        return "The program may not know its arguments: its own come behind `--`, as `-- --data_dir=data`.", None
+    return (
+        "The last lines of the task say where it failed, and its whole log is in the report's folder. Mend that, and "
+        "verify again.",
+        None,
+    )
+
+
+def _signal(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "The process did not end by itself: a crash in compiled code leaves the stacks of its threads in the log, in "
+        "the report's folder; a SIGKILL comes from somebody else, such as a container's limit of memory.",
+        None,
+    )
+
+
+def _stopped(level: LevelResult, context: Context) -> _Advice:
+    return "Nothing is known against the program: let what stopped it go (a debugger, a job of the shell) first.", None
+
+
+def _stall(level: LevelResult, context: Context) -> _Advice:
+    limit = context.stall_timeout or DEFAULT_STALL_TIMEOUT
+    return (
+        "The stack shows where it waits. If it only takes long there, on large data or a busy machine, give it more "
+        "time.",
+        with_options(context.command, {"--stall-timeout": f"{LONGER * limit:g}"}),
+    )
+
+
+def _not_started(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "No first step was taken: the stack shows where the program waits. A cluster waits for all of its tasks: do "
+        "those of --cluster fit what the program expects in TF_CONFIG or its arguments?",
+        None,
+    )
+
+
+def _memory(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "Both programs run side by side, with all their tasks. End other work on this machine, or give the programs "
+        "smaller batches or fewer tasks.",
+        None,
+    )
+
+
+def _disk(level: LevelResult, context: Context) -> _Advice:
+    return (
+        "Runs are kept below the folder for temporary files while they are compared: name one with more room.",
+        shlex.join(["env", "TMPDIR=/path/with/room", *context.command]),
+    )
+
+
+def _ports(level: LevelResult, context: Context) -> _Advice:
+    return "Other processes hold the ports of this machine, or it has no address for itself: end those first.", None
+
+
+_AFTER: Mapping[str, Callable[[LevelResult, Context], _Advice]] = {
+    "exit": _exit,
+    "signal": _signal,
+    "stopped": _stopped,
+    "stall": _stall,
+    "not_started": _not_started,
+    "memory": _memory,
+    "disk": _disk,
+    "ports": _ports,
+}
 
 
 _ADVICE: Mapping[Reason, Callable[[LevelResult, Context], _Advice]] = {

@@ -148,11 +148,13 @@ class Randomness:
 
 @dataclass(frozen=True)
 class Remedy:
-    """For an inconclusive verdict: what was found, what is ruled out all the same, and the command that settles it."""
+    """For an inconclusive or failed verdict: what was found and what to do, what is ruled out all the same, and the
+    command that settles it; None where a script or the machine has to be changed first, and the command stays.
+    """
 
     found: str
     ruled_out: str
-    command: str
+    command: str | None
 
 
 @dataclass(frozen=True)

@@ -382,9 +382,10 @@ def _not_shown(
     if migrated is not None and migrated.stand_in is not None:
         lines.append("TPUs: none ran; their numbers, their limits and their speed are another matter than a CPU's")
     shown = {one.name.partition(",")[0] for one in artefacts if one.status == "same"}
-    wanted = ("predictions", "exported model", "what checkpoints hold")
+    wanted = ("predictions", "exported model", "what checkpoints hold", "numbers of summaries")
     left = [name for name in wanted if not any(one.startswith(name) for one in shown)]
-    lines.append(f"{', '.join([*left, 'values of summaries'])}: not compared")
+    if left:
+        lines.append(f"{', '.join(left)}: not compared")
     lines.append(
         "initial values: every compared run started from the original's; of the migrated program's own at most the "
         "distributions were compared"

@@ -121,7 +121,7 @@ def randomness(sources: Sequence[Randomness]) -> list[Document]:
 
 
 def remedy(found: Remedy | None) -> Document | None:
-    """What settles an inconclusive verdict."""
+    """What settles an inconclusive or failed verdict."""
     return None if found is None else asdict(found)
 
 

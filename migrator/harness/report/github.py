@@ -154,7 +154,8 @@ def _blocks(document: Document) -> Iterator[str]:
     if document["remedy"] is not None:
         remedy = document["remedy"]
         yield f"### What would settle it\n\n{_md(remedy['found'])}\n\nRuled out: {_md(remedy['ruled_out'])}"
-        yield _pre(remedy["command"])
+        if remedy["command"] is not None:
+            yield _pre(remedy["command"])
     if document["error"] is not None:
         yield f"### What failed\n\n{_md(document['error']['task'])}: {_md(document['error']['message'])}"
         yield _pre("\n".join(document["error"]["tail"]))

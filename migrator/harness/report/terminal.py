@@ -235,7 +235,8 @@ def _mutants(mutants: list[Document]) -> Iterator[Text]:
 def _remedy(remedy: Document) -> Iterator[Text]:
     yield _line(f"Found: {remedy['found']}")
     yield _line(f"Ruled out: {remedy['ruled_out']}")
-    yield _line("To settle it:")
+    if remedy["command"] is not None:
+        yield _line("To settle it:")
 
 
 def show(report: Report, console: Console, paths: Mapping[str, Path] | None = None) -> None:
@@ -277,8 +278,9 @@ def show(report: Report, console: Console, paths: Mapping[str, Path] | None = No
     if document["remedy"] is not None:
         for line in _remedy(document["remedy"]):
             console.print(line)
-        # Not wrapped, so that it can be copied in one piece.
-        console.print(_line(f"  {document['remedy']['command']}", "bold"), soft_wrap=True)
+        if document["remedy"]["command"] is not None:
+            # Not wrapped, so that it can be copied in one piece.
+            console.print(_line(f"  {document['remedy']['command']}", "bold"), soft_wrap=True)
     if document["verdict"] == "EQUIVALENT":
         for text in document["not_shown"]:
             console.print(_line(f"Not shown: {text}.", "dim"))

@@ -1,0 +1,87 @@
+"""The numbers that programs draw for their data. Without TensorFlow."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+INSIDE = Path(__file__).parents[2] / "migrator" / "harness" / "inside"
+TASKS = [{"type": "worker", "index": index} for index in (0, 1)]
+
+
+@pytest.fixture
+def generators(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(INSIDE))
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    monkeypatch.setattr(random, "randint", random.randint)
+    states = random.getstate(), np.random.get_state()
+    import generators
+
+    yield generators
+    random.setstate(states[0])
+    np.random.set_state(states[1])
+    for name in ("generators", "parts"):
+        sys.modules.pop(name, None)
+
+
+def drawn(generators: Any, plan: dict[str, Any]) -> tuple[float, float, int]:
+    generators.install(plan)
+    return random.random(), float(np.random.normal()), random.randint(1, 10**9)
+
+
+def test_tasks_draw_the_same_in_two_programs_and_their_own_each(generators: Any) -> None:
+    first, second = ({"generators": 1, "task": task} for task in TASKS)
+    assert drawn(generators, first) == drawn(generators, first)
+    assert drawn(generators, first) != drawn(generators, second)
+    assert drawn(generators, first) != drawn(generators, {**first, "generators": 2})
+
+
+def test_without_a_number_they_are_left_alone(generators: Any) -> None:
+    plan = {"generators": None, "task": TASKS[0]}
+    assert drawn(generators, plan) != drawn(generators, plan)
+    random.seed(7)
+    expected = random.random()
+    random.seed(7)
+    assert drawn(generators, plan)[0] == expected, "a program that sets a seed draws of it"
+
+
+def test_what_keras_draws_is_no_number_of_the_program(generators: Any) -> None:
+    def of(module: str) -> Any:
+        return eval("lambda random: random.randint(1, 10**9)", {"__name__": module})
+
+    generators.install({"generators": None})
+    for library, apart in (("tf_keras.src.backend", True), ("keras.src.random.seed_generator", True), ("mine", False)):
+        random.seed(7)
+        expected = random.random()
+        random.seed(7)
+        of(library)(random)
+        assert (random.random() == expected) is apart, library
+
+
+def test_random_operations_in_the_functions_of_datasets_get_seeds(
+    generators: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = SimpleNamespace(get_seed=lambda op_seed=None: (None if op_seed is None else 87654321, op_seed))
+
+    class Wrapper:
+        def __init__(self, function: Any) -> None:
+            self.made = function()
+
+    modules = {
+        "tensorflow.python.data.ops.structured_function": SimpleNamespace(StructuredFunctionWrapper=Wrapper),
+        "tensorflow.python.framework.random_seed": seeds,
+    }
+    monkeypatch.setattr(generators, "importlib", SimpleNamespace(import_module=modules.__getitem__))
+    generators.install({"generators": 1, "task": TASKS[0]})
+    number, first = Wrapper(lambda: seeds.get_seed()).made
+    assert first == 1
+    assert Wrapper(lambda: [seeds.get_seed(), seeds.get_seed(None)]).made == [(number, 1), (number, 2)]
+    assert Wrapper(lambda: seeds.get_seed(5)).made == (87654321, 5), "the program's own"
+    assert seeds.get_seed() == (None, None), "not in the function of a dataset"
