@@ -126,6 +126,7 @@ def terms_of(original: Recording, migrated: Recording, user: Mapping[str, str]) 
     try:
         weights = weight_map.find(original.variables, migrated.variables, user)
         weights = weights.with_offsets(original.initial, migrated.initial)
+        weights = weight_map.averages(original, migrated, weights, user)
         weights = weight_map.constants(original.variables, migrated, weights, user)
     except name_map.NameMapError as error:
         raise CaseError(str(error)) from None

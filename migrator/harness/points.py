@@ -20,6 +20,7 @@ from migrator.harness.case import Case, one_trainer
 from migrator.harness.migrated import MigratedEvidence
 from migrator.harness.original import OriginalEvidence
 from migrator.harness.protocol import l4b_single_steps, ladder, tolerance
+from migrator.harness.protocol.l1_variables import AVERAGE
 from migrator.harness.protocol.results import LevelResult
 from migrator.harness.recording import Array, Batch, Recording, RecordingError, chosen_batches
 from migrator.harness.runs import (
@@ -127,9 +128,15 @@ def _stressed(values: Mapping[str, Array], point: Point) -> dict[str, Array]:
 
 
 def _files(
-    session: Session, points: Sequence[Point], original: Recording, form: Callable[[Mapping[str, Array], bool], Any]
+    session: Session,
+    points: Sequence[Point],
+    original: Recording,
+    form: Callable[[Mapping[str, Array], bool], Any],
+    averaged: Callable[[Mapping[str, Array]], Mapping[str, Array]] = lambda values: {},
 ) -> list[dict[str, Any]]:
-    """The points for a plan; `form` puts the original's values (weights or not) in the form of the program."""
+    """The points for a plan; `form` puts the original's values (weights or not) in the form of the program, and
+    `averaged` moving averages in that of variables of its own, where it keeps them so.
+    """
     made: list[dict[str, Any]] = []
     for point in points:
         if point.state == 0:
@@ -140,7 +147,11 @@ def _files(
         kinds = dict.fromkeys(slot for _, slot in original.slots[point.state])
         for kind in kinds:
             own = {name: value for (name, slot), value in original.slots[point.state].items() if slot == kind}
-            slots |= {f"{name}|{kind}": value for name, value in form(own, kind == "average").items()}
+            as_variables = averaged(own) if kind == AVERAGE else {}
+            if as_variables:
+                weights |= as_variables
+                continue
+            slots |= {f"{name}|{kind}": value for name, value in form(own, kind == AVERAGE).items()}
         paths = weights_file(session, weights), weights_file(session, slots)
         made.append({"step": point.step, "weights": paths[0], "slots": paths[1]})
     return made
@@ -243,7 +254,7 @@ def judge(
         return made
 
     def of_migrated() -> list[Run]:
-        entries = _files(session, points, original, theirs)
+        entries = _files(session, points, original, theirs, found.terms.weights.averaged)
         replay = found.terms.replay(session, batches)
         made = [run("migrated", "migrated single steps", entries, replay)]
         if not made[-1].failed:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
-from migrator.harness.protocol import name_map, weight_map
+import numpy as np
+from numpy_programs import Program, migrated_of, run
+
+from migrator.harness.protocol import l1_variables, name_map, weight_map
 from migrator.harness.recording import Array, Variable
 
 RANDOM = np.random.RandomState(0)
@@ -112,3 +115,35 @@ def test_nothing_is_grouped_where_the_variables_fit() -> None:
     ours = variables(("a/kernel", (4, 4)), ("a/bias", (4,)))
     assert weight_map.find(ours, ours, {}) == weight_map.WeightMap()
     assert name_map.build(ours, ours).complete
+
+
+def test_moving_averages_in_variables_of_its_own_are_those_of_the_original() -> None:
+    """Values reasoned out: an average of each weight, kept as a slot by one and as a variable by the other."""
+    program = Program(steps=2)
+    ours, theirs = run(program), run(migrated_of(program))
+    names = name_map.build(ours.variables, theirs.variables)
+    kept = {(a, "average"): 0.5 * ours.initial[a] for a, _ in names.pairs}
+    ours = replace(ours, slots={1: kept})
+    own = [
+        replace(one, name=f"shadow_{place}", trainable=False, order=100 + place)
+        for place, one in enumerate(theirs.variables)
+    ]
+    shadows = dict(zip((one.name for one in own), (a for a, _ in names.pairs), strict=True))
+    state = {**theirs.initial, **{name: 0.5 * ours.initial[a] for name, a in shadows.items()}}
+    apart = replace(theirs, variables=(*theirs.variables, *own), states={1: state}, slots={1: {}})
+
+    found = weight_map.averages(ours, apart, weight_map.WeightMap(), {})
+    assert {name: weight for name, (weight, _) in found.averages.items()} == shadows
+    seen = found.translate(apart)
+    assert seen.variables == theirs.variables and set(seen.states[1]) == set(theirs.initial)
+    np.testing.assert_equal({(names.to_original()[b], slot): v for (b, slot), v in seen.slots[1].items()}, kept)
+    assert l1_variables.slots_in_use(seen)[theirs.variables[0].name] == {"average"}
+    # They begin as the weights do, unless a point of the training says what they had come to.
+    given = found.initial(ours.initial, names.to_migrated())
+    assert all(given[name] is ours.initial[a] for name, a in shadows.items())
+    assert set(found.averaged({a: value for (a, _), value in kept.items()})) == set(shadows)
+
+    # An original without averages has none to pair; nor are variables of another shape averages.
+    assert not weight_map.averages(replace(ours, slots={1: {}}), apart, weight_map.WeightMap(), {}).averages
+    odd = replace(apart, variables=(*theirs.variables, *(replace(one, shape=(7,)) for one in own)))
+    assert not weight_map.averages(ours, odd, weight_map.WeightMap(), {}).averages

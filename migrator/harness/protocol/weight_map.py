@@ -14,7 +14,7 @@ import numpy as np
 
 from migrator.harness.protocol import name_map
 from migrator.harness.protocol.name_map import leaf
-from migrator.harness.recording import Array, Recording, Variable, later
+from migrator.harness.recording import Array, OnDisk, Recording, Variable, later
 
 Indices = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 AVERAGE = "average"
@@ -200,11 +200,13 @@ def _in_order(originals: Sequence[Variable], migrated: Sequence[Variable]) -> li
 @dataclass(frozen=True)
 class WeightMap:
     """All groups; empty where both programs keep their weights in the same form. `constants` are variables that only
-    the migrated program has, and that are neither trained nor changed.
+    the migrated program has, and that are neither trained nor changed. `averages` are variables of its own that hold
+    what the original keeps as the moving average of a weight: {name: (the original's weight, the weight's own name)}.
     """
 
     groups: tuple[Group, ...] = ()
     constants: tuple[str, ...] = ()
+    averages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def initial(
         self, values: Mapping[str, Array], rename: Mapping[str, str], *, weights: bool = True
@@ -217,7 +219,14 @@ class WeightMap:
         for group in self.groups:
             if all(one.name in values for one in group.original):
                 made |= group.to_migrated(values, weights=weights)
-        return made
+        return {**(self.averaged(values) if weights else {}), **made}
+
+    def averaged(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """Moving averages of the original, by the names of its weights, as values of the migrated program's variables.
+
+        An average begins as its weight does.
+        """
+        return {name: values[weight] for name, (weight, _) in self.averages.items() if weight in values}
 
     def told(self) -> tuple[str, ...]:
         """What is to be said about the groups."""
@@ -226,6 +235,10 @@ class WeightMap:
             for group in self.groups
         ]
         said += [f"{name}: only the migrated program has it; it never changes" for name in self.constants]
+        if self.averages:
+            said.append(
+                f"moving averages of weights: variables of its own in the migrated program ({', '.join(self.averages)})"
+            )
         return tuple(said)
 
     @property
@@ -250,7 +263,7 @@ class WeightMap:
         return replace(self, groups=tuple(_with_offset(one, original, migrated) for one in self.groups))
 
     def _values(self, values: Mapping[str, Array], *, weights: bool) -> dict[str, Array]:
-        gone = {one.name for group in self.groups for one in group.migrated} | set(self.constants)
+        gone = {one.name for group in self.groups for one in group.migrated} | set(self.constants) | set(self.averages)
         made = {name: value for name, value in values.items() if name not in gone}
         for group in self.groups:
             made |= group.to_original(values, weights=weights)
@@ -263,12 +276,29 @@ class WeightMap:
             made |= {(name, slot): value for name, value in self._values(own, weights=slot == AVERAGE).items()}
         return made
 
+    def _with_averages(self, recording: Recording) -> OnDisk[dict[tuple[str, str], Array]]:
+        """The slots after each step, with the moving averages that are variables among them."""
+        slots = later(recording.slots, self._slots)
+        if not self.averages:
+            return slots
+
+        def of(step: int) -> Callable[[], dict[tuple[str, str], Array]]:
+            def read() -> dict[tuple[str, str], Array]:
+                values = recording.states[step]
+                found = {(own, AVERAGE): values[name] for name, (_, own) in self.averages.items() if name in values}
+                return {**slots.get(step, {}), **found}
+
+            return read
+
+        return OnDisk({step: of(step) for step in sorted({*recording.slots, *recording.states})})
+
     def translate(self, recording: Recording) -> Recording:
         """A recording of the migrated program as if it kept its weights in the form of the original."""
-        if not self.groups and not self.constants:
+        if not self.groups and not self.constants and not self.averages:
             return recording
+        alone = {*self.constants, *self.averages}
         gone = {one.name: group for group in self.groups for one in group.migrated}
-        variables = [one for one in recording.variables if one.name not in gone and one.name not in self.constants]
+        variables = [one for one in recording.variables if one.name not in gone and one.name not in alone]
         renamed: dict[str, str] = {}
         for group in self.groups:
             order = min(one.order for one in group.migrated)
@@ -288,7 +318,7 @@ class WeightMap:
             initial=self._values(recording.initial, weights=True),
             states=later(recording.states, lambda values: self._values(values, weights=True)),
             gradients=later(recording.gradients, lambda values: self._values(values, weights=False)),
-            slots=later(recording.slots, self._slots),
+            slots=self._with_averages(recording),
             raw_slots=later(recording.raw_slots, self._slots),
             activations={key(name): value for name, value in recording.activations.items()},
         )
@@ -352,3 +382,26 @@ def constants(
         and all(name in values and np.array_equal(values[name], migrated.initial[name]) for values in states)
     ]
     return replace(known, constants=tuple(idle))
+
+
+def averages(original: Recording, migrated: Recording, known: WeightMap, user: Mapping[str, str]) -> WeightMap:
+    """The map with the variables in which the migrated program keeps moving averages by itself, where the original has
+    them as such. They are paired in the order of creation, by shape; whether that is right is for the numbers to say.
+    """
+    kept = {name for values in original.slots.values() for name, slot in values if slot == AVERAGE}
+    translated = known.translate(migrated)
+    names = name_map.build(original.variables, translated.variables, user)
+    by_name = {one.name: one for one in translated.variables}
+    free = sorted(
+        (by_name[name] for name in names.only_migrated if not by_name[name].trainable), key=lambda one: one.order
+    )
+    found: dict[str, tuple[str, str]] = {}
+    for ours, own in sorted(names.pairs, key=lambda pair: by_name[pair[1]].order):
+        if ours not in kept:
+            continue
+        form = by_name[own].shape, by_name[own].dtype
+        fitting = [one for one in free if one.name not in found and (one.shape, one.dtype) == form]
+        if not fitting:
+            return known
+        found[fitting[0].name] = (ours, own)
+    return replace(known, averages=found)
