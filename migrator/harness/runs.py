@@ -46,7 +46,8 @@ class Run:
     """One run of one program: what the cluster says of it and what it recorded (None: nothing usable).
 
     `unrecorded`: it trained, but in a way whose steps are not recorded. `late`: how it failed when its training was
-    over, which is recorded all the same; None if it did not.
+    over, which is recorded all the same; None if it did not. `stalled`: why it was made twice: a first time it stopped
+    making progress; None if it was made once.
     """
 
     role: str
@@ -56,6 +57,7 @@ class Run:
     complaint: str | None = None
     unrecorded: bool = False
     late: str | None = None
+    stalled: str | None = None
 
     @property
     def record_dir(self) -> Path:
@@ -245,40 +247,57 @@ def _run(
     of_original = program == "original" or case.both_original
     kind = program_of(case.original_runs) if of_original else "migrated"
     devices = case.original_devices if program == "original" and kind == "migrated" else case.devices
-    run_dir = session.new_folder(role)
-    if continues is not None:
-        shutil.copytree(continues.outcome.run_dir / "model", run_dir / "model")
     asked = {
         "steps": case.steps,
         "tpu_cores": case.tpu_cores,
         "devices": devices,
         "training": case.training,
     }
-    launch = Launch(
-        kind,
-        (case.original if program == "original" else case.migrated).absolute(),
-        case.args,
-        shape,
-        run_dir,
-        plan=plan_for(kind, run_dir, shape, **{**asked, **plan}),
-        ready_timeout=case.ready_timeout,
-        stall_timeout=case.stall_timeout,
-        total_timeout=case.total_timeout,
-        confine=not case.allow_writes,
-        # A TensorFlow 2 program that is an original was written when Keras 2 was the only one.
-        asks_for_keras=not of_original and case.keras == 2,
-        module=case.module,
-        cwd=case.folders[program == "migrated"],
-        stdin=case.stdin,
-    )
+
+    def launched() -> Launch:
+        run_dir = session.new_folder(role)
+        if continues is not None:
+            shutil.copytree(continues.outcome.run_dir / "model", run_dir / "model")
+        return Launch(
+            kind,
+            (case.original if program == "original" else case.migrated).absolute(),
+            case.args,
+            shape,
+            run_dir,
+            plan=plan_for(kind, run_dir, shape, **{**asked, **plan}),
+            ready_timeout=case.ready_timeout,
+            stall_timeout=case.stall_timeout,
+            total_timeout=case.total_timeout,
+            confine=not case.allow_writes,
+            # A TensorFlow 2 program that is an original was written when Keras 2 was the only one.
+            asks_for_keras=not of_original and case.keras == 2,
+            module=case.module,
+            cwd=case.folders[program == "migrated"],
+            stdin=case.stdin,
+        )
+
+    launch = launched()
     outcome = session.server(case, program).run(launch)
+    stalled = None
+    if outcome.failure is not None and outcome.failure.kind == "stall":
+        # Threads that wait for each other once, on a machine with much else to do, say nothing against a program yet.
+        stalled = outcome.failure.message
+        launch = launched()
+        outcome = session.server(case, program).run(launch)
+    made = _made(launch, outcome, role, program)
+    return made if stalled is None else replace(made, stalled=stalled)
+
+
+def _made(launch: Launch, outcome: RunOutcome, role: str, program: str) -> Run:
+    """What a run left behind."""
     late = _failed_late(launch, outcome)
     if outcome.failure is not None and late is None:
         return Run(role, program, outcome, None, outcome.failure.message)
     try:
         if launch.plan["evaluate"]:
-            summaries.keep(run_dir)
-        return Run(role, program, outcome, replace(read(run_dir / "record"), program=program), late=late)
+            summaries.keep(launch.run_dir)
+        recording = replace(read(launch.run_dir / "record"), program=program)
+        return Run(role, program, outcome, recording, late=late)
     except RecordingError as error:
         return Run(role, program, outcome, None, str(error), isinstance(error, UnrecordedTraining))
 

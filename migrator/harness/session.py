@@ -412,7 +412,13 @@ def _equivalent(findings: Findings) -> bool:
 
 
 def _with_late_failures(findings: Findings) -> Findings:
-    """What failed after a training that was judged, in L0."""
+    """What failed after a training that was judged, and which runs were made twice, in L0."""
+    stalled = [f"{run.role}: made a second time, since at first {run.stalled}" for run in findings.runs if run.stalled]
+    if stalled:
+        levels = [
+            replace(one, notes=(*one.notes, *stalled)) if one.id == l0_runs.ID else one for one in findings.levels
+        ]
+        findings = replace(findings, levels=tuple(levels))
     migrated = findings.migrated.main or findings.migrated.probe
     late = findings.original.main.late, None if migrated is None else migrated.late
     if late == (None, None) or any(
