@@ -20,13 +20,15 @@ RULES = (
         Severity.MIGRATED,
         """
 A file of TensorFlow 2 with a name that only TensorFlow 1 had fails there. Functions that only moved get their new name:
-both names are one object in TensorFlow 2.21. What deals with flags, logs, files and settings, and not with graphs, is
-spelled `tf.compat.v1.X`, where it does the same with and without eager execution. All other names of TensorFlow 1 are
+both names are one object in TensorFlow 2.21. What deals with flags, logs, files and settings, and not with graphs, and
+what computes its result from its arguments alone (`tf.to_float`, `tf.div`, `tf.decode_csv`), is spelled
+`tf.compat.v1.X`, where it does the same with and without eager execution. All other names of TensorFlow 1 are
 told (TFM270): a graph, a session or a variable of `get_variable` is no part of a TensorFlow 2 program.
 """,
         (
             Example("tf.log(keras.Input([1]))", "tf.math.log(keras.Input([1]))"),
             Example("tf.logging.info('begun')", "tf.compat.v1.logging.info('begun')"),
+            Example("tf.to_int32(keras.Input([1]))", "tf.compat.v1.to_int32(keras.Input([1]))"),
         ),
     ),
 )
@@ -37,6 +39,16 @@ _BESIDE_GRAPHS = (
     *("tf.ConfigProto", "tf.GPUOptions", "tf.OptimizerOptions", "tf.GraphOptions", "tf.RunOptions", "tf.RunMetadata"),
     *("tf.GraphDef", "tf.NodeDef", "tf.MetaGraphDef", "tf.Summary", "tf.Event", "tf.VERSION", "tf.GIT_VERSION"),
     *("tf.COMPILER_VERSION", "tf.set_random_seed"),
+)
+# Functions whose result is that of their arguments, however TensorFlow runs (called eagerly on 2.21, each of them).
+_OF_THEIR_ARGUMENTS = (
+    *(f"tf.to_{kind}" for kind in ("bfloat16", "complex64", "complex128", "double", "float", "int32", "int64")),
+    *("tf.arg_max", "tf.arg_min", "tf.batch_gather", "tf.confusion_matrix", "tf.count_nonzero", "tf.decode_csv"),
+    *("tf.decode_raw", "tf.depth_to_space", "tf.div", "tf.floor_div", "tf.setdiff1d", "tf.space_to_depth"),
+    *("tf.string_split", "tf.string_to_hash_bucket", "tf.string_to_number", "tf.substr", "tf.verify_tensor_all_finite"),
+    *("tf.image.resize_area", "tf.image.resize_bicubic", "tf.image.resize_bilinear", "tf.image.resize_images"),
+    *("tf.image.resize_nearest_neighbor", "tf.image.extract_image_patches", "tf.sparse_to_dense", "tf.reduce_join"),
+    *("tf.nn.softmax_cross_entropy_with_logits_v2", "tf.nn.xw_plus_b", "tf.parse_example", "tf.parse_single_example"),
 )
 
 
@@ -65,7 +77,7 @@ def _spelled(file: ModernFile, node: cst.Attribute, name: str) -> str | None:
     if isinstance(found, Renamed):
         moves = ".experimental." not in found.to
     elif isinstance(found, Compat):
-        moves = any(name == one or name.startswith(f"{one}.") for one in _BESIDE_GRAPHS)
+        moves = name in _OF_THEIR_ARGUMENTS or any(name == one or name.startswith(f"{one}.") for one in _BESIDE_GRAPHS)
     else:
         return None
     return head + found.to.removeprefix("tf") if moves else None

@@ -153,3 +153,14 @@ def test_a_loss_that_keras_2_refuses_in_a_step_is_told(loss: str, value: str) ->
 def test_other_losses_of_steps_choose_keras_2(loss: str) -> None:
     new, findings = modern(LOOP.format(loss=loss, value=f"tf.nn.compute_average_loss({EACH}, global_batch_size=8)"))
     assert new.startswith(HEADER) and [one.split()[0] for one in findings] == ["TFM712"]
+
+
+@pytest.mark.parametrize(
+    "name", ["to_int32", "div", "image.resize_bilinear", "nn.softmax_cross_entropy_with_logits_v2"]
+)
+def test_functions_of_tensorflow_1_among_code_of_2(name: str) -> None:
+    """What is computed from the arguments alone is spelled anew; what belongs to a graph is told."""
+    text = f"import tensorflow as tf\n\n\n@tf.function\ndef f(x):\n    return tf.{name}(x)\n"
+    assert modern(text) == (text.replace(f"tf.{name}", f"tf.compat.v1.{name}"), ["TFM272 6"])
+    graph = text.replace(f"tf.{name}(x)", "tf.get_collection('a')")
+    assert modern(graph) == (graph, [])
