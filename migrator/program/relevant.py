@@ -21,7 +21,7 @@ _MODERN = re.compile(
     r"LocallyConnected|Mean(RelativeError|Tensor)|learning_phase|OrderedEnqueuer|SidecarEvaluator|multi_gpu_model|"
     r"LossScale|wrappers|CuDNN|[gs]et_session|keras\.distribution|import distribution|"
     r"\bworkers=|use_multiprocessing|max_queue_size|\bperiod=|schedule_decay|Reduction\.AUTO|reduction=[\"']auto|"
-    r"\w+Optimizer\b"
+    r"\w+Optimizer\b|\bhorovod\b"
 )
 
 

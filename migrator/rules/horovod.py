@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from migrator.findings import Severity
+from migrator.program.modern import Change, ModernFile
 from migrator.rules.rule import Rule
 
 RULES = (
@@ -52,4 +55,28 @@ Not carried over, and named by TFM157: elastic training, Adasum, process sets, a
 program runs.
 """,
     ),
+    Rule(
+        "TFM274",
+        "Horovod in a program of TensorFlow 2",
+        Severity.REVIEW,
+        """
+The program is mended for TensorFlow 2.21 as any other, and Horovod stays in it: its `DistributedGradientTape`, its
+optimizers for Keras and its callbacks are not carried over. Horovod has to be built for the version of TensorFlow that
+runs the program. To do without it, make the model in the scope of a `tf.distribute.MultiWorkerMirroredStrategy`, which
+averages gradients and gives all workers the same first weights, and start each worker with TF_CONFIG.
+""",
+    ),
 )
+
+
+def check_horovod(file: ModernFile) -> Iterable[Change]:
+    """The first import of Horovod."""
+    for name, origin in file.parsed.imports.names.items():
+        node = file.parsed.imports.nodes.get(name)
+        if origin.partition(".")[0] == "horovod" and node is not None:
+            message = f"`{origin}` stays: build Horovod for TensorFlow 2.21, or use MultiWorkerMirroredStrategy instead"
+            yield Change("TFM274", node, message, severity=Severity.REVIEW)
+            return
+
+
+CHECKS = (check_horovod,)

@@ -180,3 +180,14 @@ def test_values_that_another_file_reads_stay(reads: str) -> None:
     files = {"train.py": PROGRAM, "optimization.py": OPTIMIZATION, "other.py": reads}
     results = run_project(files, style="native")
     assert "workers = 0" in results["train.py"][0] and "hvd" not in results["train.py"][0]
+
+
+def test_a_program_of_tensorflow_2_keeps_it_and_is_told() -> None:
+    program = (
+        "import tensorflow as tf\nimport horovod.tensorflow as hvd\n\nhvd.init()\n\n\ndef step(model, x):\n"
+        "    with tf.GradientTape() as tape:\n        loss = tf.reduce_mean(model(x))\n"
+        "    return hvd.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)\n"
+    )
+    ((text, findings),) = run_project({"train.py": program}, style="auto").values()
+    assert text == program
+    assert [(one.code, one.line, one.severity) for one in findings] == [("TFM274", 2, Severity.REVIEW)]
