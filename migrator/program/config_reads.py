@@ -16,6 +16,7 @@ from migrator.pairing import pairwise
 from migrator.program.calls import is_none, number, string
 from migrator.program.parsed import Blocked, ParsedFile, name_nodes, names_in
 from migrator.program.scopes import bindings, path_to, rebound
+from migrator.program.telling import called, tells
 from migrator.walking import walk
 
 #: What a RunConfig read from TF_CONFIG that a task of a Keras program can be told as well, see setup.cluster_task.
@@ -27,10 +28,6 @@ _GIVEN = (
     *("keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps"),
 )
 _SESSIONS = ("master", "evaluation_master", "global_id_in_cluster", "session_config", "device_fn", "protocol")
-#: Methods of a logger, and functions of the same names, that only tell something.
-_TELLING = ("info", "warning", "warn", "error", "debug", "exception", "critical", "log")
-_LOGGERS = ("logging.getLogger", "tf.get_logger", "absl.logging.get_absl_logger")
-_LOGGING = ("logging", "tf.logging", "absl.logging")
 #: Calls without an effect.
 _PLAIN = (
     *("str", "repr", "format", "len", "int", "float", "bool", "type", "isinstance"),
@@ -162,9 +159,10 @@ def _is_told(path: Sequence[cst.CSTNode], acts: _Acts) -> bool:
     """Whether a read stands in a line that only prints or logs."""
     line = next((n for n in reversed(path) if isinstance(n, cst.SimpleStatementLine)), None)
     small = line.body[0] if line is not None and len(line.body) == 1 else None
-    if not isinstance(small, cst.Expr) or not isinstance(small.value, cst.Call) or not acts.tells(small.value.func):
+    call = small.value if isinstance(small, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not tells(acts.file, call.func):
         return False
-    for arg in small.value.args:
+    for arg in call.args:
         walk(arg, acts)
     return acts.found is None
 
@@ -230,7 +228,7 @@ class _Acts(cst.CSTVisitor):
             self.found = self.found or node
 
     def visit_WithItem(self, node: cst.WithItem) -> None:
-        if not isinstance(node.item, cst.Call) or self._name(node.item.func) not in _FILES:
+        if not isinstance(node.item, cst.Call) or called(self.file, node.item.func) not in _FILES:
             self.found = self.found or node.item
         elif node.asname is not None and isinstance(node.asname.name, cst.Name):
             self.files.add(node.asname.name.value)
@@ -241,41 +239,8 @@ class _Acts(cst.CSTVisitor):
         else:
             self.found = self.found or node.name
 
-    def tells(self, func: cst.BaseExpression) -> bool:
-        """Whether a call of `func` prints or logs its arguments."""
-        name = self._name(func) or ""
-        module, _, function = name.rpartition(".")
-        if name == "print" or (module in _LOGGING and function in _TELLING):
-            return True
-        return isinstance(func, cst.Attribute) and func.attr.value in _TELLING and self._is_logger(func.value)
-
-    def _is_logger(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression is a logger: a call that gets one, or a name that is given nothing else."""
-        if isinstance(node, cst.Call):
-            return self._name(node.func) in _LOGGERS
-        if not isinstance(node, cst.Name):
-            return False
-        bound = [b.node for b in read_bindings(self.file.module) if b.name == node.value]
-        return bool(bound) and all(
-            isinstance(one, cst.Assign)
-            and all(isinstance(target.target, cst.Name) for target in one.targets)
-            and isinstance(one.value, cst.Call)
-            and self._name(one.value.func) in _LOGGERS
-            for one in bound
-        )
-
-    def _name(self, func: cst.BaseExpression) -> str | None:
-        """The name of a builtin, or of what an import gives, where the file gives that name no other meaning."""
-        head = (dotted(func) or "").partition(".")[0]
-        bound = [b for b in read_bindings(self.file.module) if b.name == head]
-        if not bound:
-            return func.value if isinstance(func, cst.Name) else None
-        if len({b.origin for b in bound}) > 1 or any(b.origin is None or b.level for b in bound):
-            return None
-        return self.file.imports.resolve(func)
-
     def _is_harmless(self, func: cst.BaseExpression) -> bool:
-        name = self._name(func) or ""
+        name = called(self.file, func) or ""
         if name in _PLAIN or name.startswith("os.path."):
             return True
         told = dotted(func) or ""
@@ -289,11 +254,11 @@ class _Acts(cst.CSTVisitor):
                 return True
         if not self.in_branch:
             return False
-        if name in _OF_FILES or name.startswith(("tf.gfile.", "tf.io.gfile.")) or self.tells(func):
+        if name in _OF_FILES or name.startswith(("tf.gfile.", "tf.io.gfile.")) or tells(self.file, func):
             return True
         if not isinstance(func, cst.Attribute) or func.attr.value not in _OF_FILE:
             return False
         held = func.value
         if isinstance(held, cst.Call):
-            return self._name(held.func) in _FILES
+            return called(self.file, held.func) in _FILES
         return isinstance(held, cst.Name) and held.value in self.files

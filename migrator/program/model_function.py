@@ -28,6 +28,7 @@ from migrator.program.metrics import read_metrics
 from migrator.program.modes import EVAL, PREDICT, SPEC, TRAIN, ModalStatement, Spec, StraightBody, straighten
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.summaries import summary_symbol
+from migrator.program.telling import only_tells
 from migrator.program.train_body import TrainBody
 from migrator.program.train_op import TrainOp, read_train_op
 from migrator.rules import scaffolds
@@ -113,7 +114,8 @@ class _Reader:
         self.statements = self.body.statements
         defaults = {i for i, s in enumerate(self.statements) if _is_none_default(s, self.statements)}
         self.definitions = tuple(d for d in definitions_in(self.statements) if d.index not in defaults)
-        self.consumed: set[int] = set(defaults)
+        self.telling = [i for i, statement in enumerate(self.statements) if self._tells_the_mode(statement)]
+        self.consumed: set[int] = {*defaults, *self.telling}
         self.judged: frozenset[int] = frozenset()  # statements of metrics, which are not the training's
         self.unclear = assigned_in_blocks(self.statements)
         self.inlined: list[cst.FunctionDef] = []
@@ -197,7 +199,12 @@ class _Reader:
 
     def _left_out(self) -> list[Blocked]:
         message = "TensorFlow 1 raises TypeError here, and nothing comes here: the branch for predictions is left out"
-        return [Blocked("TFM126", spec.call, message) for spec in self.failing]
+        failing = [Blocked("TFM126", spec.call, message) for spec in self.failing]
+        message = "a line that tells the mode is left out: the model is built once, for all modes"
+        return failing + [Blocked("TFM127", self.statements[index].node, message) for index in self.telling]
+
+    def _tells_the_mode(self, statement: ModalStatement) -> bool:
+        return bool(names_in(statement.node) & self.body.names.about) and only_tells(self.file, statement.node)
 
     # -- loss ------------------------------------------------------------------------------------------------------
 

@@ -204,6 +204,16 @@ branch is left out. In a program that predicts it is refused (TFM111).
 """,
     ),
     Rule(
+        "TFM127",
+        "a line that tells the mode is left out",
+        Severity.REVIEW,
+        """
+TensorFlow 1 called the model_fn anew for every training, evaluation and prediction, and a line like
+`print("building for", mode)` told which of them it was. The Keras model is built once, for all of them, so there is no
+mode to tell. Print it where `fit`, `evaluate` or `predict` are called, if you need it.
+""",
+    ),
+    Rule(
         "TFM122",
         "a helper function of the network that is told the mode",
         Severity.MANUAL,

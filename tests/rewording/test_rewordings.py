@@ -15,7 +15,6 @@ from tests.rewording.rewordings import REWORDINGS, reword
 
 # What becomes a bridge natively: these need the value of what is gone in the new program.
 BRIDGED = {
-    "printed_modes": "the model is built once for all modes",
     "results_printed": "Model.fit and Model.evaluate return other things than train_and_evaluate",
 }
 # Single programs, with what is lacking.

@@ -150,3 +150,27 @@ def test_a_loss_that_each_mode_computes_anew() -> None:
     new, findings = run(before + rest.partition("train_op=train_op)\n")[2])
     assert not [f for f in findings if f.severity is Severity.MANUAL]
     assert "tf.keras.losses.MeanSquaredError()" in new
+
+
+TOLD = [
+    'print("building for", mode)',
+    'print(f"{mode}: {features}")',
+    'tf.logging.info("mode %s of %d", str(mode), len(features))',
+    'print("is it {}?".format(mode == tf.estimator.ModeKeys.TRAIN))',
+]
+
+
+@pytest.mark.parametrize("line", TOLD)
+def test_a_line_that_tells_the_mode_is_left_out(line: str) -> None:
+    plain, _ = run(program(network="pass"))
+    new, findings = run(program(network=line))
+    assert new == plain.replace("    pass\n", "")
+    assert [f.code for f in findings if f.severity is Severity.MANUAL] == []
+    assert "TFM127" in {f.code for f in findings}
+
+
+@pytest.mark.parametrize("line", ["print(note(mode))", "note(mode)", "print(modes.append(mode))", "kept = print(mode)"])
+def test_a_line_that_does_more_than_tell_it_stays(line: str) -> None:
+    text = program(network=line)
+    new, findings = run(text)
+    assert new == text and "TFM106" in {f.code for f in findings if f.severity is Severity.MANUAL}

@@ -1,0 +1,72 @@
+"""Calls that only tell somebody something: `print`, and what loggers do."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from migrator.names.bindings import read_bindings
+from migrator.names.imports import dotted
+from migrator.program.calls import calls_in, nodes_in
+from migrator.program.parsed import ParsedFile
+
+#: Methods of a logger, and functions of the same names, that only tell something.
+_TELLING = ("info", "warning", "warn", "error", "debug", "exception", "critical", "log")
+_LOGGERS = ("logging.getLogger", "tf.get_logger", "absl.logging.get_absl_logger")
+_LOGGING = ("logging", "tf.logging", "absl.logging")
+#: Functions that only look at what they are given.
+_LOOKS = ("str", "repr", "format", "len", "int", "float", "bool", "type", "isinstance")
+_TEXTS = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
+
+
+def called(file: ParsedFile, func: cst.BaseExpression) -> str | None:
+    """The name of a builtin, or of what an import gives, where the file gives that name no other meaning."""
+    head = (dotted(func) or "").partition(".")[0]
+    bound = [b for b in read_bindings(file.module) if b.name == head]
+    if not bound:
+        return func.value if isinstance(func, cst.Name) else None
+    if len({b.origin for b in bound}) > 1 or any(b.origin is None or b.level for b in bound):
+        return None
+    return file.imports.resolve(func)
+
+
+def tells(file: ParsedFile, func: cst.BaseExpression) -> bool:
+    """Whether a call of `func` prints or logs its arguments."""
+    name = called(file, func) or ""
+    module, _, function = name.rpartition(".")
+    if name == "print" or (module in _LOGGING and function in _TELLING):
+        return True
+    return isinstance(func, cst.Attribute) and func.attr.value in _TELLING and _is_logger(file, func.value)
+
+
+def only_tells(file: ParsedFile, node: cst.CSTNode) -> bool:
+    """Whether a line prints or logs something, and what it computes for that has no effect."""
+    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
+    call = small.value if isinstance(small, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not tells(file, call.func):
+        return False
+    if any(isinstance(one, (cst.NamedExpr, cst.Await, cst.Yield)) for one in nodes_in(call)):
+        return False
+    return all(one is call or _only_looks(file, one.func) for one in calls_in(call))
+
+
+def _only_looks(file: ParsedFile, func: cst.BaseExpression) -> bool:
+    return called(file, func) in _LOOKS or (isinstance(func, cst.Attribute) and isinstance(func.value, _TEXTS))
+
+
+def _is_logger(file: ParsedFile, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a logger: a call that gets one, or a name that is given nothing else."""
+    if isinstance(node, cst.Call):
+        return called(file, node.func) in _LOGGERS
+    if not isinstance(node, cst.Name):
+        return False
+    bound = [b.node for b in read_bindings(file.module) if b.name == node.value]
+    return bool(bound) and all(
+        isinstance(one, cst.Assign)
+        and all(isinstance(target.target, cst.Name) for target in one.targets)
+        and isinstance(one.value, cst.Call)
+        and called(file, one.value.func) in _LOGGERS
+        for one in bound
+    )
+
+
+__all__ = ["called", "only_tells", "tells"]
