@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import libcst as cst
@@ -68,15 +67,28 @@ def _plain(file: ParsedFile, elsewhere: Callable[[str], bool]) -> ParsedFile:
 
 
 def _in_plain_words(files: Iterable[ParsedFile], texts: Mapping[Path, str]) -> list[ParsedFile]:
-    """The files in plain words; names that stand in several texts keep their bindings at the top level."""
+    """The files in plain words; names that stand in a text which may mean a file's keep their bindings at its top."""
     words = {path: frozenset(_WORD.findall(text)) for path, text in texts.items()}
-    counted = Counter(word for found in words.values() for word in found)
 
     def plain(file: ParsedFile) -> ParsedFile:
-        own = words.get(file.path, frozenset())
-        return _plain(file, lambda name: counted[name] > (name in own))
+        @lru_cache(maxsize=1)
+        def near() -> list[frozenset[str]]:
+            return [words[path] for path in _importing(file.path, words)]
+
+        return _plain(file, lambda name: any(name in text for text in near()))
 
     return [plain(file) for file in files]
+
+
+def _importing(path: Path, words: Mapping[Path, frozenset[str]]) -> set[Path]:
+    """The texts that may have names of a file: they say what its module is called, or that of such a text."""
+    found: set[Path] = set()
+    new = {path}
+    while new:
+        modules = {one.parent.name if one.stem == "__init__" else one.stem for one in new}
+        found |= new
+        new = {other for other, said in words.items() if other not in found and not modules.isdisjoint(said)}
+    return found - {path}
 
 
 def _migrate(

@@ -9,6 +9,7 @@ import pytest
 
 from migrator.program.parsed import ParsedFile
 from migrator.program.reductions import reduced
+from tests.rules.programs import run_project
 
 TOP = "import functools\nimport tensorflow as tf\n\n\n"
 MODEL = "def model_fn(features, labels, mode):\n{}    return tf.estimator.EstimatorSpec(mode, loss=loss)\n"
@@ -252,3 +253,43 @@ def test_places_are_those_of_the_old_text() -> None:
     assert isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], cst.Assign)
     assert new.position(line.body[0].value) == (6, 21)
     assert new.position(line.body[0].targets[0].target) == (6, 5)
+
+
+BUILDS = """\
+import tensorflow as tf
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]])).batch(1)
+
+
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(features, 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=step)
+
+
+def build(folder):
+    kept = folder
+    return tf.estimator.Estimator(model_fn, kept)
+
+
+model = build("m")
+model.train(input_fn, steps=3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "native"),
+    [
+        ("def build():\n    return 3\n\n\nprint(build())\n", True),
+        ("import first\n\nprint(first.build)\n", False),
+        ("from second import *\n\nbuild('x')\n", False),
+    ],
+    ids=["a word of its own", "a name of the file", "a name of the file, through another"],
+)
+def test_names_that_other_files_may_have(other: str, native: bool) -> None:
+    texts = {"first.py": BUILDS, "second.py": "from first import *\n", "third.py": other}
+    new, _ = run_project(texts)["first.py"]
+    assert (new != BUILDS) == native
