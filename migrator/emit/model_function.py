@@ -184,12 +184,6 @@ class _Emitter:
             if call is not None and statement.modes == {TRAIN}:
                 self.rewriter.training_calls.add(call)
         self.rewriter.updates = function.train.updates
-        if function.train.parts is not None:
-            message = "variables are trained by their names, which Keras changes: the bridge keeps them"
-            raise Blocked("TFM415", function.train.parts.place, message)
-        if function.train.accumulation is not None:
-            message = "gradients are added up over batches, which the native form does not write"
-            raise Blocked("TFM417", function.train.accumulation.place, message)
         self.rate_class = optimizer.prepare(self.rewriter, training, function.train, function.file.code)
         if wants_predictor and function.predictions is None:
             raise Blocked("TFM111", function.node.name, "predict() is called, but no EstimatorSpec has predictions")

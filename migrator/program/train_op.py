@@ -6,7 +6,6 @@ variables, the global step, an operation that applies gradients. What is not one
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -14,12 +13,9 @@ from typing import Union
 
 import libcst as cst
 
-from migrator.names.bare import bare
 from migrator.names.bindings import value_given
-from migrator.names.free import free
 from migrator.names.imports import dotted, missing_file
 from migrator.pairing import equal_zip
-from migrator.program.accumulation import Accumulation, StepNamed, divided, element_of, is_zeros, makes_zeros, names_of
 from migrator.program.assignments import assignments, branches, changes_in_place, targets
 from migrator.program.calls import bind, is_false, is_none, is_true, number, string
 from migrator.program.known import made_by
@@ -30,7 +26,6 @@ from migrator.program.rates import Rate, read_rate, read_rate_of_helper
 from migrator.program.scopes import bindings, path_to
 from migrator.program.train_body import TrainBody
 from migrator.program.update_ops import added_later
-from migrator.program.variable_sets import VariableSet, of_condition, of_scope
 from migrator.rules.optimizers import is_optimizer
 from migrator.rules.schedules import GLOBAL_STEPS
 from migrator.walking import walk
@@ -77,34 +72,6 @@ class Averages:
 
 
 @dataclass(frozen=True)
-class TrainedPart:
-    """Variables that one optimizer trains: a condition on `name`, and the clipping of their gradients."""
-
-    optimizer: cst.BaseExpression
-    index: int | None
-    made: tuple[cst.Call, ...]
-    condition: str
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Optimizers that train variables by their names, in the order in which they are told; a name is called `name`.
-
-    `matches` says that a condition needs the module `re`.
-    """
-
-    trained: tuple[TrainedPart, ...]
-    name: str
-    place: cst.CSTNode
-    matches: bool
-
-    @property
-    def first(self) -> int | None:
-        """The first statement that gives one of the optimizers a name."""
-        return min((part.index for part in self.trained if part.index is not None), default=None)
-
-
-@dataclass(frozen=True)
 class TrainOp:
     """What `compile` needs to know, and the statements that said it.
 
@@ -115,9 +82,8 @@ class TrainOp:
     `helper` the function of the file that makes it, where one does. `variables` are names of all trained variables,
     which a loss may read too. `saved` are the objects of a `tf.train.Checkpoint`, each with its name there and what it
     is ("step", "optimizer", or "" for a part of the network). `averages` are those of the weights that are kept, and
-    `averaging` the names of what keeps them. `parts` are told where several optimizers train, or one trains some of the
-    variables: `optimizer` is then a tuple of theirs. `accumulation` says how gradients are added up over batches.
-    `outside` says that the optimizer is made by code around the model_fn, at `place`.
+    `averaging` the names of what keeps them. `outside` says that the optimizer is made by code around the model_fn, at
+    `place`.
     """
 
     optimizer: cst.BaseExpression
@@ -135,25 +101,11 @@ class TrainOp:
     saved: tuple[tuple[str, str, cst.BaseExpression], ...] = ()
     averages: Averages | None = None
     averaging: frozenset[str] = frozenset()
-    parts: Parts | None = None
-    accumulation: Accumulation | None = None
     outside: bool = False
 
-    @property
-    def first(self) -> int | None:
-        """The first statement that gives an optimizer a name."""
-        return self.index if self.parts is None else self.parts.first
 
-    @property
-    def named(self) -> frozenset[int]:
-        """The statements that give optimizers their names."""
-        indices = [self.index] if self.parts is None else [part.index for part in self.parts.trained]
-        return frozenset(index for index in indices if index is not None)
-
-
-ALL = VariableSet()
 _COUNTED_APART = "`num_updates` is counted apart from the weights: give `global_step` to the optimizer"
-_OTHER_TRAINABLE = re.compile(r"\w*trainable_variables")
+_BY_CONDITION = "a condition says when gradients are applied, as where they are added up: the bridge keeps it"
 
 # -- what a name can stand for ----------------------------------------------------------------------------------------
 
@@ -180,23 +132,16 @@ class _Gradients:
     clipping: Clipping | None = None
     updates: bool = False
     pairs: bool = False
-    over: VariableSet = ALL
-    sums: _Accumulators | None = None  # that hold their sums
-    divisor: cst.BaseExpression | None = None  # of the sums
-    share: cst.BaseExpression | None = None  # by which each is divided before it is added
-
-
-@dataclass(frozen=True)
-class _Accumulators:
-    """Variables of zeros, one for each that is trained."""
-
-    made: cst.CSTNode
+    of_all: bool = True  # trained variables
 
 
 @dataclass(frozen=True)
 class _Variables:
+    """Trained variables: all of them, or some; `early` are those that there were where they were asked for."""
+
     node: cst.BaseExpression
-    which: VariableSet = ALL
+    all: bool = True
+    early: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,9 +165,6 @@ class _Operation:
     counting: frozenset[cst.CSTNode] = frozenset()
     updates: bool = False
     averages: Averages | None = None
-    added: frozenset[_Accumulators] = frozenset()
-    cleared: frozenset[_Accumulators] = frozenset()
-    accumulation: Accumulation | None = None
 
 
 @dataclass(frozen=True)
@@ -251,7 +193,6 @@ _Value = Union[
     _Optimizer,
     _Gradients,
     _Variables,
-    _Accumulators,
     _Step,
     _Norm,
     _Operation,
@@ -276,9 +217,7 @@ class _Reader:
     at: int = 0
     problems: dict[str, Blocked] = field(default_factory=dict)
     harmless: set[cst.CSTNode] = field(default_factory=set)
-    added: dict[_Accumulators, _Gradients] = field(default_factory=dict)
     read_at: dict[cst.CSTNode, int] = field(default_factory=dict)  # the statements that read what is written elsewhere
-    early: list[cst.CSTNode] = field(default_factory=list)  # where the step is counted before sums are applied
     after: tuple[cst.BaseExpression, ...] = ()
     waiting: dict[int, cst.CSTNode] = field(default_factory=dict)  # statements that wait for updates, and for which
     around: dict[cst.BaseExpression, _Value | None] = field(default_factory=dict)  # what control dependencies name
@@ -298,29 +237,28 @@ class _Reader:
             made = self._made_by(node)
             for name in sorted(names_in(made) & self.problems.keys()):
                 raise self.problems[name]
+            if self._is_conditional(made):
+                raise Blocked("TFM417", made, _BY_CONDITION)
             message = "this train_op does not apply gradients with an optimizer"
             raise Blocked("TFM403", made, message + self._not_given(made))
         for _, gradients in value.applied:
             self._check(gradients, loss)
-        self._check_sums(value, node)
         self._check_counting(value, node)
-        clippings = [self._clipping_of(*one) for one in value.applied]
-        optimizers = [optimizer for optimizer, _ in value.applied]
-        optimizer = optimizers[0]
-        parts = self._parts(value, clippings, node)
+        if len(value.applied) > 1 or not value.applied[0][1].of_all:
+            message = "variables are trained by their names, which Keras changes: the bridge keeps them"
+            raise Blocked("TFM415", self._made_by(node), message)
+        [(optimizer, gradients)] = value.applied
+        clipping = self._clipping_of(optimizer, gradients)
         if value.averages is not None:
             self._check_averages(value.averages, optimizer)
-            if parts is not None:
-                message = "moving averages of the weights beside an optimizer of some of them, or several"
-                raise Blocked("TFM415", parts.place, message)
-        rate = self._rate(optimizers)
-        self._check_kept(value, clippings, rate)
+        rate = self._rate(optimizer)
+        self._check_kept(value, optimizer, gradients, clipping, rate)
         only = {name for names in self.consumed.values() for name in names}
         return TrainOp(
-            optimizer=optimizer.node if parts is None else cst.Tuple([cst.Element(one.node) for one in optimizers]),
-            index=optimizer.index if parts is None else None,
-            made=tuple(dict.fromkeys(call for one in optimizers for call in one.made)),
-            clipping=clippings[0],
+            optimizer=optimizer.node,
+            index=optimizer.index,
+            made=tuple(dict.fromkeys(optimizer.made)),
+            clipping=clipping,
             updates=self._updates(value, loss),
             rate=rate,
             consumed=frozenset(self.consumed),
@@ -329,7 +267,7 @@ class _Reader:
             place=optimizer.place,
             outside=optimizer.kept,
             helper=optimizer.helper,
-            variables=frozenset(n for n, v in self.names.items() if isinstance(v, _Variables) and v.which == ALL),
+            variables=frozenset(n for n, v in self.names.items() if isinstance(v, _Variables) and v.all),
             saved=tuple(
                 (key, {_Step: "step", _Optimizer: "optimizer"}.get(type(value), ""), node)
                 for checkpoint in self.names.values()
@@ -342,8 +280,6 @@ class _Reader:
                 for name, known in self.names.items()
                 if isinstance(known, _Averaging) or (isinstance(known, _Operation) and known.averages is not None)
             ),
-            parts=parts,
-            accumulation=value.accumulation,
         )
 
     def _updates(self, value: _Operation, loss: cst.BaseExpression) -> bool:
@@ -392,29 +328,23 @@ class _Reader:
         for name in sorted(names_in(averages.decay) & given):
             raise Blocked("TFM413", averages.decay, f"give `{name}` its value before the optimizer is made")
 
-    def _check_kept(self, value: _Operation, clippings: Sequence[Clipping | None], rate: Rate) -> None:
+    def _check_kept(
+        self, value: _Operation, optimizer: _Optimizer, gradients: _Gradients, clipping: Clipping | None, rate: Rate
+    ) -> None:
         """What is written elsewhere than it stood must not read names that get another value in between."""
-        for (optimizer, gradients), clipping in equal_zip(value.applied, clippings):
-            node, index = optimizer.node, optimizer.index
-            self._check_names(names_in(node), self.read_at.get(node, gradients.at) if index is None else index)
-            if clipping is not None and index is None:
-                self._check_names(names_in(clipping.value), self.read_at[clipping.value])
-            elif clipping is not None and index is not None:
-                for name, place in self._given_after(index):
-                    if name in names_in(clipping.value):
-                        message = f"give `{name}` its value before the optimizer is made, which clips"
-                        raise Blocked("TFM403", place, message)
-            for at, name in sorted(gradients.over.read):
-                self._check_names({name}, at)
-            if rate.value is not None and rate.scheduled & set(optimizer.made):
-                self._check_names(names_in(rate.value), self.read_at[optimizer.made[0]], "TFM402")
+        node, index = optimizer.node, optimizer.index
+        self._check_names(names_in(node), self.read_at.get(node, gradients.at) if index is None else index)
+        if clipping is not None and index is None:
+            self._check_names(names_in(clipping.value), self.read_at[clipping.value])
+        elif clipping is not None and index is not None:
+            for name, place in self._given_after(index):
+                if name in names_in(clipping.value):
+                    message = f"give `{name}` its value before the optimizer is made, which clips"
+                    raise Blocked("TFM403", place, message)
+        if rate.value is not None and rate.scheduled & set(optimizer.made):
+            self._check_names(names_in(rate.value), self.read_at[optimizer.made[0]], "TFM402")
         if value.averages is not None:
             self._check_names(names_in(value.averages.decay), self.read_at[value.averages.decay], "TFM413")
-        if value.accumulation is not None:
-            told = value.accumulation
-            for one in (told.test, told.share, told.divisor):
-                if one is not None:
-                    self._check_names(names_in(one) - {told.step}, self.read_at[one], "TFM417")
 
     def _check_names(self, names: set[str], at: int, code: str = "TFM403") -> None:
         """Raises Blocked where names get another value after the statement of index `at` read them."""
@@ -432,56 +362,6 @@ class _Reader:
         ]
         return [one for node in later for one in (*assignments(node), *changes_in_place(node))]
 
-    def _parts(self, value: _Operation, clippings: Sequence[Clipping | None], node: cst.BaseExpression) -> Parts | None:
-        """The optimizers and what each of them trains; None where one trains everything."""
-        if len(value.applied) == 1 and value.applied[0][1].over == ALL:
-            return None
-        place = self._made_by(node)
-        several = len(value.applied) > 1
-        if len({o.node if o.index is None else o.index for o, _ in value.applied}) < len(value.applied):
-            raise Blocked("TFM415", place, "one optimizer is applied several times a step: make one for each")
-        conditions = {gradients.over.condition for _, gradients in value.applied}
-        if several and ("" in conditions or len(conditions) < len(value.applied)):
-            raise Blocked("TFM415", place, "two optimizers train the same variables, in an order that nothing tells")
-        for (optimizer, gradients), clipping in equal_zip(value.applied, clippings):
-            if optimizer.kept or (optimizer.helper is not None and (several or clipping is not None)):
-                message = "make each optimizer in the model_fn where several train, or one trains some of the variables"
-                raise Blocked("TFM415", optimizer.place or place, message)
-            if self._is_of_keras(optimizer):
-                raise Blocked("TFM415", place, "optimizers of Keras that train some of the variables: use tf.train's")
-            if several and clipping is not None:
-                message = "gradients are clipped where several optimizers train: give all variables to one of them"
-                raise Blocked("TFM415", clipping.value, message)
-            for index, name in gradients.over.made:
-                self.consumed.setdefault(index, set()).add(name)
-        return Parts(
-            tuple(TrainedPart(o.node, o.index, o.made, g.over.condition or "True") for o, g in value.applied),
-            self._name,
-            place,
-            any(gradients.over.matches for _, gradients in value.applied),
-        )
-
-    def _check_sums(self, value: _Operation, node: cst.BaseExpression) -> None:
-        """What is added up must be applied by a condition, and cleared then. Raises Blocked (TFM417)."""
-        gathered = value.added or value.cleared or any(gradients.sums for _, gradients in value.applied)
-        if not gathered and value.accumulation is None:
-            return
-        place = self._made_by(node)
-        if value.accumulation is None:
-            raise Blocked("TFM417", place, "gradients are added up, but not applied and cleared by one `tf.cond`")
-        if len(value.applied) != 1 or value.averages is not None or value.applied[0][1].over != ALL:
-            raise Blocked(
-                "TFM417", place, "gradients are added up beside another optimizer, or for some variables only"
-            )
-        optimizer, gradients = value.applied[0]
-        if optimizer.kept or optimizer.helper is not None or self._is_of_keras(optimizer):
-            raise Blocked("TFM417", optimizer.place or place, "make the optimizer of tf.train in the model_fn")
-        if gradients.clipping is not None or optimizer.clipping is not None:
-            raise Blocked("TFM417", place, "gradients that are clipped and added up are not carried over")
-        if self.early:
-            message = "nothing orders this counting after the condition, which reads the step: put it under "
-            raise Blocked("TFM417", self.early[0], message + "`tf.control_dependencies` on the update")
-
     def _check_counting(self, value: _Operation, node: cst.BaseExpression) -> None:
         if not value.counting:
             raise Blocked(
@@ -491,17 +371,15 @@ class _Reader:
             message = "a batch counts as several steps: give `global_step` to one of the optimizers only"
             raise Blocked("TFM415", self._made_by(node), message)
 
-    def _rate(self, optimizers: Sequence[_Optimizer]) -> Rate:
-        optimizer = optimizers[0]
+    def _rate(self, optimizer: _Optimizer) -> Rate:
         consumed, steps = frozenset(self.consumed), frozenset(self._steps())
         if optimizer.helper is not None and optimizer.call is not None:
             return read_rate_of_helper(self.body, optimizer.call, optimizer.helper, consumed, steps)
-        return read_rate(self.body, [call for one in optimizers for call in one.made], consumed, steps)
+        return read_rate(self.body, list(optimizer.made), consumed, steps)
 
     def _check(self, gradients: _Gradients, loss: cst.BaseExpression) -> None:
         code = self.body.file.code
-        minimized = divided(gradients.loss)[0] if gradients.sums is not None else gradients.loss
-        if code(minimized) != code(loss):
+        if code(gradients.loss) != code(loss):
             raise Blocked("TFM403", gradients.loss, "what is minimized is not the loss of the EstimatorSpec")
         if isinstance(loss, cst.Name) and self.body.loss_index(loss.value) > gradients.at:
             raise Blocked(
@@ -515,6 +393,9 @@ class _Reader:
                 if TRAIN in statement.modes and any(n == node.value for n, _ in assignments(statement.node)):
                     return next(v for n, v in assignments(statement.node) if n == node.value)
         return node
+
+    def _is_conditional(self, node: cst.CSTNode) -> bool:
+        return isinstance(node, cst.Call) and self._resolve(node) == "tf.cond"
 
     def _not_given(self, node: cst.CSTNode) -> str:
         """What to give tf-migrate as well, where a function of a file that was not given makes a train_op."""
@@ -636,16 +517,15 @@ class _Reader:
         return True
 
     def _give(self, name: str, value: _Value | None, node: cst.BaseExpression) -> None:
-        self._forget(name)
+        self._forget(name, Blocked("TFM417", node, _BY_CONDITION) if self._is_conditional(node) else None)
         if value is None:
             return
         if isinstance(value, _Optimizer) and value.index is None:
             # Its statement stays: it makes the Keras optimizer.
             self.names[name] = replace(value, index=self.at, node=cst.Name(name))
             return
-        if isinstance(value, _Variables) and value.which != ALL:
-            # Others may read it, too: its statement only goes where an optimizer trains these.
-            self.names[name] = replace(value, which=value.which.given(self.at, name))
+        if isinstance(value, _Variables) and not value.all:
+            self.names[name] = value  # others may read it, too
             return
         self.names[name] = value
         if isinstance(value, _Optimizer):
@@ -658,10 +538,12 @@ class _Reader:
         """A value that is made under control dependencies: what they run, runs with it."""
         if _makes_nothing(node):
             return value  # no operation is made here that would wait
+        by_condition = Blocked("TFM417", node, _BY_CONDITION) if self._is_conditional(node) else None
         for node in statement.after:
             operation = self._awaited_by(node)
             if operation is None:
                 changed = self.problems.get(node.value) if isinstance(node, cst.Name) else None
+                changed = changed or by_condition
                 raise changed or Blocked("TFM403", node, "these control dependencies are not carried over")
             if operation.applied and self._differentiates_here(value):
                 message = "these gradients are computed after another optimizer changed variables: compute them first"
@@ -734,8 +616,6 @@ class _Reader:
 
     def _loop(self, node: cst.For) -> bool:
         """Loops that clip: `for i, (g, v) in enumerate(pairs): pairs[i] = (clip(g), v)`, or with `append`."""
-        if self._sorts(node):
-            return True
         loop = _read_loop(node)
         if loop is None:
             return False
@@ -755,31 +635,6 @@ class _Reader:
         if loop.index is None:
             self.consumed.setdefault(self._lists.pop(into), set()).add(into)
         return True
-
-    def _sorts(self, node: cst.For) -> bool:
-        """`for v in variables: if ...: one.append(v) else: another.append(v)`."""
-        over = self._value(node.iter)
-        if not isinstance(over, _Variables) or not isinstance(node.target, cst.Name) or node.orelse is not None:
-            return False
-        branch: cst.CSTNode | None = _only(node.body)
-        rest, found = over.which, dict[str, VariableSet]()
-        while branch is not None:
-            into = _appended(
-                _only(branch.body) if isinstance(branch, (cst.If, cst.Else)) else branch, node.target.value
-            )
-            if into is None or into in found or into not in self._lists:
-                return False
-            test = self._meeting(branch.test, node.target.value) if isinstance(branch, cst.If) else ALL
-            if test is None:
-                return False
-            found[into] = rest.both(test)
-            rest = rest.without(test)
-            branch = branch.orelse if isinstance(branch, cst.If) else None
-        for name, which in found.items():
-            for other in found:
-                which = which.given(self.at, other).given(self._lists[other], other)
-            self.names[name] = _Variables(node.iter, which)
-        return bool(found)
 
     @property
     def _lists(self) -> dict[str, int]:
@@ -812,8 +667,7 @@ class _Reader:
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
             left, right = self._value(node.left), self._value(node.right)
             if isinstance(left, _Variables) and isinstance(right, _Variables):
-                added = isinstance(node.operator, cst.Add)
-                return _Variables(node, (left.which.either if added else left.which.without)(right.which))
+                return _Variables(node, False)
             if isinstance(node.operator, cst.Subtract):
                 return None
             sides = [v for side in (left, right) for v in (side.items if isinstance(side, _Several) else (side,))]
@@ -931,7 +785,7 @@ class _Reader:
         if len(values) == 1 and node.args[0].star == "*" and name == "zip":
             (pairs,) = values
             if isinstance(pairs, _Gradients) and pairs.pairs:
-                return _Several((replace(pairs, pairs=False), _Variables(node, pairs.over)))
+                return _Several((replace(pairs, pairs=False), _Variables(node, pairs.of_all)))
             return None
         if (
             name == "zip"
@@ -939,11 +793,7 @@ class _Reader:
             and isinstance(values[0], _Gradients)
             and isinstance(values[1], _Variables)
         ):
-            if values[0].over.condition != values[1].which.condition:
-                raise Blocked("TFM415", node, "these gradients are not those of these variables")
-            return replace(values[0], pairs=True)
-        if name == "zip" and len(values) == 2 and isinstance(values[0], _Accumulators):
-            return self._sums(values[0], values[1])
+            return replace(values[0], pairs=True, of_all=values[0].of_all and values[1].all)
         if name == "set" and len(values) == 1 and isinstance(values[0], _Variables):
             return values[0]
         return values[0] if name in ("list", "tuple") and len(values) == 1 and not node.args[0].star else None
@@ -1016,7 +866,7 @@ class _Reader:
         given = bound.get("var_list")
         if not is_none(given) and not (given is not None and self._are_all(given)):
             raise Blocked("TFM413", given or node, "moving averages of something else than all trained variables")
-        if self._so_far(ALL).early:
+        if self._is_early():
             raise Blocked("TFM413", node, "moving averages of the variables that were made before")
         first = self._awaited()
         if averages.counted and first.counting and not first.applied:
@@ -1034,29 +884,29 @@ class _Reader:
             raise Blocked("TFM403", node, "no loss is given")
         if not is_none(bound.get("grad_loss")):
             raise Blocked("TFM403", bound["grad_loss"], "`grad_loss` is not carried over yet")
-        return _Gradients(bound["loss"], self.at, over=self._trained(bound.get("var_list")))
+        return _Gradients(bound["loss"], self.at, of_all=self._trained(bound.get("var_list")))
 
     def _are_all(self, node: cst.BaseExpression) -> bool:
         value = self._value(node)
-        return isinstance(value, _Variables) and value.which == ALL
+        return isinstance(value, _Variables) and value.all
 
-    def _trained(self, node: cst.BaseExpression | None) -> VariableSet:
-        """The variables that an optimizer is told to train."""
+    def _trained(self, node: cst.BaseExpression | None) -> bool:
+        """Whether an optimizer is told to train all variables; it may be told some, too."""
         if node is None or is_none(node):
-            return ALL
+            return True
         value = self._value(node)
         if isinstance(value, _Variables):
-            return self._whole(node, value.which)
+            return self._whole(node, value)
         name = node.value if isinstance(node, cst.Name) else ""
         message = "which variables these are is not understood: ask for them by a scope or by their names"
         raise self.problems.get(name) or Blocked("TFM415", node, message)
 
-    def _whole(self, node: cst.BaseExpression, which: VariableSet) -> VariableSet:
-        """A set of all variables that its condition is true of. Raises Blocked (TFM415) for one that has only some."""
-        if which.early:
+    def _whole(self, node: cst.BaseExpression, variables: _Variables) -> bool:
+        """Whether variables are all that are trained. Raises Blocked (TFM415) where there were not all of them yet."""
+        if variables.early:
             message = "these are the variables that were made before: ask for them by a scope, behind the whole network"
             raise Blocked("TFM415", node, message)
-        return which
+        return variables.all
 
     def _is_step(self, node: cst.BaseExpression | None, call: cst.Call) -> bool:
         if is_none(node):
@@ -1071,8 +921,6 @@ class _Reader:
         value = args[0].value if args else None
         if isinstance(value, cst.Name):
             value = self._next_step(value)
-        if self.added and self._awaited().accumulation is None:
-            self.early.append(node)
         moved = self._awaited().averages
         if moved is not None and moved.counted and self._awaited().applied:
             raise Blocked("TFM413", moved.call, _COUNTED_APART)
@@ -1111,9 +959,6 @@ class _Reader:
                 found.counting | value.counting,
                 found.updates or value.updates,
                 next((one for one in averages if one.order is not Order.OPEN), averages[0] if averages else None),
-                found.added | value.added,
-                found.cleared | value.cleared,
-                value.accumulation or found.accumulation,
             )
         return found
 
@@ -1137,7 +982,7 @@ class _Reader:
             return _Operation(updates=self._updates_so_far(node, live=name.endswith("_ref")))
         scope = next((arg.value for arg in node.args[1:]), None)
         if what in ("tf.GraphKeys.TRAINABLE_VARIABLES", "trainable_variables"):
-            return _Variables(node, self._so_far(self._of_scope(scope)))
+            return _Variables(node, is_none(scope), self._is_early())
         if what in ("tf.GraphKeys.GLOBAL_VARIABLES", "tf.GraphKeys.VARIABLES", "variables"):
             return self._global(node, scope)
         return None
@@ -1156,50 +1001,19 @@ class _Reader:
         raise Blocked("TFM403", node, message)
 
     def _trainable(self, node: cst.Call, name: str) -> _Value | None:
-        return _Variables(node, self._so_far(self._of_scope(self._scope_of(node))))
+        return _Variables(node, all(is_none(arg.value) for arg in node.args), self._is_early())
 
     def _all_global(self, node: cst.Call, name: str) -> _Value | None:
-        return self._global(node, self._scope_of(node))
+        return self._global(node, next((arg.value for arg in node.args), None))
 
-    def _scope_of(self, node: cst.Call) -> cst.BaseExpression | None:
-        """The scope that variables are asked for by. Raises Blocked (TFM415) where they are by more."""
-        if len(node.args) > 1 or any(arg.keyword is not None and arg.keyword.value != "scope" for arg in node.args):
-            raise Blocked("TFM415", node, "variables are asked for by more than a scope: name the scope alone")
-        return next((arg.value for arg in node.args), None)
-
-    def _so_far(self, which: VariableSet) -> VariableSet:
-        """The variables of a set that there are where it is asked for."""
+    def _is_early(self) -> bool:
+        """Whether variables are made behind the statement that is being read."""
         later = [s.node for s in self.body.statements[self.at + 1 :] if TRAIN in s.modes]
-        early = any(makes_variables(self.body.file, node) for node in later)
-        return replace(which, early=True) if early else which
+        return any(makes_variables(self.body.file, node) for node in later)
 
     def _global(self, node: cst.Call, scope: cst.BaseExpression | None) -> _Value | None:
-        """Variables of a scope, trained or not: those that are not have no gradients, unless the program says so."""
-        which = self._of_scope(scope)
-        told = "trainable" in _OTHER_TRAINABLE.sub("", bare(self.body.file.code(self.body.file.module)))
-        return _Variables(node, self._so_far(which)) if which != ALL and not told else None
-
-    def _of_scope(self, scope: cst.BaseExpression | None) -> VariableSet:
-        if scope is None or is_none(scope):
-            return ALL
-        found = of_scope(scope, self._name, self.body.file.code)
-        self._known_outside(scope, names_in(scope))
-        return found.reading(self.at, names_in(scope))
-
-    @property
-    def _name(self) -> str:
-        """What conditions call the name of a variable."""
-        return free("name", self.body.file.names | names_in(self.body.function))
-
-    def _known_outside(self, node: cst.BaseExpression, names: set[str]) -> None:
-        """Raises Blocked where a condition on names reads what is only known inside the network."""
-        simple = [s.node for s in self.body.statements if isinstance(s.node, (cst.SimpleStatementLine, cst.If))]
-        plain = {name for node in simple for name, _ in assignments(node)}
-        parameters = {param.name.value for param in self.body.function.params.params}
-        inside = {name for name, _ in bindings(self.body.function)} - plain - parameters
-        wrong = sorted(names & (inside | self.body.data | self.names.keys()))
-        if wrong:
-            raise Blocked("TFM415", node, f"which variables these are depends on `{wrong[0]}`: write the scope out")
+        """Variables of a scope, trained or not; all variables are more than those that are trained."""
+        return None if is_none(scope) else _Variables(node, False, self._is_early())
 
     def _gradients(self, node: cst.Call, name: str) -> _Value | None:
         parameters = (
@@ -1218,7 +1032,7 @@ class _Reader:
             or not isinstance(variables := self._value(bound["xs"]), _Variables)
         ):
             return None
-        return _Gradients(bound["ys"], self.at, over=self._whole(bound["xs"], variables.which))
+        return _Gradients(bound["ys"], self.at, of_all=self._whole(bound["xs"], variables))
 
     def _averaging(self, node: cst.Call, name: str) -> _Value | None:
         bound = bind(node, ("decay", "num_updates", "zero_debias", "name"), name, "TFM413")
@@ -1309,9 +1123,9 @@ class _Reader:
             raise Blocked("TFM401", node, "the optimizer of create_train_op is not understood")
         if "global_step" in bound:
             self._is_step(bound["global_step"], node)
-        over = self._trained(bound.get("variables_to_train"))
+        of_all = self._trained(bound.get("variables_to_train"))
         updates = self._updates_so_far(node)
-        gradients = _Gradients(bound["total_loss"], self.at, updates=updates, over=over)
+        gradients = _Gradients(bound["total_loss"], self.at, updates=updates, of_all=of_all)
         norm = bound.get("clip_gradient_norm")
         if norm is not None and number(norm) != 0.0 and not is_none(norm):
             gradients = self._clipped(gradients, "clipnorm", norm)
@@ -1344,7 +1158,7 @@ class _Reader:
         if not is_none(bound.get("global_step")):
             self._is_step(bound["global_step"], node)
         updates = self._updates_so_far(node)
-        gradients = _Gradients(bound["loss"], self.at, updates=updates, over=self._trained(bound.get("variables")))
+        gradients = _Gradients(bound["loss"], self.at, updates=updates, of_all=self._trained(bound.get("variables")))
         norm = bound.get("clip_gradients")
         if norm is not None and not is_none(norm):
             gradients = self._clipped(gradients, "global_clipnorm", norm)
@@ -1425,182 +1239,15 @@ class _Reader:
         loop = node.for_in
         if loop.inner_for_in is not None:
             return None
-        gathered = self._gathered(node)
-        if gathered is not None:
-            return gathered
         over = self._value(loop.iter)
         if isinstance(over, _Variables) and isinstance(node.elt, cst.Name) and isinstance(loop.target, cst.Name):
-            return self._filtered(over, loop.target.value, loop.ifs) if node.elt.value == loop.target.value else None
+            whole = over.all and not loop.ifs
+            return replace(over, all=whole) if node.elt.value == loop.target.value else None
         if any(not _tests_for_none(test.test) for test in loop.ifs):
             return None
         if not isinstance(over, _Gradients):
             return None
         return self._each(node.elt, loop.target, over)
-
-    # -- sums of gradients -----------------------------------------------------------------------------------------
-
-    def _sums(self, accumulators: _Accumulators, variables: _Value | None) -> _Gradients | None:
-        """The pairs of sums and variables that an optimizer is given."""
-        known = self.added.get(accumulators)
-        if known is None or not isinstance(variables, _Variables) or variables.which != ALL or known.over != ALL:
-            return None
-        return replace(known, pairs=True, sums=accumulators)
-
-    def _gathered(self, node: cst.ListComp | cst.GeneratorExp) -> _Value | None:
-        """What a comprehension does with variables for sums: it makes them, adds to them, clears or applies them."""
-        names, each = names_of(node.for_in), node.elt
-        if names is None:
-            return None
-        if isinstance(each, cst.Call) and makes_zeros(each, self._resolve(each)):
-            of = self._value(node.for_in.iter)
-            return _Accumulators(node) if isinstance(of, _Variables) and of.which == ALL else None
-
-        def value(one: cst.BaseExpression) -> _Value | None:
-            found = element_of(one, names)
-            known = self._value(found[0]) if found is not None else None
-            if found is not None and isinstance(known, _Gradients) and known.pairs:
-                return replace(known, pairs=False) if found[1] == (0,) else _Variables(one, known.over)
-            return known if found is not None and found[1] == () else None
-
-        if isinstance(each, cst.Tuple) and len(each.elements) == 2:
-            total, divisor = divided(each.elements[0].value)
-            accumulators = value(total)
-            if not isinstance(accumulators, _Accumulators):
-                return None
-            sums = self._sums(accumulators, value(each.elements[1].value))
-            if divisor is not None:
-                self.read_at.setdefault(divisor, self.at)
-            return replace(sums, divisor=divisor) if sums is not None else None
-        if not isinstance(each, cst.Call):
-            return None
-        how, args = self._resolve(each) or "", [arg.value for arg in each.args]
-        if not how and isinstance(each.func, cst.Attribute):
-            how, args = f"tf.{each.func.attr.value}", [each.func.value, *args]
-        accumulators = value(args[0]) if len(args) == 2 else None
-        if not isinstance(accumulators, _Accumulators):
-            return None
-        if how == "tf.assign" and is_zeros(args[1], self._resolve(args[1])):
-            return _Operation(cleared=frozenset((accumulators,))) if self._awaited().applied else None
-        gradient, share = divided(args[1])
-        gradients = value(gradient)
-        if how != "tf.assign_add" or not isinstance(gradients, _Gradients) or gradients.pairs or gradients.sums:
-            return None
-        of_loss = divided(gradients.loss)[1]
-        if share is not None and of_loss is not None:
-            raise Blocked("TFM417", args[1], "gradients are divided twice before they are added up")
-        share = share or of_loss
-        if share is not None:
-            self.read_at.setdefault(share, self.at)
-        self.added[accumulators] = replace(gradients, share=share)
-        return _Operation(added=frozenset((accumulators,)), updates=gradients.updates)
-
-    def _conditional(self, node: cst.Call, name: str) -> _Value | None:
-        """`tf.cond(test, apply_and_clear, tf.no_op)`, after gradients were added up."""
-        bound = bind(node, ("pred", "true_fn", "false_fn", "strict", "name", "fn1", "fn2"), name, "TFM417")
-        bound = {"true_fn": bound.pop("fn1"), **bound} if "fn1" in bound else bound
-        bound = {"false_fn": bound.pop("fn2"), **bound} if "fn2" in bound else bound
-        if not self.added or "pred" not in bound:
-            return None
-        before = self._awaited()
-        done, left = (self._run(bound[key]) if key in bound else None for key in ("true_fn", "false_fn"))
-        sums = [gradients for _, gradients in done.applied] if isinstance(done, _Operation) else []
-        ordered = len(before.added) == 1 and isinstance(done, _Operation) and done.cleared == before.added
-        if not isinstance(done, _Operation) or not ordered or left != _Operation() or len(sums) != 1:
-            message = (
-                "this does not apply sums that were added to before it, and then clear them, in an order that is told"
-            )
-            raise Blocked("TFM417", node, message)
-        if sums[0].sums not in before.added:
-            raise Blocked("TFM417", node, "gradients are added up, but others are applied")
-        if done.counting:
-            message = "the step counts when sums are applied: count every batch, and give `max_steps` in batches"
-            raise Blocked("TFM417", node, message)
-        test = self._test(bound["pred"])
-        mentions = [n for n in _expressions(test) if isinstance(self._value(n), _Step)]
-        known = [n.value for n in mentions if isinstance(n, cst.Name)]
-        step = known[0] if known else free("step", self.body.file.names | names_in(self.body.function))
-        if not mentions:
-            raise Blocked("TFM417", bound["pred"], "the condition does not read the global step")
-        new = test.visit(StepNamed(set(mentions), step))
-        assert isinstance(new, cst.BaseExpression)
-        self.read_at[new] = self.read_at.get(test, self.at)
-        test = new
-        self._known_outside(bound["pred"], names_in(test) - {step})
-        accumulation = Accumulation(test, step, sums[0].share, sums[0].divisor, node)
-        return replace(done, accumulation=accumulation, cleared=frozenset())
-
-    def _test(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """A condition, where a statement gave it a name."""
-        return self._next_step(node) if isinstance(node, cst.Name) else node
-
-    def _run(self, node: cst.BaseExpression) -> _Value | None:
-        """What a function without parameters does: one of TensorFlow's, a lambda, or one inside the model_fn."""
-        if isinstance(node, cst.Lambda):
-            return self._together(node.body)
-        if self._resolve(node) in ("tf.no_op", "tf.group"):
-            return _Operation()
-        known = [s.node for s in self.body.statements if isinstance(s.node, cst.FunctionDef)]
-        found = [f for f in known if isinstance(node, cst.Name) and f.name.value == node.value]
-        if len(found) != 1 or found[0].params.params:
-            return None
-        around, names = self.after, dict(self.names)
-        self.consumed.setdefault(self.at, set())
-        result = self._block(found[0].body)
-        self.after, self.names = around, names
-        return result
-
-    def _together(self, node: cst.BaseExpression) -> _Value | None:
-        value = self._value(node)
-        return self._joined(value.items, node) if isinstance(value, _Several) else value
-
-    def _block(self, suite: cst.BaseSuite) -> _Value | None:
-        """What the last statement of some code returns, which only gives names and waits."""
-        for statement in suite.body if isinstance(suite, cst.IndentedBlock) else ():
-            if isinstance(statement, cst.With) and len(statement.items) == 1:
-                call = statement.items[0].item
-                if not isinstance(call, cst.Call) or self._resolve(call) != "tf.control_dependencies":
-                    return None
-                around, self.after = self.after, (*self.after, *(arg.value for arg in call.args))
-                found = self._block(statement.body)
-                self.after = around
-                if found is not None:
-                    return found
-                continue
-            small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-            if isinstance(small, cst.Return) and small.value is not None:
-                value = self._together(small.value)
-                return self._joined((value, self._awaited()), small.value) if self.after else value
-            if not isinstance(small, cst.Assign) or not isinstance(small.targets[0].target, cst.Name):
-                return None
-            value = self._value(small.value)
-            if value is None:
-                return None
-            self.names[small.targets[0].target.value] = value
-        return None
-
-    # -- sets of variables -----------------------------------------------------------------------------------------
-
-    def _filtered(self, over: _Variables, variable: str, ifs: Sequence[cst.CompIf]) -> _Variables | None:
-        """The variables that some conditions let through."""
-        which: VariableSet | None = over.which
-        for test in ifs:
-            found = self._meeting(test.test, variable)
-            which = which.both(found) if which is not None and found is not None else None
-        return None if which is None else replace(over, which=which)
-
-    def _meeting(self, test: cst.BaseExpression, variable: str) -> VariableSet | None:
-        """The variables that one condition lets through."""
-        found = of_condition(test, variable, self._name, self._known, self.body.file.code)
-        if found is not None:
-            sets = {n for n, v in self.names.items() if isinstance(v, _Variables)}
-            names = names_in(test) - {variable} - sets
-            self._known_outside(test, names)
-            found = found.reading(self.at, names)
-        return found
-
-    def _known(self, node: cst.BaseExpression) -> VariableSet | None:
-        value = self._value(node)
-        return value.which if isinstance(value, _Variables) else None
 
     def _each(
         self, element: cst.BaseExpression, target: cst.BaseAssignTargetExpression, over: _Gradients
@@ -1612,7 +1259,7 @@ class _Reader:
                 return None
             gradient, variable = (name.value for name in names if isinstance(name, cst.Name))
             if isinstance(element, cst.Name) and element.value == variable:
-                return _Variables(element, over.over)
+                return _Variables(element, over.of_all)
             if isinstance(element, cst.Tuple) and len(element.elements) == 2:
                 first, second = (e.value for e in element.elements)
                 if not isinstance(second, cst.Name) or second.value != variable:
@@ -1689,7 +1336,6 @@ _FUNCTIONS: dict[str, Callable[[_Reader, cst.Call, str], _Value | None]] = {
     "tf.group": _Reader._group,
     "tf.tuple": _Reader._group,
     "tf.no_op": _Reader._nothing,
-    "tf.cond": _Reader._conditional,
     "tf.identity": _Reader._same,
     "tf.get_collection": _Reader._collection,
     "tf.get_collection_ref": _Reader._collection,
@@ -1778,20 +1424,8 @@ def _makes_nothing(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Name, cst.Attribute, cst.BaseString, cst.BaseNumber))
 
 
-def _expressions(node: cst.CSTNode) -> list[cst.BaseExpression]:
-    """An expression and all in it."""
-    inner = [one for child in node.children for one in _expressions(child)]
-    return [node, *inner] if isinstance(node, cst.BaseExpression) else inner
-
-
 def _counting(node: cst.CSTNode, counts: bool) -> frozenset[cst.CSTNode]:
     return frozenset((node,)) if counts else frozenset()
-
-
-def _only(block: cst.BaseSuite) -> cst.BaseStatement | None:
-    """The one statement of a block."""
-    body = block.body if isinstance(block, cst.IndentedBlock) else ()
-    return body[0] if len(body) == 1 else None
 
 
 def _empty_lists(node: cst.CSTNode) -> list[str]:
@@ -1804,19 +1438,6 @@ def _empty_lists(node: cst.CSTNode) -> list[str]:
     if len(names) != len(values) or not all(isinstance(v, cst.List) and not v.elements for v in values):
         return []
     return [name.value for name in names if isinstance(name, cst.Name)]
-
-
-def _appended(node: cst.CSTNode | None, name: str) -> str | None:
-    """`into` of a statement `into.append(name)`."""
-    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 else None
-    call = small.value if isinstance(small, cst.Expr) else None
-    func = call.func if isinstance(call, cst.Call) else None
-    if not isinstance(call, cst.Call) or not isinstance(func, cst.Attribute) or func.attr.value != "append":
-        return None
-    value = call.args[0].value if len(call.args) == 1 else None
-    if not isinstance(value, cst.Name) or value.value != name or not isinstance(func.value, cst.Name):
-        return None
-    return func.value.value
 
 
 def _index(node: cst.Subscript) -> int | None:

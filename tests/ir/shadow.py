@@ -122,8 +122,6 @@ def _of_model(model: ModelFunction, mine: tuple[Program, Estimator] | None) -> I
         return
     machine = mine[0].evaluator
     made = [one for one in steps(machine, graph) if isinstance(one, Step)]
-    if model.train.parts is not None or model.train.accumulation is not None:
-        return
     yield "a step", True, bool(made)
     if made:
         said = sorted({model.file.imports.resolve(call.func) or "?" for call in model.train.made})

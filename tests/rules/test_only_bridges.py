@@ -62,7 +62,7 @@ def _driven(lines: str) -> str:
 
 #: What it is -> the program, and the code that says why no native one is written.
 PROGRAMS = {
-    "gradients of several batches": (_summed(), "TFM403"),
+    "gradients of several batches": (_summed(), "TFM417"),
     "sums that are never cleared": (_summed().replace(CLEARED, "return tf.no_op()"), "TFM417"),
     "variables by a scope": (_trained(MINIMIZE.replace("loss,", f"loss, var_list={_SCOPE},")), "TFM415"),
     "a derived class": (_driven(DERIVED), "TFM181"),

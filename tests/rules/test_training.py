@@ -57,7 +57,7 @@ REFUSED = {
         train_op = tf.train.AdamOptimizer(0.1).minimize(loss, {STEP}, var_list=head)
         """,
         "TFM415",
-        "suffix",
+        "var_list",
     ),
     "clipping for an optimizer of Keras": (
         """
