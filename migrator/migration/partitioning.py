@@ -90,6 +90,8 @@ def _by_scopes(
     """The name of a partitioner that splits by scopes, as TensorFlow 1 did: each `with` of the new model function gives
     it the one of its scope. None where a partitioner is not one of such a scope, or is not known there.
     """
+    if program.model_fn in state.split_by_scopes:
+        return state.split_by_scopes[program.model_fn]  # of another Estimator
     file = program.model_file
     changes = state.changes[file.path]
     own = {id(given): call for given, call in emitted.split_scopes}
@@ -117,6 +119,7 @@ def _by_scopes(
     changes.statements[program.model_fn] = [cst.ensure_type(new, cst.FunctionDef)]
     changes.helpers += [text for text in (build(kind), f"{made} = {kind}()\n") if text not in changes.helpers]
     changes.needs.add("contextlib")
+    state.split_by_scopes[program.model_fn] = made
     return made
 
 

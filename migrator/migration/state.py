@@ -151,6 +151,9 @@ class GroupState:
         self.dead: list[cst.CSTNode] = []  # statements of model_fns that stay, but for these
         self.plan = HelperPlan()
         self.partitioners: list[tuple[ParsedFile, cst.CSTNode, cst.BaseExpression]] = []
+        self.split_by_scopes: dict[
+            cst.FunctionDef, str
+        ] = {}  # model_fns, and the name of the partitioner of their scopes
         self.changes = {path: FileChanges() for path in group.files}
         self.rewriters = {
             path: self.rewriter_class(file.imports, file.code, definition=file.constants.get).prepare(

@@ -127,6 +127,16 @@ def test_only_the_layers_of_the_scope_are_split() -> None:
     assert "ScopePartitioner" not in whole and f"variable_partitioner={FIXED}(num_shards=2)" in whole
 
 
+def test_two_estimators_share_the_partitioner_of_scopes() -> None:
+    text = scoped("", "tf.fixed_size_partitioner(2)")
+    second = text[text.index("estimator = ") :].replace("estimator = ", "other = ").replace("(estimator,", "(other,")
+    second = second.replace("spec = ", "more = ").replace(" spec,", " more,")
+    new, findings = run(f"{text}\n{second}")
+    assert not [f for f in findings if f.severity.value == "manual" or f.code == "TFM890"], findings
+    assert new.count("class ScopePartitioner(") == new.count("scope_partitioner.splitting(") == 1
+    assert new.count("variable_partitioner=scope_partitioner)") == 1 and FIXED in new
+
+
 def test_what_the_partitioner_of_scopes_splits() -> None:
     """The class that programs get, on its own: innermost scope, none, and none again after an error."""
     new, _ = run(scoped("", "tf.fixed_size_partitioner(2)"))
