@@ -465,8 +465,9 @@ class KerasRecorder(object):
         if self.started:
             return
         self.started = True
-        if not self.coordinated and getattr(model, "optimizer", None) is not None:
-            self.first_step = int(read(self.tf, model.optimizer.iterations))
+        counted = getattr(getattr(model, "optimizer", None), "iterations", None)
+        if not self.coordinated and counted is not None:
+            self.first_step = int(read(self.tf, counted))
         if self.plan.get("initial_awaited"):
             self.folder.write_json("program.json", self.describe(model, strategy))
             self.folder.await_file(self.plan["initial"])

@@ -382,6 +382,7 @@ def _not_shown(
     if migrated is not None and migrated.stand_in is not None:
         lines.append("TPUs: none ran; their numbers, their limits and their speed are another matter than a CPU's")
     shown = {one.name.partition(",")[0] for one in artefacts if one.status == "same"}
+    shown |= {one.name for one in artefacts if one.status == "missing"}  # the level names them
     wanted = ("predictions", "exported model", "what checkpoints hold", "numbers of summaries")
     left = [name for name in wanted if not any(one.startswith(name) for one in shown)]
     if left:
