@@ -214,6 +214,13 @@ def test_an_epsilon_that_adds_nothing_is_left_to_the_steps() -> None:
     assert any("epsilon" in note and "L4 compares" in note for note in level.notes), level.notes
 
 
+@pytest.mark.parametrize(("slot", "status"), [("average", Status.EQUIVALENT), ("accumulator", Status.DIFFERENT)])
+def test_averages_beside_the_optimizer_may_be_those_of_keras_own(slot: str, status: Status) -> None:
+    name = BASE[0].variables[0].name
+    ours: dict[str, object] = {"settings": {}, "slots": {1: {(name, slot): BASE[0].initial[name]}}}
+    assert judge(ours, {"settings": {"use_ema": True}}).status is status
+
+
 def test_flags_are_shown_as_words() -> None:
     level = judge({"settings": {"nesterov": False}}, {"settings": {"nesterov": True}})
     assert (level.differences[0].original, level.differences[0].migrated) == ("False", "True")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from migrator.harness.protocol import measurements
+from migrator.harness.protocol.l1_variables import AVERAGE
 from migrator.harness.protocol.results import Divergence, LevelResult, Reason, Status
 from migrator.harness.recording import Optimizer, Recording
 
@@ -130,6 +131,9 @@ def _optimizer(original: Recording, migrated: Recording) -> tuple[Field, ...]:
     fields = _settings_of(original.optimizer, migrated.optimizer, lambda: _same_rates(original, migrated))
     for number, pair in enumerate(zip(original.optimizer.others, migrated.optimizer.others, strict=True), 2):
         fields += [replace(one, name=f"{one.name} of optimizer {number}") for one in _settings_of(*pair)]
+    if any(slot == AVERAGE for values in original.slots.values() for _, slot in values):
+        # What TensorFlow 1 keeps beside its optimizer may be a matter of Keras' optimizer.
+        fields = [replace(one, effect="L4") if one.name == "use_ema" else one for one in fields]
     return tuple(fields)
 
 
