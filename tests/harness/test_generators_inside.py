@@ -74,7 +74,15 @@ def test_random_operations_in_the_functions_of_datasets_get_seeds(
         def __init__(self, function: Any) -> None:
             self.made = function()
 
+    class Dataset:
+        def map(self, function: Any, num_parallel_calls: int | None = None, name: str = "") -> tuple[Any, str]:
+            return num_parallel_calls, name
+
+    class First(Dataset):
+        """The one of TensorFlow 1, which has another for its own."""
+
     modules = {
+        "tensorflow.python.data.ops.dataset_ops": SimpleNamespace(DatasetV1=First, DatasetV2=Dataset),
         "tensorflow.python.data.ops.structured_function": SimpleNamespace(StructuredFunctionWrapper=Wrapper),
         "tensorflow.python.framework.random_seed": seeds,
     }
@@ -85,3 +93,5 @@ def test_random_operations_in_the_functions_of_datasets_get_seeds(
     assert Wrapper(lambda: [seeds.get_seed(), seeds.get_seed(None)]).made == [(number, 1), (number, 2)]
     assert Wrapper(lambda: seeds.get_seed(5)).made == (87654321, 5), "the program's own"
     assert seeds.get_seed() == (None, None), "not in the function of a dataset"
+    # Calls side by side would draw in any order.
+    assert First().map(abs, 8, name="a") == Dataset().map(abs, num_parallel_calls=8, name="a") == (None, "a")

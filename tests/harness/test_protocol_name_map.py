@@ -141,6 +141,16 @@ def test_l1_sees_another_trainability_and_a_lost_slot() -> None:
     assert l1_variables.judge(ours, theirs, names).status is Status.EQUIVALENT
     frozen = replace(theirs, variables=tuple(replace(v, trainable=False) for v in theirs.variables))
     assert l1_variables.judge(ours, frozen, names).reason is Reason.VARIABLES_DIFFER
+    # What an optimizer is not handed is frozen, whether or not it is called trainable.
+    first = theirs.variables[0].name
+    one_frozen = replace(
+        theirs, variables=tuple(replace(v, trainable=v.trainable and v.name != first) for v in theirs.variables)
+    )
+    assert l1_variables.judge(ours, one_frozen, names).summary.startswith("trainability of")
+    kept = names.to_original()[first]
+    handed = {step: {k: v for k, v in values.items() if k != kept} for step, values in ours.gradients.items()}
+    assert all(len(values) == len(ours.variables) - 1 for values in handed.values())
+    assert l1_variables.judge(replace(ours, gradients=handed), one_frozen, names).status is Status.EQUIVALENT
     split = replace(theirs, variables=tuple(replace(v, shards=2) for v in theirs.variables))
     assert l1_variables.judge(ours, split, names).status is Status.EQUIVALENT
     shards = l1_variables.judge(ours, split, names, parameter_servers=True)

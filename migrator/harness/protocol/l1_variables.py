@@ -39,6 +39,15 @@ def slots_in_use(recording: Recording) -> dict[str, frozenset[str]]:
     return {name: frozenset(found) for name, found in slots.items()}
 
 
+def trained(recording: Recording) -> frozenset[str]:
+    """The trainable variables that are given a gradient in some recorded step; all of them where no gradient is known.
+
+    A program may freeze a variable by what it hands to its optimizer (`var_list`), and leave it trainable.
+    """
+    given = {name for values in recording.gradients.values() for name in values}
+    return frozenset(v.name for v in recording.variables if v.trainable and (v.name in given or not given))
+
+
 def judge(
     original: Recording,
     migrated: Recording,
@@ -92,13 +101,14 @@ def judge(
             notes=names.conflicts,
         )
     slots = slots_in_use(original), slots_in_use(migrated)
+    moved = trained(original), trained(migrated)
     for a, b in names.pairs:
         if AVERAGE not in slots[0].get(a, ()) and b in slots[1]:
             # Those of an original that does not say in which order they move are not recorded.
             slots[1][b] -= {AVERAGE}
         if ours[a].shape != theirs[b].shape or ours[a].dtype != theirs[b].dtype:
             differences.append(Divergence(a, _described(ours[a]), _described(theirs[b])))
-        elif ours[a].trainable != theirs[b].trainable:
+        elif ours[a].trainable != theirs[b].trainable and (a in moved[0]) != (b in moved[1]):
             differences.append(Divergence(f"trainability of {a}", str(ours[a].trainable), str(theirs[b].trainable)))
         elif slots[0].get(a, frozenset()) != slots[1].get(b, frozenset()):
             differences.append(

@@ -20,7 +20,7 @@ def rows():
 
 def input_fn():
     data = tf.data.Dataset.from_generator(rows, (tf.float32, tf.float32), ([4], [1]))
-    return data.map(lambda x, y: (x + tf.random.normal([4], stddev=0.05), y)).batch(16)
+    return data.map(lambda x, y: (x + tf.random.normal([4], stddev=0.05), y), num_parallel_calls=4).batch(16)
 
 
 def eval_input_fn():
