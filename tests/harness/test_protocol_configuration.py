@@ -182,6 +182,13 @@ class TestDropout:
         # A mask too many takes the place of no dropout.
         assert judge({**ours, "draws": draws}).status is Status.DIFFERENT
 
+    def test_weights_that_are_frozen_by_other_means_are_not_counted(self) -> None:
+        frozen = tuple(replace(one, trainable=False) for one in BASE[1].variables)
+        ours: dict[str, object] = {"dropout_rates": (0.25,), "dropout_inputs": ((16,),), "dropout_after": (2,)}
+        theirs = {**ours, "dropout_after": (0,)}
+        assert judge(dict(ours), dict(theirs)).status is Status.DIFFERENT
+        assert judge(dict(ours), {**theirs, "variables": frozen}).status is Status.EQUIVALENT
+
     def test_a_program_without_dropout_has_one_row(self) -> None:
         names = [field.name for field in configuration.fields(*pair())]
         assert "dropout rates" in names and "dropout inputs" not in names

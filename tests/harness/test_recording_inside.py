@@ -1,11 +1,13 @@
 """The parts of the recorder that need no TensorFlow."""
 
 import ast
+import contextlib
 import functools
 import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -322,3 +324,43 @@ def test_a_step_of_its_own_is_one_that_does_not_hand_the_update_on(monkeypatch: 
             super().update_step(gradient, variable)
 
     assert [has_own_step(kind, Stock) for kind in (Stock, Own, Averaged, AveragedOwn)] == [False, True, False, True]
+
+
+@pytest.mark.parametrize("branch", [False, True])
+def test_what_an_optimizer_starts_from_is_read_outside_of_a_branch(branch: bool) -> None:
+    """A step that applies its gradients in a `tf.cond`: tensors in there cannot be written outside."""
+
+    @contextlib.contextmanager
+    def as_default(graph: object) -> Iterator[None]:
+        stack.append(graph)
+        yield
+        stack.pop()
+
+    outer, inner = SimpleNamespace(), SimpleNamespace()
+    outer.as_default = lambda: as_default(outer)
+    stack = [outer, inner] if branch else [outer]
+    tf = SimpleNamespace(
+        compat=SimpleNamespace(v1=SimpleNamespace(get_default_graph=lambda: stack[-1])),
+        cast=lambda value, dtype: value,
+        convert_to_tensor=lambda value: (value, stack[-1]),
+        float32="float32",
+        int64="int64",
+        IndexedSlices=tuple,
+    )
+    module = together("record_keras")
+    step = module.Step()
+    step.graph = outer
+    variable = object()
+    recorder = SimpleNamespace(
+        tf=tf,
+        tracing=SimpleNamespace(step=step),
+        points=SimpleNamespace(given=[]),
+        parts=[SimpleNamespace(variable=variable)],
+    )
+    gradient = SimpleNamespace(graph=stack[-1])
+    optimizer = SimpleNamespace(learning_rate="rate", iterations="iterations")
+    module.KerasRecorder.saw_update(recorder, optimizer, [(gradient, variable)])
+    assert (step.rate, step.iteration) == (("rate", outer), ("iterations", outer))
+    assert stack[-1] is (inner if branch else outer)
+    found = module.KerasRecorder.named_gradients(recorder, step)
+    assert found == ([] if branch else [(recorder.parts[0], gradient)])

@@ -66,6 +66,7 @@ class Step(object):
         self.optimizers = []  # those that applied gradients
         self.plain = False  # whether it is that of a whole function, in which a strategy may yet run steps
         self.rate = None
+        self.graph = None  # the one that is traced, where that is known; conditions in it have graphs of their own
         self.iteration = None
         self.gradients = None
         self.taken = []  # (gradient, variable) as a GradientTape gave them
@@ -238,6 +239,7 @@ class KerasRecorder(object):
     def train_step(self, original, model, data):
         tf = self.tf
         step = self.tracing.step = Step()
+        step.graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         self.tracing.model = model
         try:
             outputs = original(data)
@@ -353,7 +355,10 @@ class KerasRecorder(object):
         tf = self.tf
         by_variable = {id(part.variable): part for part in self.parts}
         found = []
-        for gradient, variable in step.gradients or []:
+        given = step.gradients or []
+        if step.graph is not None and any(_elsewhere(gradient, step.graph) for gradient, _ in given):
+            return []
+        for gradient, variable in given:
             part = by_variable.get(id(variable))
             if part is None:
                 continue
@@ -407,9 +412,13 @@ class KerasRecorder(object):
             return
         tf = self.tf
         step.optimizer = optimizer
-        rate = optimizer.learning_rate if rate is None else rate
-        step.rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
-        step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
+        # What an optimizer is given in a branch of a condition (every other step, say) is seen in there alone. What it
+        # starts from is read outside.
+        inside = step.graph is not None and tf.compat.v1.get_default_graph() is not step.graph
+        with step.graph.as_default() if inside else contextlib.nullcontext():
+            rate = optimizer.learning_rate if rate is None or inside else rate
+            step.rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
+            step.iteration = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)
         if self.points.given:
             with tf.init_scope():
                 counter = self.points.counter()
@@ -994,6 +1003,11 @@ class KerasRecorder(object):
         for path in original(checkpoint_dir, min_interval_secs=min_interval_secs, timeout=1, timeout_fn=over):
             yield path
             begun[0] = time.time()
+
+
+def _elsewhere(gradient, graph):
+    """Whether a gradient is that of a branch of a condition in a graph."""
+    return getattr(getattr(gradient, "values", gradient), "graph", graph) is not graph
 
 
 def patch_train_on_batch(model, recorder):

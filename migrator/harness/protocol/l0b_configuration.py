@@ -265,6 +265,10 @@ def _dropouts(original: Recording, migrated: Recording) -> tuple[Field, ...]:
     if not rates[0] and not rates[1] and not original.dropout_inputs and not migrated.dropout_inputs:
         return tuple(fields)
     moved = ("the dropout is at another place in the network",)
+    # Where one program freezes by what its optimizer is handed, and the other its layers, they count other variables.
+    counted = [sum(variable.trainable for variable in one.variables) for one in (original, migrated)]
+    if counted[0] != counted[1]:
+        effect = "L3"
     for name, ours, theirs in (
         ("dropout inputs", _known(original.dropout_inputs), _known(migrated.dropout_inputs)),
         ("weights before each dropout", _after(original), _after(migrated)),
