@@ -33,6 +33,10 @@ WORDS = ("keras", "layers", "Optimizer", "Variable")
 _INPUTS = ("tf.keras.Input", "tf.keras.layers.Input")
 
 
+#: What a model says of how it is built, whatever its weights are.
+_BUILD = ("input_names", "output_names", "name", "summary", "count_params", "input_shape", "output_shape", "get_config")
+
+
 def ready_model(
     project: Project, file: ParsedFile, scope: cst.CSTNode, call: cst.Call, bound: dict[str, cst.BaseExpression]
 ) -> ModelReference:
@@ -56,11 +60,13 @@ def ready_model(
         place = file.position(name)
         if (first is not None and place <= first) or (last is not None and place >= last):
             continue
+        around = path_to(scope, name)
+        if place > at and _tells_the_same(around):
+            continue
         if place > at:
             raise Blocked(
                 "TFM194", name, f"`{model.value}` is used after an Estimator was made of it, which had a copy"
             )
-        around = path_to(scope, name)
         method = around[-2].attr.value if isinstance(around[-2], cst.Attribute) else None
         compiled = compiled or method == "compile"
         if method in _TRAINING:
@@ -73,6 +79,17 @@ def ready_model(
     assert isinstance(function, cst.FunctionDef)
     parameters = Parameters("features", None, None, None, None, frozenset())
     return ModelReference(file, function, parameters, model, ready=True)
+
+
+def _tells_the_same(around: Sequence[cst.CSTNode]) -> bool:
+    """Whether a mention of a model only asks for what its copy has as well: how it is built."""
+    [*_, above, node, name] = [None, None, *around]
+    return (
+        isinstance(node, cst.Attribute)
+        and node.value is name
+        and node.attr.value in _BUILD
+        and not isinstance(above, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.Attribute, cst.Del))
+    )
 
 
 def _is_compiled(project: Project, file: ParsedFile, value: cst.BaseExpression) -> bool:

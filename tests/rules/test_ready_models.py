@@ -226,6 +226,21 @@ def test_a_name_that_is_another_model_at_the_last_use(text: str, line: str) -> N
     refused(start + line + used + end, "TFM194", "used after" if "def " in line else "bound again")
 
 
+@pytest.mark.parametrize("line", ["model.summary()\n", "print(model.input_names[0])\n", "n = model.count_params()\n"])
+def test_how_a_model_is_built_may_be_asked_after_the_estimator_was_made(line: str) -> None:
+    start, used, end = ALONE.partition("estimator.train(")
+    assert line in migrated(start + line + used + end)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["model.name = 'own'\n", "print(model.get_weights())\n", "model.layers[0].trainable = False\n", "print(model)\n"],
+)
+def test_what_else_a_model_is_asked_then_is_refused(line: str) -> None:
+    start, used, end = ALONE.partition("estimator.train(")
+    refused(start + line + used + end, "TFM194", "used after")
+
+
 def test_a_name_that_is_bound_again_between_two_uses_and_in_a_loop() -> None:
     refused(ALONE + "model = build(2)\nestimator.evaluate(input_fn, steps=1)\n", "TFM194", "bound again")
     start = ALONE[: -len(TRAIN)]
