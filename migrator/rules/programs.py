@@ -28,10 +28,12 @@ model_fn of their own. Canned estimators and `model_to_estimator` are not carrie
         "the Estimator is used in a way that is not carried over",
         Severity.MANUAL,
         """
-Understood: `estimator = tf.estimator.Estimator(...)`, and in the same function `estimator.train`, `evaluate`, `predict`
-or `tf.estimator.train_and_evaluate(estimator, ...)`, outside of `with tf.Graph()...`. An Estimator that a function
-returns, an object keeps, a list or dict holds or functions are given is no native program: the bridge keeps it as an
-object (leave `--style native` out). The named line is where it leaves the function that makes it.
+Understood: `estimator = tf.estimator.Estimator(...)`, or one of several that an `if` with an `else` chooses from, and
+in the same function `estimator.train`, `evaluate`, `predict` or `tf.estimator.train_and_evaluate(estimator, ...)`,
+outside of `with tf.Graph()...`. A function of the file that is called in one place, and returns an Estimator or trains
+the one it is given, is read as part of its caller. An Estimator that an object keeps, a list or dict holds, or that
+functions of other files return or are given is no native program: the bridge keeps it as an object (leave
+`--style native` out). The named line is where it leaves the function that makes it.
 """,
     ),
     Rule(
