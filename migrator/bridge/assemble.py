@@ -20,6 +20,8 @@ from migrator.names.standard import STANDARD_MODULES
 #: Functions of the library that are called where the support file is imported, if it holds them.
 SETUP = ("keep_tensorflow_1_shapes", "let_tf_slim_find_its_layers", "build_in_default_graph")
 
+#: The modules that a support file begins with. The order of all of them is that of every run: files are extended later.
+_READ_FIRST = ("specs", "config", "eager", "graph")
 _FOLDER = Path(__file__).with_name("library")
 _DOCSTRING = '''"""Estimators on tf.keras and tf.distribute: what this project uses of them.
 
@@ -91,7 +93,8 @@ def library() -> Library:
 def read_library(texts: Mapping[str, str]) -> Library:
     """Reads the modules of a library, by name. Raises ValueError where they hold what cannot be copied."""
     modules = {name: _Module.read(name, text) for name, text in texts.items()}
-    order = TopologicalSorter({name: module.siblings for name, module in modules.items()}).static_order()
+    names = [*(name for name in _READ_FIRST if name in modules), *sorted(modules)]
+    order = TopologicalSorter({name: sorted(modules[name].siblings) for name in names}).static_order()
     definitions: dict[str, Definition] = {}
     imports: dict[str, str] = {}
     for name in order:
@@ -282,10 +285,60 @@ def held_by(text: str, library: Library | None = None) -> frozenset[str]:
 
 
 def extended(text: str, names: Collection[str], library: Library | None = None) -> str | None:
-    """A support file with some names more; None where its user changed it and it lacks one of them."""
-    held = held_by(text, library)
+    """A support file with some names more.
+
+    Where its user changed it, or another version of this tool wrote it, what it lacks comes to its end, and the rest
+    stays. None where that is not possible: see `in_the_way`.
+    """
+    source = library or _library()
+    held = held_by(text, source)
     if set(names) <= held:
         return text
-    if text != assemble(held, library):
-        return None
-    return assemble({*held, *names}, library)
+    if text == assemble(held, source):
+        return assemble({*held, *names}, source)
+    return None if in_the_way(text, names, source) else _with_more(text, names, source)
+
+
+def in_the_way(text: str, names: Collection[str], library: Library | None = None) -> tuple[str, ...]:
+    """What a support file has otherwise than the library, of all that some names need; `("its syntax",)` where it
+    cannot be read.
+    """
+    source = library or _library()
+    try:
+        defined, imported = _top_level(text)
+    except (SyntaxError, ValueError):
+        return ("its syntax",)
+    needed = source.closure(names)
+    other = [one.name for one in needed if defined.get(one.name, one.text) != one.text or one.name in imported]
+    reads = {local for one in needed if one.name not in defined for local in one.imports}
+    ways = {local: imported.get(local, source.imports[local]) for local in sorted(reads)}
+    other += [local for local, way in ways.items() if local in defined or way != source.imports[local]]
+    return tuple(other)
+
+
+def _top_level(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The text of each definition of a module, and the statement of each name that it imports."""
+    tree, lines = ast.parse(text), text.split("\n")
+    defined, imported = {}, {}
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            defined[node.name] = _text(node, lines)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and (target := _target(node)) is not None:
+            defined[target] = _text(node, lines)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            imported.update(_statements(node))
+    return defined, imported
+
+
+def _with_more(text: str, names: Collection[str], source: Library) -> str:
+    """The text of a module with what it lacks of some names at its end, and the imports of it behind its own."""
+    defined, imported = _top_level(text)
+    lacking = [one for one in source.closure(names) if one.name not in defined]
+    reads = {local for one in lacking for local in one.imports} - imported.keys()
+    statements = sorted((source.imports[local] for local in reads), key=_import_key)
+    lines = text.rstrip("\n").split("\n")
+    last = max(node.end_lineno or 0 for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom)))
+    lines[last:last] = [f"{one}  # noqa: E402" for one in statements]
+    parts = ["\n".join(lines), *(one.text for one in lacking)]
+    calls = [f"{one}()" for one in SETUP if one in {more.name for more in lacking}]
+    return "\n\n\n".join([*parts, *(["\n".join(calls)] if calls else [])]) + "\n"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from migrator.bridge.assemble import assemble, extended, held_by, section
+from migrator.bridge.assemble import assemble, extended, held_by, in_the_way, library, section
 from migrator.bridge.codemod import COMMENT, Bridged, Problem, Support, bridge_file, is_for_two
 from migrator.bridge.files import Imports, Placed, place, read_imports
 from migrator.bridge.references import Names, read_names
@@ -351,13 +351,28 @@ class _Project:
     def _write_support(self, file: Path, used: Collection[str]) -> str:
         """Writes what some programs use; returns why that is not possible, else nothing."""
         before = self.result.texts.get(file, self.texts.get(file))
-        text = assemble(used) if before is None else extended(before, used)
+        text = assemble({*used, *self._asked_of(file)}) if before is None else extended(before, used)
         if text is None:
             missing = ", ".join(sorted(set(used) - held_by(before or "")))
-            return f"`{file}` was changed since tf-migrate wrote it, and lacks {missing}: move it away, and run again"
+            other = ", ".join(in_the_way(before or "", used))
+            return (
+                f"`{file}` lacks {missing}, and its {other} is not what they need: move the file away, run again, and "
+                "merge your changes into the new one"
+            )
         if text != before:
             self.result.texts[file] = text
         return ""
+
+    def _asked_of(self, file: Path) -> set[str]:
+        """What programs that were migrated before use of a support file, which is gone."""
+        asked = set()
+        for path, text in self.texts.items():
+            if re.search(rf"^ *(import|from) +{file.stem}\b", text, re.MULTILINE):
+                names = self._read(path)
+                origins = {one.origin or "" for one in names.references} | {one.origin or "" for one in names.bindings}
+                asked |= {one.split(".")[1] for one in origins if one.startswith(f"{file.stem}.")}
+                asked |= {"keep_tensorflow_1_shapes"} if _SHAPES.search(text) else set()
+        return asked & library().public
 
     def _name(self, placed: Placed, files: Collection[Path]) -> str:
         """`keras_estimator`, or another name where the project has given that one away."""

@@ -71,7 +71,7 @@ class Outcome:
         return self.check and file.changed and file.path not in self.tolerated
 
 
-_FORMS = {"native": "native", "bridge": "by the bridge", "blocked": "blocked", "silent": "that nothing trains"}
+_FORMS = {"native": "native", "bridge": "by the bridge", "blocked": "blocked", "silent": "not judged"}
 
 
 def programs_in_words(counts: Mapping[str, int]) -> str:

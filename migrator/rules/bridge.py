@@ -62,12 +62,14 @@ bridged.
     ),
     Rule(
         "TFM159",
-        "the support file was changed",
+        "the support file has other definitions",
         Severity.MANUAL,
         """
 An earlier run wrote `keras_estimator.py` for other programs of this project. This program needs classes that it has
-not, and somebody changed the file since, so it is not written anew. Move your version away, run tf-migrate again, and
-merge your changes into the new file.
+not, and they need definitions that the file has in another form, because somebody changed them or another version of
+tf-migrate wrote them. Move the file away and run tf-migrate again: the new file has what the programs that were
+migrated before use of it, too. Then merge your changes into it. What you changed elsewhere in the file is not in the
+way.
 """,
     ),
     Rule(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import os
+import subprocess
+import sys
 
 import pytest
 
-from migrator.bridge.assemble import SETUP, assemble, extended, held_by, library, read_library
+from migrator.bridge.assemble import SETUP, assemble, extended, held_by, in_the_way, library, read_library
 
 SMALL = {
     "one": '''"""One."""
@@ -98,18 +101,23 @@ def test_same_names_same_text_in_any_order() -> None:
     assert assemble(names) == assemble(reversed(names)) == assemble([*names, *names])
 
 
+def undefined(text: str) -> set[str]:
+    """The names that a module reads and nothing in it binds."""
+    tree = ast.parse(text)
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    bound |= {one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef | ast.FunctionDef)}
+    bound |= {one.name for one in ast.walk(tree) if isinstance(one, ast.ExceptHandler) and one.name}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return read - bound - set(dir(builtins)) - {"__class__", "__file__"}
+
+
 def test_file_of_every_name_reads_nothing_that_is_not_there() -> None:
     for name in sorted(library().public):
-        tree = ast.parse(assemble([name]))
-        bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-        bound |= {one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef | ast.FunctionDef)}
-        bound |= {one.name for one in ast.walk(tree) if isinstance(one, ast.ExceptHandler) and one.name}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                bound |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        assert not read - bound - set(dir(builtins)) - {"__class__", "__file__"}, name
+        assert not undefined(assemble([name])), name
 
 
 def test_own_code_is_not_imported() -> None:
@@ -131,10 +139,40 @@ def test_file_gets_what_it_lacks() -> None:
     assert {"Estimator", "numpy_input_fn"} <= held_by(both)
 
 
-def test_changed_file_is_not_written_anew() -> None:
-    text = assemble(["ModeKeys"])
-    assert extended(text.replace('"train"', '"TRAIN"'), ["numpy_input_fn"]) is None
-    assert extended("def (", ["ModeKeys"]) is None
+def test_the_order_is_that_of_every_run() -> None:
+    """Sets have another order in every process, and a file of another order would be taken for a changed one."""
+    code = "from migrator.bridge.assemble import assemble, library; print(assemble(library().public))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3", "4")
+    }
+    assert len(said) == 1
+
+
+def test_what_a_changed_file_lacks_comes_to_its_end() -> None:
+    text = assemble(["ModeKeys"]).replace('"train"', '"TRAIN"')
+    more = extended(text, ["numpy_input_fn"])
+    assert more is not None and held_by(more) >= {"ModeKeys", "numpy_input_fn"}
+    added = [line for line in more.split("\n") if line not in text.split("\n")]
+    kept = iter(more.split("\n"))
+    assert all(line in kept for line in text.rstrip("\n").split("\n"))  # in their order, none is lost
+    assert any(line.startswith("def numpy_input_fn(") for line in added)
+    assert not undefined(more)
+    assert extended(more, ["numpy_input_fn"]) == more
+
+
+def test_a_file_that_changed_what_is_needed_is_not_written() -> None:
+    text = assemble(["Estimator"]).replace("class ModeKeys:", "class ModeKeys:  # ours")
+    assert extended(text, ["DNNClassifier"]) is None
+    assert in_the_way(text, ["DNNClassifier"]) == ("ModeKeys",)
+    assert in_the_way(assemble(["ModeKeys"]) + "\n\nnp = 3\n", ["numpy_input_fn"]) == ("np",)
+    assert extended("def (", ["ModeKeys"]) is None and in_the_way("def (", ["ModeKeys"]) == ("its syntax",)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrator.bridge.assemble import assemble
+from migrator.bridge.assemble import assemble, held_by
 from migrator.bridge.project import bridge_project
 from migrator.findings import Finding, Severity
 from migrator.migrate import Options, migrate
@@ -141,14 +141,28 @@ def test_program_goes_though_it_shares_files_with_a_blocked_one() -> None:
     assert told == {("bad.py", "TFM156"), ("bad.py", "TFM158"), ("good.py", "TFM155")}
 
 
-def test_support_file_grows_and_is_not_overwritten_when_changed() -> None:
+def test_support_file_grows_and_what_was_changed_stays() -> None:
     files = {"train.py": TRAIN.format(model="model"), "model.py": MODEL}
     old = assemble(["RunConfig"])
     texts, _ = bridge({**files, "keras_estimator.py": old})
     assert texts["keras_estimator.py"] == assemble(["RunConfig", "Estimator", "EstimatorSpec"])
-    texts, findings = bridge({**files, "keras_estimator.py": old + "\n# Ours.\n"})
+    texts, _ = bridge({**files, "keras_estimator.py": old + "\n# Ours.\n"})
+    before, mine, after = texts["keras_estimator.py"].partition("\n# Ours.\n")
+    assert held_by(before) == held_by(old) and mine and {"Estimator", "EstimatorSpec"} <= held_by(after)
+    changed = assemble(["EstimatorSpec"]).replace("class EstimatorSpec(", "class EstimatorSpec(  # ours")
+    texts, findings = bridge({**files, "keras_estimator.py": changed})
     assert not texts
     assert [(one.code, one.severity) for one in findings] == [("TFM159", Severity.MANUAL)]
+    assert "lacks Estimator, and its EstimatorSpec is not what they need" in findings[0].message
+
+
+def test_support_file_that_is_gone_has_what_other_programs_use_of_it() -> None:
+    files = {"train.py": TRAIN.format(model="model"), "model.py": MODEL}
+    before = "import keras_estimator as k\n\nk.RunConfig()\nk.inputs\n"
+    again = "from keras_estimator import FinalExporter, nothing_of_ours\n"
+    texts, _ = bridge({**files, "before.py": before, "again.py": again})
+    names = ["Estimator", "EstimatorSpec", "RunConfig", "FinalExporter"]
+    assert texts["keras_estimator.py"] == assemble(names)
 
 
 def test_what_else_the_support_file_has_to_do() -> None:

@@ -111,7 +111,7 @@ def test_commands_of_workflows(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, ""),
         ({"native": 0, "blocked": 1}, "1 program: blocked."),
         ({"native": 3, "bridge": 0}, "3 programs: all native."),
-        ({"native": 3, "bridge": 1, "silent": 1}, "5 programs: 3 native, 1 by the bridge, 1 that nothing trains."),
+        ({"native": 3, "bridge": 1, "silent": 1}, "5 programs: 3 native, 1 by the bridge, 1 not judged."),
     ],
 )
 def test_programs_are_counted_in_every_format(counts: dict[str, int], said: str) -> None:
