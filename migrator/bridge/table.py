@@ -217,6 +217,7 @@ SUPPLIED.update(
             for name in (
                 *("AdamWOptimizer", "MomentumWOptimizer", "extend_with_decoupled_weight_decay", "LazyAdamOptimizer"),
                 *("NadamOptimizer", "AdaMaxOptimizer", "LARSOptimizer", "clip_gradients_by_global_norm"),
+                "MovingAverageOptimizer",
             )
         },
         **{f"tf.contrib.image.{name}": f"{name}_images" for name in ("translate", "rotate", "transform")},

@@ -69,6 +69,26 @@ train("lazy", lambda: opt.LazyAdamOptimizer(0.1))
 train("nadam", lambda: opt.NadamOptimizer(0.1))
 train("adamax", lambda: opt.AdaMaxOptimizer(0.1))
 train("lars", lambda: opt.LARSOptimizer(0.1, eeta=0.1))
+
+
+def averaged(features, labels, mode):
+    kernel = tf.get_variable("kernel", initializer=waves([2, 3]))
+    still = tf.get_variable("still", initializer=tf.ones([3]), trainable=False)
+    loss = tf.reduce_sum(tf.square(tf.matmul(features["x"], kernel) + still))
+    if mode != est.ModeKeys.TRAIN:
+        return est.EstimatorSpec(mode, loss=loss, predictions={"sum": tf.reduce_sum(kernel, keepdims=True)})
+    optimizer = opt.MovingAverageOptimizer(tf.train.MomentumOptimizer(0.1, 0.9), 0.8, tf.train.get_global_step())
+    train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    scaffold = tf.train.Scaffold(saver=optimizer.swapping_saver())
+    return est.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=scaffold)
+
+
+points = lambda: tf.data.Dataset.from_tensor_slices({"x": waves([6, 2])}).batch(2).repeat()
+estimator = est.Estimator(averaged, os.path.join(FOLDER, sys.argv[1], "averaged"))
+estimator.train(points, steps=3)
+estimator.train(points, steps=3)
+found["averaged"] = {key: estimator.get_variable_value(key) for key in estimator.get_variable_names()}
+found["evaluated with averages"] = estimator.evaluate(points, steps=3)["loss"]
 with tf.Graph().as_default(), tf.Session() as session:
     pairs = [(tf.constant([3.0, 4.0]), tf.constant(1.0)), (tf.zeros([2]), tf.constant(2.0))]
     for clip in (2.0, 20.0):

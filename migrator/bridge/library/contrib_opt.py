@@ -224,6 +224,45 @@ class LARSOptimizer(tf1.train.MomentumOptimizer):
         )
 
 
+class MovingAverageOptimizer(tf1.train.Optimizer):
+    """Another optimizer, which keeps moving averages of what it trains: `swapping_saver` saves them as the variables."""
+
+    def __init__(self, opt, average_decay=0.9999, num_updates=None, sequential_update=True):
+        super().__init__(False, type(self).__name__)
+        self._optimizer = opt
+        self._ema = tf1.train.ExponentialMovingAverage(average_decay, num_updates=num_updates)
+        self._sequential = sequential_update
+        self._averages = None  # by the name of the variable, when it has been trained
+
+    def compute_gradients(self, *args, **kwargs):
+        """Those of the other optimizer."""
+        return self._optimizer.compute_gradients(*args, **kwargs)
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        """The step of the other optimizer, and the averages behind it."""
+        grads_and_vars = list(grads_and_vars)
+        step = self._optimizer.apply_gradients(grads_and_vars, global_step=global_step, name=name)
+        trained = [variable for gradient, variable in grads_and_vars if gradient is not None]
+        with tf1.control_dependencies([step] if self._sequential else []):
+            averaged = self._ema.apply(trained)
+        self._averages = {variable.op.name: self._ema.average(variable) for variable in trained}
+        return tf1.group(step, averaged, name="train_with_avg")
+
+    def swapping_saver(self, var_list=None, name="swapping_saver", **kwargs):
+        """A Saver in whose checkpoints each trained variable and its average have changed places."""
+        if self._averages is None:
+            raise RuntimeError("Must call apply_gradients or minimize before creating the swapping_saver")
+        if not isinstance(var_list, dict):
+            var_list = {one.op.name: one for one in tf1.global_variables() if var_list is None or one in list(var_list)}
+        swapped = dict(var_list)
+        for variable, average in self._averages.items():
+            if variable in var_list:
+                if average.op.name not in var_list:
+                    raise ValueError(f"Variable to swap {average.op.name} is not part of variables to save")
+                swapped[variable], swapped[average.op.name] = var_list[average.op.name], var_list[variable]
+        return tf1.train.Saver(swapped, name=name, **kwargs)
+
+
 def clip_gradients_by_global_norm(gradients_variables, clip_norm=20.0):
     """Gradients with their variables, all made so much smaller that their norm is `clip_norm` at most; and the norm."""
     gradients, variables = zip(*gradients_variables, strict=True)
