@@ -225,7 +225,7 @@ class LARSOptimizer(tf1.train.MomentumOptimizer):
 
 
 class MovingAverageOptimizer(tf1.train.Optimizer):
-    """Another optimizer, which keeps moving averages of what it trains: `swapping_saver` saves them as the variables."""
+    """Another optimizer, with moving averages of what it trains: `swapping_saver` saves them as the variables."""
 
     def __init__(self, opt, average_decay=0.9999, num_updates=None, sequential_update=True):
         super().__init__(False, type(self).__name__)
