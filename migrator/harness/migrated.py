@@ -126,11 +126,11 @@ def terms_of(original: Recording, migrated: Recording, user: Mapping[str, str]) 
     try:
         weights = weight_map.find(original.variables, migrated.variables, user)
         weights = weights.with_offsets(original.initial, migrated.initial)
-        weights = weight_map.averages(original, migrated, weights, user)
-        weights = weight_map.constants(original.variables, migrated, weights, user)
+        weights = weight_map.with_slots(original, migrated, weights, user)
+        weights = weight_map.with_own(original.variables, migrated, weights, user)
     except name_map.NameMapError as error:
         raise CaseError(str(error)) from None
-    return Terms(weights, own={name: migrated.initial[name] for name in weights.constants})
+    return Terms(weights, own={name: migrated.initial[name] for name in weights.begin_as_made})
 
 
 def evaluation_plan(

@@ -132,10 +132,10 @@ def _files(
     points: Sequence[Point],
     original: Recording,
     form: Callable[[Mapping[str, Array], bool], Any],
-    averaged: Callable[[Mapping[str, Array]], Mapping[str, Array]] = lambda values: {},
+    as_variables: Callable[[Mapping[str, Array], str], Mapping[str, Array]] = lambda values, kind: {},
 ) -> list[dict[str, Any]]:
     """The points for a plan; `form` puts the original's values (weights or not) in the form of the program, and
-    `averaged` moving averages in that of variables of its own, where it keeps them so.
+    `as_variables` slots of a kind in that of variables of its own, where it keeps them so.
     """
     made: list[dict[str, Any]] = []
     for point in points:
@@ -147,9 +147,9 @@ def _files(
         kinds = dict.fromkeys(slot for _, slot in original.slots[point.state])
         for kind in kinds:
             own = {name: value for (name, slot), value in original.slots[point.state].items() if slot == kind}
-            as_variables = averaged(own) if kind == AVERAGE else {}
-            if as_variables:
-                weights |= as_variables
+            variables = as_variables(own, kind)
+            if variables:
+                weights |= variables
                 continue
             slots |= {f"{name}|{kind}": value for name, value in form(own, kind == AVERAGE).items()}
         paths = weights_file(session, weights), weights_file(session, slots)
@@ -254,7 +254,7 @@ def judge(
         return made
 
     def of_migrated() -> list[Run]:
-        entries = _files(session, points, original, theirs, found.terms.weights.averaged)
+        entries = _files(session, points, original, theirs, found.terms.weights.slots_as_variables)
         replay = found.terms.replay(session, batches)
         made = [run("migrated", "migrated single steps", entries, replay)]
         if not made[-1].failed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from numpy_programs import Program, migrated_of, run
 
 from migrator.harness.protocol import l1_variables, name_map, weight_map
@@ -117,12 +118,13 @@ def test_nothing_is_grouped_where_the_variables_fit() -> None:
     assert name_map.build(ours, ours).complete
 
 
-def test_moving_averages_in_variables_of_its_own_are_those_of_the_original() -> None:
-    """Values reasoned out: an average of each weight, kept as a slot by one and as a variable by the other."""
+@pytest.mark.parametrize("kind", ["average", "sum"])
+def test_slots_in_variables_of_its_own_are_those_of_the_original(kind: str) -> None:
+    """Values reasoned out: a number beside each weight, kept as a slot by one and as a variable by the other."""
     program = Program(steps=2)
     ours, theirs = run(program), run(migrated_of(program))
     names = name_map.build(ours.variables, theirs.variables)
-    kept = {(a, "average"): 0.5 * ours.initial[a] for a, _ in names.pairs}
+    kept = {(a, kind): 0.5 * ours.initial[a] for a, _ in names.pairs}
     ours = replace(ours, slots={1: kept})
     own = [
         replace(one, name=f"shadow_{place}", trainable=False, order=100 + place)
@@ -132,18 +134,47 @@ def test_moving_averages_in_variables_of_its_own_are_those_of_the_original() -> 
     state = {**theirs.initial, **{name: 0.5 * ours.initial[a] for name, a in shadows.items()}}
     apart = replace(theirs, variables=(*theirs.variables, *own), states={1: state}, slots={1: {}})
 
-    found = weight_map.averages(ours, apart, weight_map.WeightMap(), {})
-    assert {name: weight for name, (weight, _) in found.averages.items()} == shadows
+    found = weight_map.with_slots(ours, apart, weight_map.WeightMap(), {})
+    assert {name: weight for name, (weight, _, _) in found.slots.items()} == shadows
     seen = found.translate(apart)
     assert seen.variables == theirs.variables and set(seen.states[1]) == set(theirs.initial)
     np.testing.assert_equal({(names.to_original()[b], slot): v for (b, slot), v in seen.slots[1].items()}, kept)
-    assert l1_variables.slots_in_use(seen)[theirs.variables[0].name] == {"average"}
-    # They begin as the weights do, unless a point of the training says what they had come to.
+    assert l1_variables.slots_in_use(seen)[theirs.variables[0].name] == {kind}
+    # Averages begin as the weights do, sums as the program has them, unless a point says what they had come to.
     given = found.initial(ours.initial, names.to_migrated())
-    assert all(given[name] is ours.initial[a] for name, a in shadows.items())
-    assert set(found.averaged({a: value for (a, _), value in kept.items()})) == set(shadows)
+    assert {name: given.get(name) for name in shadows} == {
+        name: ours.initial[a] if kind == "average" else None for name, a in shadows.items()
+    }
+    assert set(found.begin_as_made) == (set() if kind == "average" else set(shadows))
+    assert set(found.slots_as_variables({a: value for (a, _), value in kept.items()}, kind)) == set(shadows)
+    assert not found.slots_as_variables({a: value for (a, _), value in kept.items()}, "m")
 
-    # An original without averages has none to pair; nor are variables of another shape averages.
-    assert not weight_map.averages(replace(ours, slots={1: {}}), apart, weight_map.WeightMap(), {}).averages
+    # An original without such slots has none to pair; nor are variables of another shape slots.
+    assert not weight_map.with_slots(replace(ours, slots={1: {}}), apart, weight_map.WeightMap(), {}).slots
     odd = replace(apart, variables=(*theirs.variables, *(replace(one, shape=(7,)) for one in own)))
-    assert not weight_map.averages(ours, odd, weight_map.WeightMap(), {}).averages
+    assert not weight_map.with_slots(ours, odd, weight_map.WeightMap(), {}).slots
+
+
+def test_variables_that_only_the_migrated_program_has_are_its_own() -> None:
+    program = Program(steps=2)
+    ours, theirs = run(program), run(migrated_of(program))
+    counter = replace(theirs.variables[-1], name="seen", shape=(), trainable=False, order=200)
+    states = {1: {**theirs.initial, "seen": np.float32(3.0)}}
+    counting = replace(
+        theirs,
+        variables=(*theirs.variables, counter),
+        initial={**theirs.initial, "seen": np.float32(0.0)},
+        states=states,
+    )
+    found = weight_map.with_own(ours.variables, counting, weight_map.WeightMap(), {})
+    assert found.own == ("seen",) and found.translate(counting).variables == theirs.variables
+    # One that is trained decides something; one beside a variable that only the original has may be that.
+    trained = replace(counting, variables=(*theirs.variables, replace(counter, trainable=True)))
+    assert not weight_map.with_own(ours.variables, trained, weight_map.WeightMap(), {}).own
+    more = (
+        *ours.variables,
+        replace(ours.variables[-1], name="moving", shape=(), order=200, trainable=False, dtype="int64"),
+    )
+    assert not weight_map.with_own(more, counting, weight_map.WeightMap(), {}).own
+    idle = replace(counting, states={1: counting.initial})
+    assert weight_map.with_own(more, idle, weight_map.WeightMap(), {}).own == ("seen",)

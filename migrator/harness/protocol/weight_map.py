@@ -199,14 +199,15 @@ def _in_order(originals: Sequence[Variable], migrated: Sequence[Variable]) -> li
 
 @dataclass(frozen=True)
 class WeightMap:
-    """All groups; empty where both programs keep their weights in the same form. `constants` are variables that only
-    the migrated program has, and that are neither trained nor changed. `averages` are variables of its own that hold
-    what the original keeps as the moving average of a weight: {name: (the original's weight, the weight's own name)}.
+    """All groups; empty where both programs keep their weights in the same form. `own` are variables that only the
+    migrated program has and does not train: what they are for shows in the numbers. `slots` are variables of its own
+    that hold what the original keeps as a slot of a weight, a moving average or a sum of gradients: {name: (the
+    original's weight, the weight's own name, the kind of slot)}.
     """
 
     groups: tuple[Group, ...] = ()
-    constants: tuple[str, ...] = ()
-    averages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
+    slots: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
 
     def initial(
         self, values: Mapping[str, Array], rename: Mapping[str, str], *, weights: bool = True
@@ -219,14 +220,16 @@ class WeightMap:
         for group in self.groups:
             if all(one.name in values for one in group.original):
                 made |= group.to_migrated(values, weights=weights)
-        return {**(self.averaged(values) if weights else {}), **made}
+        return {**(self.slots_as_variables(values, AVERAGE) if weights else {}), **made}  # they begin as the weights
 
-    def averaged(self, values: Mapping[str, Array]) -> dict[str, Array]:
-        """Moving averages of the original, by the names of its weights, as values of the migrated program's variables.
+    @property
+    def begin_as_made(self) -> tuple[str, ...]:
+        """The migrated program's variables that begin with its own values, not with what a weight begins with."""
+        return (*self.own, *(name for name, (_, _, kind) in self.slots.items() if kind != AVERAGE))
 
-        An average begins as its weight does.
-        """
-        return {name: values[weight] for name, (weight, _) in self.averages.items() if weight in values}
+    def slots_as_variables(self, values: Mapping[str, Array], kind: str) -> dict[str, Array]:
+        """Slots of the original, by the names of its weights, as values of the migrated program's variables."""
+        return {name: values[one] for name, (one, _, slot) in self.slots.items() if slot == kind and one in values}
 
     def told(self) -> tuple[str, ...]:
         """What is to be said about the groups."""
@@ -234,11 +237,11 @@ class WeightMap:
             f"{', '.join(v.name for v in group.original)}: {group.what} in {', '.join(v.name for v in group.migrated)}"
             for group in self.groups
         ]
-        said += [f"{name}: only the migrated program has it; it never changes" for name in self.constants]
-        if self.averages:
-            said.append(
-                f"moving averages of weights: variables of its own in the migrated program ({', '.join(self.averages)})"
-            )
+        said += [f"{name}: only the migrated program has it, and does not train it" for name in self.own]
+        for kind in dict.fromkeys(slot for _, _, slot in self.slots.values()):
+            names = ", ".join(name for name, (_, _, slot) in self.slots.items() if slot == kind)
+            what = "moving averages of weights" if kind == AVERAGE else f'slots "{kind}" of weights'
+            said.append(f"{what}: variables of its own in the migrated program ({names})")
         return tuple(said)
 
     @property
@@ -263,29 +266,29 @@ class WeightMap:
         return replace(self, groups=tuple(_with_offset(one, original, migrated) for one in self.groups))
 
     def _values(self, values: Mapping[str, Array], *, weights: bool) -> dict[str, Array]:
-        gone = {one.name for group in self.groups for one in group.migrated} | set(self.constants) | set(self.averages)
+        gone = {one.name for group in self.groups for one in group.migrated} | set(self.own) | set(self.slots)
         made = {name: value for name, value in values.items() if name not in gone}
         for group in self.groups:
             made |= group.to_original(values, weights=weights)
         return made
 
-    def _slots(self, values: Mapping[tuple[str, str], Array]) -> dict[tuple[str, str], Array]:
+    def _with_form(self, values: Mapping[tuple[str, str], Array]) -> dict[tuple[str, str], Array]:
         made: dict[tuple[str, str], Array] = {}
         for slot in dict.fromkeys(slot for _, slot in values):
             own = {name: value for (name, kind), value in values.items() if kind == slot}
             made |= {(name, slot): value for name, value in self._values(own, weights=slot == AVERAGE).items()}
         return made
 
-    def _with_averages(self, recording: Recording) -> OnDisk[dict[tuple[str, str], Array]]:
-        """The slots after each step, with the moving averages that are variables among them."""
-        slots = later(recording.slots, self._slots)
-        if not self.averages:
+    def _with_slots(self, recording: Recording) -> OnDisk[dict[tuple[str, str], Array]]:
+        """The slots after each step, with those that are variables among them."""
+        slots = later(recording.slots, self._with_form)
+        if not self.slots:
             return slots
 
         def of(step: int) -> Callable[[], dict[tuple[str, str], Array]]:
             def read() -> dict[tuple[str, str], Array]:
                 values = recording.states[step]
-                found = {(own, AVERAGE): values[name] for name, (_, own) in self.averages.items() if name in values}
+                found = {(own, kind): values[name] for name, (_, own, kind) in self.slots.items() if name in values}
                 return {**slots.get(step, {}), **found}
 
             return read
@@ -294,9 +297,9 @@ class WeightMap:
 
     def translate(self, recording: Recording) -> Recording:
         """A recording of the migrated program as if it kept its weights in the form of the original."""
-        if not self.groups and not self.constants and not self.averages:
+        if not self.groups and not self.own and not self.slots:
             return recording
-        alone = {*self.constants, *self.averages}
+        alone = {*self.own, *self.slots}
         gone = {one.name: group for group in self.groups for one in group.migrated}
         variables = [one for one in recording.variables if one.name not in gone and one.name not in alone]
         renamed: dict[str, str] = {}
@@ -318,8 +321,8 @@ class WeightMap:
             initial=self._values(recording.initial, weights=True),
             states=later(recording.states, lambda values: self._values(values, weights=True)),
             gradients=later(recording.gradients, lambda values: self._values(values, weights=False)),
-            slots=self._with_averages(recording),
-            raw_slots=later(recording.raw_slots, self._slots),
+            slots=self._with_slots(recording),
+            raw_slots=later(recording.raw_slots, self._with_form),
             activations={key(name): value for name, value in recording.activations.items()},
         )
 
@@ -365,43 +368,54 @@ def _without(variables: Sequence[Variable], groups: Sequence[Group], side: int) 
     return [one for one in variables if one.name not in gone]
 
 
-def constants(
+def with_own(
     originals: Sequence[Variable], migrated: Recording, known: WeightMap, user: Mapping[str, str]
 ) -> WeightMap:
-    """The map with the migrated program's variables that have no counterpart, are not trained and never change."""
+    """The map with the migrated program's variables that have no counterpart and are not trained.
+
+    Where variables of the original have no counterpart either, only those that never change: the others may be theirs.
+    """
     translated = known.translate(migrated)
     names = name_map.build(originals, translated.variables, user)
     by_name = {one.name: one for one in translated.variables}
     states = [values for values in migrated.states.values() if values]
-    idle = [
+
+    def changes(name: str) -> bool:
+        initial = migrated.initial[name]
+        return not states or any(name not in values or not np.array_equal(values[name], initial) for values in states)
+
+    own = [
         name
         for name in names.only_migrated
-        if not by_name[name].trainable
-        and name in migrated.initial
-        and states
-        and all(name in values and np.array_equal(values[name], migrated.initial[name]) for values in states)
+        if not by_name[name].trainable and name in migrated.initial and not (names.only_original and changes(name))
     ]
-    return replace(known, constants=tuple(idle))
+    return replace(known, own=tuple(own))
 
 
-def averages(original: Recording, migrated: Recording, known: WeightMap, user: Mapping[str, str]) -> WeightMap:
-    """The map with the variables in which the migrated program keeps moving averages by itself, where the original has
-    them as such. They are paired in the order of creation, by shape; whether that is right is for the numbers to say.
+def with_slots(original: Recording, migrated: Recording, known: WeightMap, user: Mapping[str, str]) -> WeightMap:
+    """The map with the variables in which the migrated program keeps by itself what are slots in the original: moving
+    averages, sums of gradients. They are paired in the order of creation, by shape; whether that is right is for the
+    numbers to say.
     """
-    kept = {name for values in original.slots.values() for name, slot in values if slot == AVERAGE}
     translated = known.translate(migrated)
+    kept = {key for values in original.slots.values() for key in values}
+    there = {key for values in translated.slots.values() for key in values}
     names = name_map.build(original.variables, translated.variables, user)
     by_name = {one.name: one for one in translated.variables}
     free = sorted(
         (by_name[name] for name in names.only_migrated if not by_name[name].trainable), key=lambda one: one.order
     )
-    found: dict[str, tuple[str, str]] = {}
-    for ours, own in sorted(names.pairs, key=lambda pair: by_name[pair[1]].order):
-        if ours not in kept:
-            continue
-        form = by_name[own].shape, by_name[own].dtype
-        fitting = [one for one in free if one.name not in found and (one.shape, one.dtype) == form]
-        if not fitting:
-            return known
-        found[fitting[0].name] = (ours, own)
-    return replace(known, averages=found)
+    found: dict[str, tuple[str, str, str]] = {}
+    for kind in sorted({slot for _, slot in kept}):
+        some: dict[str, tuple[str, str, str]] = {}
+        lacking = [pair for pair in names.pairs if (pair[0], kind) in kept and (pair[1], kind) not in there]
+        for ours, own in sorted(lacking, key=lambda pair: by_name[pair[1]].order):
+            form = by_name[own].shape, by_name[own].dtype
+            taken = {*found, *some}
+            fitting = [one for one in free if one.name not in taken and (one.shape, one.dtype) == form]
+            if not fitting:
+                break
+            some[fitting[0].name] = (ours, own, kind)
+        if len(some) == len(lacking):
+            found |= some
+    return replace(known, slots=found)
