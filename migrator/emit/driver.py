@@ -683,7 +683,7 @@ class _Emitter:
             plan = replace(plan, load=self.names["load_checkpoint"])
         self._tell_saves(model_dir)
         to_data = not (self.target.creates or self.target.counts or self.target.mesh or self.loop.own)
-        counts_on = to_data and (plan.again or model_dir is not None)
+        counts_on = to_data and (plan.again or model_dir is not None or self._reads_steps())
         told = self.target.creates and not self.loop.own
         if (counts_on and trains_to_an_unknown_end(self.project, program)) or (
             told and self.keras.number == 2 and ends_early(self.project, program)
@@ -731,6 +731,18 @@ class _Emitter:
             )
             raise Blocked("TFM162", both.place.call, message)
         return plan
+
+    def _reads_steps(self) -> bool:
+        """Whether the program looks at the number of steps behind a training."""
+        program, imports = self.program, self.file.imports
+        if program.reads_global_step:
+            return True
+        return any(
+            asks_global_step(self.file, use.arguments.get("name"))
+            if use.method == "get_variable_value"
+            else use.method == "evaluate" and looks_at_all(program.scope, use.place.call, imports)
+            for use in program.all_uses
+        )
 
     def _tell_loss(self) -> None:
         """Says where the loss of an evaluation is that of examples, and a last batch may have fewer than the others."""

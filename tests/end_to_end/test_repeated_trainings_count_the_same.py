@@ -64,6 +64,14 @@ assert estimator.evaluate(input_fn)["global_step"] == 6
 """
 
 
+# The steps are read behind a single training.
+READ = """estimator = tf.estimator.Estimator(model_fn)
+estimator.train(lambda: input_fn().repeat(2))
+for name, value in estimator.evaluate(input_fn).items():
+    assert name != "global_step" or value == 6
+"""
+
+
 # The data end before the steps do.
 ENDS = """estimator = tf.estimator.Estimator(model_fn, model_dir="ends")
 training = tf.estimator.TrainSpec(lambda: input_fn().repeat(2), max_steps=50)
@@ -74,8 +82,8 @@ assert estimator.evaluate(input_fn)["global_step"] == 6
 
 @pytest.mark.parametrize(
     ("driver", "style"),
-    [(LOOP, "native"), (HANDED, "bridge"), (KEPT, "native"), (ENDS, "native")],
-    ids=["loop", "handed", "kept", "ends"],
+    [(LOOP, "native"), (HANDED, "bridge"), (KEPT, "native"), (ENDS, "native"), (READ, "native")],
+    ids=["loop", "handed", "kept", "ends", "read"],
 )
 def test_a_batch_that_is_looked_for_is_no_step(driver: str, style: str, servers: Servers, tmp_path: Path) -> None:
     new = prove(PROGRAM.format(driver=driver), servers, tmp_path, steps=6, style=style)
