@@ -44,6 +44,8 @@ class Losses(tf.train.SessionRunHook):
 
     def begin(self):
         self.calls.append("begin " + tf.train.get_global_step().name)
+        named = tf.get_default_graph().get_tensor_by_name("global_step:0")
+        self.calls.append("named %s" % (named.shape,))
 
     def after_create_session(self, session, coord):
         self.calls.append("created %d" % session.run(tf.train.get_global_step()))

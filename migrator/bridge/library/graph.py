@@ -320,6 +320,7 @@ class Graph:
 
         def build(*tensors):
             self.graph = self.variables.graph = tf.compat.v1.get_default_graph()
+            self.graph.as_graph_element = self._named(self.graph.as_graph_element)
             if seed is not None:
                 tf.compat.v1.set_random_seed(seed)
             with tf.variable_creator_scope(self.variables.make):
@@ -334,6 +335,20 @@ class Graph:
         with self.strategy.scope():
             self.function = tf.compat.v1.wrap_function(build, list(signature))
         self.inputs = list(self.function.inputs[: len(signature)])
+
+    def _named(self, find):
+        """How the graph finds tensors by name: those that variables have in TensorFlow 1 are their values."""
+
+        def as_graph_element(obj, allow_tensor=True, allow_operation=True):
+            try:
+                return find(obj, allow_tensor, allow_operation)
+            except KeyError:
+                name = obj.removesuffix(":0").removesuffix("/read") if isinstance(obj, str) else ""
+                if not allow_tensor or name not in self.variables.by_name:
+                    raise
+                return self.variables.read(self.variables.by_name[name])
+
+        return as_graph_element
 
     def value_of(self, fetch):
         """The tensor or operation that a session would compute for something: a name, a variable, a tensor."""
