@@ -215,7 +215,7 @@ def test_the_spreads_show_another_scale_where_the_forms_do_not() -> None:
     random = np.random.default_rng(11)
     caught = {"both": 0, "forms": 0}
     for _ in range(40):
-        ours, theirs = random.uniform(-1, 1, 150), random.uniform(-np.sqrt(2), np.sqrt(2), 150)
+        ours, theirs = random.uniform(-1, 1, 300), random.uniform(-np.sqrt(2), np.sqrt(2), 300)
         found = initial.compare({"w": ours}, {"w": theirs})
         caught["both"] += bool(found.rejected)
         caught["forms"] += bool(stats.ks_2samp(ours, theirs).pvalue < initial.ALPHA)

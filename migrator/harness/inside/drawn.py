@@ -6,7 +6,7 @@ import numpy as np
 import parts
 
 # Numbers that show a scale a few per cent off, and the most draws of one variable.
-_ENOUGH, _MOST = 2000, 64
+_ENOUGH, _MOST = 20000, 64
 
 
 def _times(shape):
