@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 tf.disable_v2_behavior()
 tf.logging.set_verbosity(tf.logging.ERROR)
+tf.reset_default_graph()
 
 x = tf.placeholder(tf.float32, [None, 2], name="x")
 serving = tf.estimator.export.build_raw_serving_input_receiver_fn({"x": x})

@@ -35,8 +35,21 @@ def build_in_default_graph():
 
     Estimators leave it: see `eagerly`.
     """
-    if tf.executing_eagerly():
+    if not tf.executing_eagerly():
+        return
+    reset, entered = tf1.reset_default_graph, []
+
+    def enter():
         graph = tf1.get_default_graph().as_default()
         graph.enforce_nesting = False
         graph.__enter__()
-        atexit.register(lambda: graph)  # kept as long as the program runs
+        entered[:] = [graph]
+
+    def reset_default_graph():
+        entered[0].__exit__(None, None, None)
+        reset()
+        enter()
+
+    enter()
+    tf1.reset_default_graph = reset_default_graph
+    atexit.register(lambda: entered)  # kept as long as the program runs
