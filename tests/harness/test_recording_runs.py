@@ -533,10 +533,10 @@ def test_initial_values_are_drawn_further_times(runner: Runner) -> None:
     for program, body, prefix in (("original", ORIGINAL, "net/"), ("migrated", MIGRATED, "")):
         found, _ = runner.run(program, body, "momentum", steps=1, draw_initial=True)
         kernel, bias = found.drawn[f"{prefix}dense/kernel"], found.drawn[f"{prefix}dense/bias"]
-        assert kernel.shape == (25, 5, 16) and not np.any(bias)  # 2000 numbers
+        assert kernel.shape == (64, 5, 16) and not np.any(bias)  # the most draws, 5120 numbers
         # Glorot's rule: a variance of 2 / (5 + 16).
         assert float(np.std(kernel)) == pytest.approx((2 / 21) ** 0.5, rel=0.05)
-        assert len(np.unique(kernel)) > 1900
+        assert len(np.unique(kernel)) > 4900
         if program == "original":
             assert losses(found) == losses(plain)
 
