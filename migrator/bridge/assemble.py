@@ -337,7 +337,8 @@ def _with_more(text: str, names: Collection[str], source: Library) -> str:
     reads = {local for one in lacking for local in one.imports} - imported.keys()
     statements = sorted((source.imports[local] for local in reads), key=_import_key)
     lines = text.rstrip("\n").split("\n")
-    last = max(node.end_lineno or 0 for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom)))
+    own = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    last = max((node.end_lineno or 0 for node in own), default=0)
     lines[last:last] = [f"{one}  # noqa: E402" for one in statements]
     parts = ["\n".join(lines), *(one.text for one in lacking)]
     calls = [f"{one}()" for one in SETUP if one in {more.name for more in lacking}]

@@ -365,13 +365,13 @@ class _Project:
 
     def _asked_of(self, file: Path) -> set[str]:
         """What programs that were migrated before use of a support file, which is gone."""
-        asked = set()
-        for path, text in self.texts.items():
-            if re.search(rf"^ *(import|from) +{file.stem}\b", text, re.MULTILINE):
+        asked: set[str] = set()
+        for path in self.imports.trees:
+            if file.stem in self.texts[path]:
                 names = self._read(path)
                 origins = {one.origin or "" for one in names.references} | {one.origin or "" for one in names.bindings}
-                asked |= {one.split(".")[1] for one in origins if one.startswith(f"{file.stem}.")}
-                asked |= {"keep_tensorflow_1_shapes"} if _SHAPES.search(text) else set()
+                own = {one.split(".")[1] for one in origins if one.startswith(f"{file.stem}.")}
+                asked |= own | ({"keep_tensorflow_1_shapes"} if own and _SHAPES.search(self.texts[path]) else set())
         return asked & library().public
 
     def _name(self, placed: Placed, files: Collection[Path]) -> str:

@@ -158,7 +158,7 @@ def test_support_file_grows_and_what_was_changed_stays() -> None:
 
 def test_support_file_that_is_gone_has_what_other_programs_use_of_it() -> None:
     files = {"train.py": TRAIN.format(model="model"), "model.py": MODEL}
-    before = "import keras_estimator as k\n\nk.RunConfig()\nk.inputs\n"
+    before = "import os, keras_estimator as k\n\nk.RunConfig()\nk.inputs\n"
     again = "from keras_estimator import FinalExporter, nothing_of_ours\n"
     texts, _ = bridge({**files, "before.py": before, "again.py": again})
     names = ["Estimator", "EstimatorSpec", "RunConfig", "FinalExporter"]
