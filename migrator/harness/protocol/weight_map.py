@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from migrator.harness.protocol import name_map
+from migrator.harness.protocol.l1_variables import AVERAGE
 from migrator.harness.protocol.name_map import leaf
 from migrator.harness.recording import Array, OnDisk, Recording, Variable, later
 
 Indices = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-AVERAGE = "average"
 
 
 @dataclass(frozen=True)
