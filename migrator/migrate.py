@@ -82,7 +82,7 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
             {**everything, **texts, **support}, everything.keys() - texts.keys(), findings, options.inside
         )
         texts, findings = join(bridges, texts, findings)
-        bridged = bridges.files
+        bridged = bridges.files | bridges.blocked
     blocked = {path for path, found in findings.items() if any(f.severity is Severity.MANUAL for f in found)}
     # A program that is one of TensorFlow 2 now is looked at as such, so that a second run finds nothing new.
     everything = {**everything, **texts}
@@ -90,7 +90,8 @@ def migrate(sources: Sequence[Source], options: Options) -> list[Result]:
     together = set(texts)
     asks = options.keras == "3" or options.strategy == "dtensor"
     left = estimators | texts.keys() if asks else estimators - texts.keys()
-    # Nor is a bridged program, of this run or an earlier one: its code is of TensorFlow 1, and runs as such.
+    # Nor is a bridged program, of this run or an earlier one: its code is of TensorFlow 1, and runs as such. One of
+    # sessions that is blocked stays as a whole.
     left = left | bridged | set(around(everything, (path for path, text in everything.items() if NAME in text)))
     if any(may_be_modern(everything[source.path]) for source in relevant if source.path not in left):
         from migrator.modern import modernize

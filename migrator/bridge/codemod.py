@@ -16,7 +16,7 @@ from migrator.bridge.answers import is_public
 from migrator.bridge.homes import Home, Kind, home_of
 from migrator.bridge.references import Binding, Names, Reference, chain_of, read_names
 from migrator.bridge.sessions import FOR_ALL, FUNCTION, needing_default_graph, own_sessions
-from migrator.bridge.table import HOROVOD, LATER, LIBRARIES, NAMESPACES, OF_HUB, SUPPLIED
+from migrator.bridge.table import HOROVOD, LATER, LIBRARIES, NAMESPACES, OF_HOROVOD, OF_HUB, SUPPLIED, WORKERS
 from migrator.names.advice import advice
 from migrator.names.compat import written_for_two
 from migrator.names.fate import Compat, New, Renamed, exists, fate
@@ -36,6 +36,8 @@ _MADE_BY_KERAS = ("tf.keras.Sequential", "tf.keras.models.load_model", "tf.keras
 _OF_KERAS = ("tf.layers", "tf.keras", "tf.nn.rnn_cell", "tf.contrib", "tf.feature_column")
 _GRAPHS_SWITCHES = ("tf.disable_v2_behavior", "tf.disable_eager_execution")
 _ELSEWHERE = (Kind.NONE, Kind.SUPPORT, Kind.SLIM)
+_HOROVOD = HOROVOD.partition(".")[0]
+_BY_HAND = "take it out by hand"
 COMMENT = "  # before TensorFlow: it chooses Keras 2"
 # Imports that may stand before the support file's: they do not import TensorFlow.
 _HARMLESS = frozenset((*STANDARD_MODULES, "numpy", "pandas", "absl", "six", "scipy", "sklearn", "matplotlib"))
@@ -103,12 +105,26 @@ def parse(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-def bridge_file(text: str, support: Support, given: Mapping[str, str] | None = None, first: bool = False) -> Bridged:
+@dataclass(frozen=True)
+class Handed:
+    """Horovod's module as a value: what a program calls it, in any file, and what others take of this file so."""
+
+    names: frozenset[str] = frozenset()
+    exported: frozenset[str] = frozenset()
+
+
+def bridge_file(
+    text: str,
+    support: Support,
+    given: Mapping[str, str] | None = None,
+    first: bool = False,
+    handed: Handed | None = None,
+) -> Bridged:
     """Spells a file's names anew. `given` are names of TensorFlow that reach it through files of the project.
 
     `first` says that the file may be the first of its process to import TensorFlow.
     """
-    return _File(text, read_names(parse(text), given), support, first).run()
+    return _File(text, read_names(parse(text), given), support, first, handed or Handed()).run()
 
 
 def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]:
@@ -122,8 +138,9 @@ def names_of(text: str, given: Mapping[str, str] | None = None) -> Iterable[str]
 
 
 class _File:
-    def __init__(self, text: str, names: Names, support: Support, first: bool) -> None:
+    def __init__(self, text: str, names: Names, support: Support, first: bool, handed: Handed) -> None:
         self.text = text
+        self.handed = handed
         self.raw = text.encode("utf-8")
         self.starts = [0]
         for line in self.raw.split(b"\n"):
@@ -150,6 +167,7 @@ class _File:
         self._libraries()
         for reference in self.names.references:
             self._reference(reference)
+        self._of_handed()
         self._sessions()
         for statement in dict.fromkeys(b.statement for b in self.names.imported()):
             assert statement is not None
@@ -180,11 +198,14 @@ class _File:
         self.result.keras |= name.startswith(_OF_KERAS)
         if not _is_tensorflow(name):
             found = home_of(name)
-            if found.kind is Kind.SUPPORT:
+            of_horovod = name.partition(".")[0] == _HOROVOD
+            if of_horovod and found.kind is not Kind.SUPPORT:
+                self._of_horovod(reference, name)
+            elif of_horovod and self._through_project(reference):
+                pass  # the other file has it, as a value
+            elif found.kind is Kind.SUPPORT:
                 self.result.used.add(found.name)
                 self._elsewhere(reference, found)
-            elif name.partition(".")[0] == HOROVOD.partition(".")[0]:
-                self._of_horovod(reference, name)
             else:
                 self._of_library(reference)
             return
@@ -215,8 +236,14 @@ class _File:
             self._elsewhere(reference, found)
 
     def _of_horovod(self, reference: Reference, name: str) -> None:
-        """What the support file has not of Horovod: the module itself counts as there where it is asked for."""
+        """What the support file has not of Horovod, but for the module itself, which it has as a value."""
         node = reference.nodes[-1]
+        if name != HOROVOD:
+            self._stay(reference)
+            self._block(reference.nodes[0], "TFM157", f"`{name}` is Horovod's, and nothing stands for it: {_BY_HAND}")
+            return
+        if self._through_project(reference):
+            return  # the other file has it
         parent = self.parents.get(node)
         is_asked = isinstance(parent, (ast.BoolOp, ast.UnaryOp)) or (
             isinstance(parent, (ast.If, ast.IfExp, ast.While)) and parent.test is node
@@ -224,14 +251,29 @@ class _File:
         is_compared = isinstance(parent, ast.Compare) and any(
             isinstance(one, ast.Constant) and one.value is None for one in parent.comparators
         )
-        if name == HOROVOD and (is_asked or is_compared):
-            self._need(Kind.SUPPORT)
-            self.edits[self._offset(reference.nodes[0]), self._end(node)] = self.support.name
-            self._left(reference)
-            return
-        self._stay(reference)
-        what = "the module itself is handed on" if name == HOROVOD else "nothing stands for it"
-        self._block(reference.nodes[0], "TFM157", f"`{name}` is Horovod's, and {what}: take it out by hand")
+        self._need(Kind.SUPPORT)
+        new = self.support.name
+        if not is_asked and not is_compared:
+            self.result.used.add(WORKERS)
+            new = f"{new}.{WORKERS}"
+        self.edits[self._offset(reference.nodes[0]), self._end(node)] = new
+        self._left(reference)
+
+    def _through_project(self, reference: Reference) -> bool:
+        """Whether a name of Horovod is imported from another file of the project."""
+        binding = reference.binding
+        if binding is None:
+            return True
+        return binding.statement is not None and (binding.origin or "").partition(".")[0] != _HOROVOD
+
+    def _of_handed(self) -> None:
+        """What is asked of Horovod's module where that is handed on (`self.hvd.join()`), by what it is called."""
+        known = {r.nodes[-1] for r in self.names.references if r.origin.partition(".")[0] == _HOROVOD}
+        for node in ast.walk(self.names.tree) if self.handed.names else ():
+            if isinstance(node, ast.Attribute) and node not in known and _last(node.value) in self.handed.names:
+                if node.attr not in OF_HOROVOD:
+                    what = f"`{ast.unparse(node)}` is Horovod's, it seems, and nothing stands for it: {_BY_HAND}"
+                    self._block(node, "TFM157", what)
 
     def _of_two(self, reference: Reference, name: str) -> None:
         """A name of TensorFlow 2, which 2.21 may have elsewhere, or no more."""
@@ -488,12 +530,15 @@ class _File:
         """The import of one name as it becomes; None where nothing is left that needs it."""
         old = _line(statement, alias)
         origin = alias.name if isinstance(statement, ast.Import) else f"{statement.module}.{alias.name}"
+        local = alias.asname or (alias.name.partition(".")[0] if isinstance(statement, ast.Import) else alias.name)
         name = canonical(origin)
         if not _is_tensorflow(name):
             found = home_of(name)
             if found.kind is Kind.SUPPORT and isinstance(statement, ast.ImportFrom):
                 return self._of_support(found, alias.asname or alias.name)
-            if origin.partition(".")[0] == HOROVOD.partition(".")[0] and not self.stays.get(binding, 0):
+            if origin == HOROVOD and binding.scope is self.names.module and binding.name in self.handed.exported:
+                return self._of_support(Home(Kind.SUPPORT, WORKERS, 2), local)
+            if origin.partition(".")[0] == _HOROVOD and not self.stays.get(binding, 0):
                 return None
             later = LATER.get(origin, "")
             if not isinstance(statement, ast.ImportFrom) or statement.level or "." not in later:
@@ -501,7 +546,6 @@ class _File:
             module, _, last = later.rpartition(".")
             as_ = alias.asname or alias.name
             return "from", module, last if last == as_ else f"{last} as {as_}"
-        local = alias.asname or (alias.name.partition(".")[0] if isinstance(statement, ast.Import) else alias.name)
         if origin == "tensorflow" or origin == _V1 or (isinstance(statement, ast.Import) and not alias.asname):
             return self._root(binding, alias, old, local, name)
         found = home_of(name)
@@ -789,6 +833,10 @@ def _is_slim(origin: str | None) -> bool:
     """Whether what is imported becomes tf_slim itself."""
     found = home_of(canonical(origin or "")) if (origin or "").startswith("tensorflow.contrib.") else None
     return found is not None and found.kind is Kind.SLIM and not found.name
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_only_one(name: str) -> bool:

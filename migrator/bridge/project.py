@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrator.bridge.assemble import assemble, extended, held_by, in_the_way, library, section
-from migrator.bridge.codemod import COMMENT, Bridged, Problem, Support, bridge_file, is_for_two
+from migrator.bridge.codemod import COMMENT, Bridged, Handed, Problem, Support, bridge_file, is_for_two
 from migrator.bridge.files import Imports, Placed, place, read_imports
 from migrator.bridge.references import Names, read_names
 from migrator.bridge.sessions import FOR_ALL, MAKERS
@@ -23,6 +23,7 @@ from migrator.source.notebooks import END_OF_CELL, NEW_CELL
 from migrator.source.reading import is_notebook
 
 _SHAPES = re.compile(r"\.value\b|\bDimension\b|\.dims\b")
+_PACKAGES = ("tensorflow", HOROVOD.partition(".")[0])
 _MENTIONS = ("tensorflow", "stimator")
 
 
@@ -31,12 +32,14 @@ class Bridges:
     """What came of it: new texts (those of support files among them) and findings.
 
     `programs` are the files that make the Estimators of bridged programs, `files` all files of these programs.
+    `blocked` are all files of programs of sessions that something stands in the way of.
     """
 
     texts: dict[Path, str] = field(default_factory=dict)
     findings: dict[Path, list[Finding]] = field(default_factory=dict)
     programs: set[Path] = field(default_factory=set)
     files: set[Path] = field(default_factory=set)
+    blocked: set[Path] = field(default_factory=set)
 
     def add(self, path: Path, problem: Problem, severity: Severity) -> None:
         """Adds a finding once."""
@@ -90,6 +93,13 @@ class _Project:
         self.globals: dict[Path, dict[str, str]] = {}
         self.reaches: dict[Path, list[Path]] = {}
         self.result = Bridges()
+        self.distributed = frozenset(
+            name
+            for path in self.imports.trees
+            if HOROVOD.partition(".")[0] in texts[path]
+            for name, origin in self._global(path).items()
+            if origin == HOROVOD
+        )
 
     def run(self, left: Collection[Path] | None) -> Bridges:
         makers: dict[Path, list[ast.AST]] = {}
@@ -130,6 +140,8 @@ class _Project:
             tried.update({path: self._try(path, Support(NAME, graphs=graphs)) for path in reach})
         blocked = {start for start, reach in reaches.items() if any(tried[path].blocking for path in reach)}
         self._tell_blocked(makers, reaches, blocked, tried, graphs)
+        if graphs:
+            self.result.blocked.update(path for start in blocked for path in reaches[start])
         going = {start: reach for start, reach in reaches.items() if start not in blocked}
         changing = {
             path for path, one in tried.items() if (one.respelled if graphs else _changes(one, self.texts[path]))
@@ -194,11 +206,10 @@ class _Project:
             for one in ast.walk(node) if isinstance(node, (ast.Try, ast.If)) else (node,):
                 if isinstance(one, ast.Import):
                     for alias in one.names:
-                        if alias.name.partition(".")[0] == "tensorflow":
-                            local = alias.asname or "tensorflow"
-                            found[local] = alias.name if alias.asname else "tensorflow"
+                        if (package := alias.name.partition(".")[0]) in _PACKAGES:
+                            found[alias.asname or package] = alias.name if alias.asname else package
                 elif isinstance(one, ast.ImportFrom) and not one.level and one.module:
-                    if one.module.partition(".")[0] == "tensorflow":
+                    if one.module.partition(".")[0] in _PACKAGES:
                         for alias in one.names:
                             found[alias.asname or alias.name] = f"{one.module}.{alias.name}"
         return found
@@ -245,7 +256,18 @@ class _Project:
     def _try(self, path: Path, support: Support, first: bool = False) -> Bridged:
         if path not in self.imports.trees:
             return Bridged(self.texts[path])
-        return bridge_file(self.texts[path], support, self._given(path), first)
+        return bridge_file(self.texts[path], support, self._given(path), first, self._handed(path))
+
+    def _handed(self, path: Path) -> Handed:
+        """What Horovod's module is called in the project, and what others take of a file as that."""
+        if not self.distributed:
+            return Handed()
+        own = {name for name, origin in self._global(path).items() if origin == HOROVOD}
+        exported = set()
+        for edge in self.imports.importers([path]):
+            of_module = set() if edge.what else {n for n in own if f".{n}" in self.texts[edge.importer]}
+            exported |= own if edge.what == "*" else own & {edge.what} | of_module
+        return Handed(self.distributed, frozenset(exported))
 
     # -- what stays --------------------------------------------------------------------------------------------------
 

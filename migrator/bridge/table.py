@@ -494,6 +494,10 @@ SUPPLIED.update(
         }.items()
     }
 )
+#: What stands for Horovod's module itself, where that is handed on: it has these names.
+WORKERS = "AllWorkers"
+#: The names of Horovod's module that are carried over.
+OF_HOROVOD = frozenset(name.removeprefix(f"{HOROVOD}.") for name in SUPPLIED if name.startswith(f"{HOROVOD}."))
 #: Packages that need TensorFlow 1, and what to do about each.
 LIBRARIES = {
     "tensor2tensor": "it is not maintained any more; copy what the program uses of it into the project",

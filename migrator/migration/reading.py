@@ -20,6 +20,7 @@ from migrator.program.tpu_programs import on_tpu
 from migrator.program.training import Place, TrainingProgram, is_estimator, read_programs
 from migrator.rules.wrapped import check_not_wrapped
 
+_OF_HOROVOD = "Horovod distributes this program, which has no native form"
 _PART_OF_PROGRAMS = (
     "tf.estimator.Estimator",
     "tf.estimator.EstimatorSpec",
@@ -70,6 +71,9 @@ def read_all(
                         raise InFile(adapted, "TFM182", npus.imported(adapted), npus.MESSAGE)
                     check_not_wrapped(file, place.function, place.call)
                     read = read_programs(project, everything.mentioning, file, place, places[file.path])
+                    distributed = next(filter(None, map(_imported_horovod, _reach(project, [file]))), None)
+                    if distributed is not None:
+                        raise InFile(distributed[0], "TFM160", distributed[1], _OF_HOROVOD)
                     programs += [on_tpu(one, everything.wants_tpus, everything.keras, project.files) for one in read]
                 elif _is_foreign(place.name):
                     raise Blocked(
@@ -88,12 +92,16 @@ def read_all(
 def _horovod(files: Iterable[ParsedFile], findings: Mapping[Path, list[Finding]]) -> Finding | None:
     """What a program that Horovod distributes has to be told, whatever else stands in its way."""
     for file in files:
-        for name, origin in file.imports.names.items():
-            if origin.startswith("horovod.") and not any(f.code == "TFM160" for f in findings.get(file.path, ())):
-                node = file.imports.nodes.get(name)
-                message = "Horovod distributes this program, which has no native form"
-                return file.finding("TFM160", Severity.MANUAL, node, message)
+        found = _imported_horovod(file)
+        if found is not None and not any(f.code == "TFM160" for f in findings.get(file.path, ())):
+            return file.finding("TFM160", Severity.MANUAL, found[1], _OF_HOROVOD)
     return None
+
+
+def _imported_horovod(file: ParsedFile) -> tuple[ParsedFile, cst.CSTNode | None] | None:
+    """The file, and its first import of Horovod."""
+    names = [name for name, origin in file.imports.names.items() if origin.startswith("horovod.")]
+    return (file, file.imports.nodes.get(names[0])) if names else None
 
 
 def _is_foreign(name: str) -> bool:

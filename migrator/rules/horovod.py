@@ -47,6 +47,9 @@ rank 0, and the workers follow in their order. Without TF_CONFIG it trains alone
 of the environment: from then on each process has a model of its own, as with Horovod, and all that they share are the
 values that are exchanged. With several GPUs on a machine each process uses one, as `visible_device_list` said.
 
+Where the module itself is handed on (`create_optimizer(loss, hvd=hvd)`, `self.hvd = hvd`, `from utils import hvd`),
+`keras_estimator.AllWorkers` is that value, which has all of this under Horovod's names: what reads it stays as it is.
+
 Gradients are averaged before they are clipped or applied, as with Horovod; rows of sparse gradients are gathered.
 Sessions of the program's own run on a `tf.distribute.Server` of the worker. At its end a process waits for the others.
 

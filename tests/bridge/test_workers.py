@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 from ephemeral_port_reserve import LOCALHOST, reserve
 
+from migrator.bridge.assemble import assemble
 from migrator.bridge.codemod import Support, bridge_file
 from migrator.bridge.project import bridge_project
+from migrator.bridge.table import OF_HOROVOD, WORKERS
 from migrator.harness.environments import migrated_python, original_python
+from migrator.migrate import Options, migrate
+from migrator.source.reading import Source
 from tests import warm
 
 SUBSTITUTES = Path(__file__).parents[2] / "migrator" / "harness" / "inside" / "substitutes"
@@ -100,13 +106,127 @@ def test_ways_to_import_it(before: str, after: str) -> None:
         ("hvd.join()\n", 2),
         ("hvd.elastic.run(f)\n", 2),
         ("optimizer = hvd.DistributedOptimizer(o, op=hvd.Adasum)\n", 2),
-        ("f(hvd)\n", 2),
         ("from horovod.tensorflow import keras\nkeras.DistributedOptimizer(o)\n", 3),
     ],
 )
 def test_what_nothing_stands_for_is_told_at_its_line(lines: str, line: int) -> None:
     made = bridge_file(f"import horovod.tensorflow as hvd\n{lines}", SUPPORT)
     assert [(one.line, one.code) for one in made.blocking] == [(line, "TFM157")]
+
+
+def test_the_module_that_is_handed_on_has_the_names_of_horovod() -> None:
+    made = bridge_file("import horovod.tensorflow as hvd\ntrain(hvd, comm=hvd)\n", SUPPORT)
+    assert not made.blocking
+    assert made.text.endswith("train(keras_estimator.AllWorkers, comm=keras_estimator.AllWorkers)\n")
+    values = assemble(made.used)
+    body = next(node for node in ast.parse(values).body if isinstance(node, ast.ClassDef) and node.name == WORKERS)
+    held = {target.id for node in body.body for target in ast.walk(node) if _is_bound(target)}
+    assert held == OF_HOROVOD
+
+
+def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+HELPER = "import horovod.tensorflow as hvd\n\n\ndef workers():\n    return hvd.size()\n"
+BY_HELPER = """\
+import tensorflow as tf
+{importing}
+
+
+def model_fn(features, labels, mode, params):
+    loss = tf.reduce_mean(features)
+    optimizer = {hvd}.DistributedOptimizer(tf.train.AdamOptimizer(0.1))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss))
+
+
+{hvd}.init()
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=100)
+"""
+
+
+@pytest.mark.parametrize(
+    ("importing", "hvd"),
+    [("from utils import hvd", "hvd"), ("import utils", "utils.hvd"), ("from utils import *", "hvd")],
+)
+def test_horovod_by_way_of_another_file(importing: str, hvd: str) -> None:
+    train, utils = Path("train.py"), Path("utils.py")
+    texts = {train: BY_HELPER.format(importing=importing, hvd=hvd), utils: HELPER}
+    made = bridge_project(texts)
+    assert "from keras_estimator import AllWorkers as hvd\n" in made.texts[utils]
+    assert "return keras_estimator.worker_count()\n" in made.texts[utils]
+    assert f"\n{importing}\n" in made.texts[train]
+    assert f"{hvd}.init()\n" in made.texts[train]
+
+
+@pytest.mark.parametrize(
+    ("importing", "hvd"),
+    [("from utils import hvd", "hvd"), ("import utils", "utils.hvd"), ("from utils import *", "hvd")],
+)
+def test_what_nothing_stands_for_in_another_file(importing: str, hvd: str) -> None:
+    train, utils = Path("train.py"), Path("utils.py")
+    text = BY_HELPER.format(importing=importing, hvd=hvd) + f"{hvd}.join()\n"
+    made = bridge_project({train: text, utils: HELPER})
+    assert not made.texts
+    assert [(one.line, one.code) for one in made.findings[train]] == [(14, "TFM157")]
+
+
+def test_what_nothing_stands_for_of_a_parameter() -> None:
+    train, optimizers = Path("train.py"), Path("optimizers.py")
+    text = BEFORE.replace("import horovod", "import optimizers\nimport horovod") + "optimizers.make(hvd)\n"
+    asked = "import tensorflow as tf\n\n\ndef make(hvd):\n    hvd.elastic.run(hvd.rank())\n"
+    made = bridge_project({train: text, optimizers: asked})
+    assert not made.texts
+    assert [(one.line, one.code) for one in made.findings[optimizers]] == [(5, "TFM157")]
+
+
+def _source(name: str, text: str) -> Source:
+    return Source(Path(name), text.encode(), text, "utf-8", False)
+
+
+def test_horovod_of_the_data_alone_has_no_native_form() -> None:
+    data = "import horovod.tensorflow as hvd\n\n\ndef shard(data):\n    return data.shard(hvd.size(), hvd.rank())\n"
+    train = """\
+import tensorflow as tf
+import data
+
+
+def model_fn(features, labels, mode):
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(features, 1))
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+    return data.shard(tf.data.Dataset.from_tensor_slices(([[1.0]] * 8, [[1.0]] * 8))).batch(2)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+estimator.train(input_fn, steps=4)
+"""
+    sources = [_source(name, text) for name, text in (("train.py", train), ("data.py", data))]
+    native = migrate(sources, Options(style="native"))
+    assert [one.text for one in native] == [train, data]
+    assert {finding.code for one in native for finding in one.findings} == {"TFM160"}
+    made = {one.source.path.name: one for one in migrate(sources, Options(bridge=True))}
+    assert "keras_estimator.worker_rank()" in made["data.py"].text
+    assert "horovod" not in made["data.py"].text
+
+
+def test_a_program_that_is_blocked_stays_as_a_whole() -> None:
+    text = """\
+import tensorflow as tf
+import horovod.tensorflow.keras as hvd
+
+hvd.init()
+config = tf.ConfigProto()
+tf.keras.backend.set_session(tf.Session(config=config))
+optimizer = tf.keras.optimizers.Adadelta(lr=1.0 * hvd.size())
+"""
+    (result,) = migrate([_source("train.py", text)], Options(bridge=True))
+    assert result.text == text
+    assert [finding.line for finding in result.findings if finding.code == "TFM157"] == [4, 7]
 
 
 SESSION = """\

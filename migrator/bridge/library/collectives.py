@@ -127,6 +127,11 @@ def worker_local_count():
     return ThisWorker.local_count
 
 
+def always_built(*_):
+    """Workers talk by TensorFlow's own operations, which are always there."""
+    return True
+
+
 #: How the values of workers are put together.
 SUM_OF_WORKERS = "Sum"
 MEAN_OF_WORKERS = "Average"
@@ -327,3 +332,26 @@ class DistributedOptimizer(tf1.train.Optimizer):
     def variables(self, *args, **kwargs):
         """The optimizer's own."""
         return self._optimizer.variables(*args, **kwargs)
+
+
+class AllWorkers:
+    """The workers as one value, for code that is handed it, under the names that such code was written for."""
+
+    init = staticmethod(start_worker)
+    shutdown = staticmethod(stop_worker)
+    is_initialized = staticmethod(is_worker_started)
+    rank = staticmethod(worker_rank)
+    size = staticmethod(worker_count)
+    local_rank = staticmethod(worker_local_rank)
+    local_size = staticmethod(worker_local_count)
+    mpi_built = mpi_enabled = mpi_threads_supported = staticmethod(always_built)
+    gloo_built = gloo_enabled = nccl_built = staticmethod(always_built)
+    allreduce = staticmethod(all_reduce)
+    allgather = staticmethod(all_gather)
+    broadcast = staticmethod(broadcast_from)
+    broadcast_variables = staticmethod(broadcast_variables)
+    broadcast_global_variables = staticmethod(broadcast_global_variables)
+    BroadcastGlobalVariablesHook = BroadcastVariablesHook
+    DistributedOptimizer = DistributedOptimizer
+    Compression = Compression
+    Average, Sum = MEAN_OF_WORKERS, SUM_OF_WORKERS
