@@ -45,6 +45,7 @@ from migrator.rules.generation import KERAS_2, Keras
 from migrator.rules.repeatable import Effect, acts, effect_of
 from migrator.rules.rewriter import Rewriter
 from migrator.rules.session_config import Setting
+from migrator.rules.tpu_operations import told_on_tpu
 from migrator.targets import dtensor, many_steps, setup
 from migrator.targets.choosing import (
     OwnStrategy,
@@ -405,6 +406,8 @@ class _Emitter:
         if both is not None and any(hooks.stops for phase, hooks in program.hooks if phase == "train"):
             message = "a hook ends the training: the new program is for one device, whatever TF_CONFIG says"
             self.remarks.append(Blocked("TFM166", both.place.call, message))
+        if self.target is TPU:
+            self.remarks += told_on_tpu(self.project, program)
         if program.tpu is not None and self.target is TPU:
             self.remarks.append(Blocked("TFM440", program.tpu.place, _ON_TPU))
             self.remarks += program.tpu.remarks

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from migrator.names.imports import ImportMap
-from migrator.program.calls import calls_in, is_true, nodes_in, number
+from migrator.program.calls import calls_in, is_false, is_true, nodes_in, number
 from migrator.program.parsed import Blocked, ParsedFile, Project, name_nodes, names_in
 from migrator.program.region import reach
 from migrator.program.scopes import path_to
@@ -29,6 +29,30 @@ def whole_batches(project: Project, program: TrainingProgram, given: cst.BaseExp
     if not calls:
         return _is_array(program, given) and never_end(project, program, given, mode)
     return all(map(_is_whole, calls))
+
+
+def uneven_batches(
+    project: Project, program: TrainingProgram, given: cst.BaseExpression | None, mode: str
+) -> cst.Call | None:
+    """The first call of an input function whose last batch may be smaller than the others; None where none may.
+
+    Where a parameter says whether to drop the rest, or the data are repeated in a statement before, none is told.
+    """
+    functions = functions_behind(project, program, given, mode)
+    calls = [call for function in functions for call in calls_in(function)]
+    lines = {call: file.position(call)[0] for file in project.files for call in calls if call in file.parents}
+    repeats = [lines[call] for call in calls if call in lines and _name(call) == "repeat" and _for_ever(call)]
+    for call in calls:
+        if call in lines and _name(call) in _BATCHING and not _is_whole(call) and not _is_told(call):
+            if not any(line < lines[call] for line in repeats):
+                return call
+    return None
+
+
+def _is_told(call: cst.Call) -> bool:
+    """Whether a call is told to drop the rest or not, by more than a plain `False`."""
+    given = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "drop_remainder"]
+    return any(not is_false(one) for one in given)
 
 
 def _is_whole(call: cst.Call) -> bool:

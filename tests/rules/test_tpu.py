@@ -323,3 +323,58 @@ def test_the_master_of_a_resolver_is_the_resolver() -> None:
     text = tpu("True").replace("cluster=resolver", "master=resolver.get_master()")
     text = text.replace("    resolver = None\n    if FLAGS.use_tpu and FLAGS.tpu_name:\n    ", "")
     assert "TPUClusterResolver(FLAGS.tpu_name)" in migrated(text, "auto")
+
+
+_SOUND = 'batch(params["batch_size"], drop_remainder=True)'
+_SIZE = 'params["batch_size"]'
+
+
+@pytest.mark.parametrize(
+    ("batching", "told"),
+    [
+        (_SOUND, False),
+        (f"repeat().batch({_SIZE})", False),
+        (f"batch({_SIZE}, drop_remainder=params['train'])", False),
+        ("apply(tf.contrib.data.batch_and_drop_remainder(8))", False),
+        (f"batch({_SIZE})", True),
+        (f"repeat(2).batch({_SIZE})", True),
+        (f"batch({_SIZE}, drop_remainder=False).repeat()", True),
+    ],
+)
+def test_a_last_batch_that_may_be_smaller_is_told_for_a_tpu(batching: str, told: bool) -> None:
+    text = tpu("True").replace(_SOUND, batching)
+    _, findings = run(text, "auto")
+    assert [f.line for f in findings if f.code == "TFM433"] == ([7] if told else [])
+    _, findings = run(tpu().replace(_SOUND, batching), "one-device")
+    assert "TFM433" not in review(findings)
+
+
+def test_data_that_are_repeated_in_a_statement_before_have_whole_batches() -> None:
+    made = "tf.data.Dataset.from_tensor_slices(([[1.0]], [[2.0]]))"
+    text = tpu("True").replace(
+        f"return {made}.{_SOUND}", f"data = {made}\n    data = data.repeat()\n    return data.batch(8)"
+    )
+    assert "TFM433" not in review(run(text, "auto")[1])
+
+
+@pytest.mark.parametrize(
+    ("before", "lines"),
+    [
+        ("features = tf.strings.to_number(tf.as_string(features))", [11, 11]),
+        ("features = tf.py_func(lambda x: x, [features], tf.float32)", [11]),
+        ("features = tf.string_to_number(tf.as_string(features))", [11, 11]),
+        ("features = tf.where(features > 0, features, -features)", []),
+    ],
+)
+def test_operations_that_a_tpu_lacks_are_told(before: str, lines: list[int]) -> None:
+    text = tpu("True").replace("    logits = ", f"    {before}\n    logits = ")
+    _, findings = run(text, "auto")
+    assert [f.line for f in findings if f.code == "TFM432"] == lines
+    assert not manual(findings) or "py_func" in before
+    _, findings = run(text.replace("use_tpu=True", "use_tpu=False"), "auto")
+    assert "TFM432" not in review(findings)
+
+
+def test_what_the_input_function_computes_runs_on_the_host() -> None:
+    text = tpu("True").replace(_SOUND, f"map(lambda x, y: (x, tf.strings.to_number(tf.as_string(y)))).{_SOUND}")
+    assert "TFM432" not in review(run(text, "auto")[1])
