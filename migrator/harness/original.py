@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 
-from migrator.harness import budget
+from migrator.harness import budget, spared
 from migrator.harness.case import Case, asynchronous, one_trainer, without_evaluator
 from migrator.harness.protocol import l2_data, tolerance
 from migrator.harness.recording import Recording
@@ -188,17 +188,20 @@ def with_replicates(
     """Adds the replicates that the noise floor needs, unless they are there. Ends early on `stop`."""
     if evidence.replicates or evidence.failed_run is not None or evidence.repeat is None:
         return evidence
-    replicates = [] if evidence.random_order else [evidence.repeat]
+    original = evidence.main.recording
+    assert original is not None
+    replicates = [] if evidence.random_order else [spared.measured(original, evidence.repeat)]
     while len(replicates) < tolerance.REPLICATES:
         if stop is not None and stop.is_set():
-            return evidence
+            return evidence if evidence.random_order else replace(evidence, repeat=replicates[0])
         progress(Progress("replicates", len(replicates), tolerance.REPLICATES))
-        run = _replicate(session, case, evidence, len(replicates), evidence.random_order)
+        run = spared.measured(original, _replicate(session, case, evidence, len(replicates), evidence.random_order))
         replicates.append(run)
         if run.failed:
             break
     progress(Progress("replicates", len(replicates), tolerance.REPLICATES))
-    return replace(evidence, replicates=tuple(replicates))
+    repeat = evidence.repeat if evidence.random_order else replicates[0]
+    return replace(evidence, repeat=repeat, replicates=tuple(replicates))
 
 
 def with_exact_repeat(session: Session, case: Case, evidence: OriginalEvidence) -> OriginalEvidence:

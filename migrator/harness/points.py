@@ -8,14 +8,15 @@ not grow with it, and nothing that grew in it (rounding, chaos) is part of what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from migrator.harness import checkpoints
+from migrator.harness import checkpoints, spared
 from migrator.harness.case import Case, one_trainer
 from migrator.harness.migrated import MigratedEvidence
 from migrator.harness.original import OriginalEvidence
@@ -35,6 +36,8 @@ from migrator.harness.runs import (
 
 #: Replicates of the original from each point, moved by one unit in the last place.
 REPLICATES = 3
+#: Bytes of weights, slots and gradients that single steps have on disk at once: the points are taken in parts.
+PART_BYTES = 4 << 30
 #: The points where the rate changes, of those that a run reached and of those that stand in its graph.
 _CHANGES = 4
 _FAR = 10
@@ -69,8 +72,10 @@ class Point:
         return np.multiply(value, factor, dtype=value.dtype)
 
 
-def choose(original: Recording, asked: Sequence[int] = ()) -> tuple[Point, ...]:
-    """The points of a training; empty where its weights or batches were not recorded. `asked` are more steps."""
+def choose(original: Recording, asked: Sequence[int] = (), *, scaled: bool = True) -> tuple[Point, ...]:
+    """The points of a training; empty where its weights or batches were not recorded. `asked` are more steps; `scaled`
+    says whether the migrated program can be given batches with greater numbers.
+    """
     by_step: dict[int, tuple[Batch, ...]] = {}
     for batch in original.batches:
         if batch.kept:
@@ -102,7 +107,7 @@ def choose(original: Recording, asked: Sequence[int] = ()) -> tuple[Point, ...]:
         add(step, state_before(step))
     middle = [state for state in states if state <= tolerance.LAST_STATE_STEP][-1:] or states[:1]
     unused = iter(range(3, 10_000))
-    float_features, float_labels = (_floats(kept[0][0], root) for root in ("features", "labels"))
+    float_features, float_labels = (scaled and _floats(kept[0][0], root) for root in ("features", "labels"))
     stresses: list[dict[str, float]] = [{"weights": 10.0}, {"weights": 100.0}]
     stresses += [{"features": factor} for factor in (30.0, 1000.0) if float_features]
     stresses += [{"features": 1e-6}] if float_features else []  # where an epsilon is no longer next to nothing
@@ -138,9 +143,13 @@ def _files(
     `as_variables` slots of a kind in that of variables of its own, where it keeps them so.
     """
     made: list[dict[str, Any]] = []
+    known: dict[tuple[int, float], dict[str, Any]] = {}
     for point in points:
         if point.state == 0:
             made.append({"step": point.step, "weights": None, "slots": None})
+            continue
+        if (point.state, point.weights) in known:
+            made.append({**known[point.state, point.weights], "step": point.step})
             continue
         weights = form(_stressed(original.states[point.state], point), True)
         slots: dict[str, Array] = {}
@@ -154,6 +163,7 @@ def _files(
             slots |= {f"{name}|{kind}": value for name, value in form(own, kind == AVERAGE).items()}
         paths = weights_file(session, weights), weights_file(session, slots)
         made.append({"step": point.step, "weights": paths[0], "slots": paths[1]})
+        known[point.state, point.weights] = made[-1]
     return made
 
 
@@ -207,15 +217,65 @@ def judge(
             original = checkpoints.with_checkpoint(session, original, case.from_checkpoint)
         except checkpoints.NoState as error:
             return l4b_single_steps.not_tried(str(error)), ()
-    points = choose(original, case.sample_steps)
+    points = choose(original, case.sample_steps, scaled=all(one.known for one in found.terms.data))
     if not points:
         return l4b_single_steps.not_tried("no weights and batches of the original were recorded to start from"), ()
-    try:
-        batches = chosen_batches(
-            evidence.main.record_dir, session.new_folder("points"), [(one.batches, one.change) for one in points]
-        )
-    except RecordingError as error:
-        return l4b_single_steps.not_tried(str(error)), ()
+    runs: tuple[Run, ...] = ()
+    parts: list[l4b_single_steps.Part] = []
+    for some in divided(points, original):
+        try:
+            part, made = _compared(session, case, evidence, found, original, some, versions_differ)
+        except RecordingError as error:
+            return l4b_single_steps.not_tried(str(error)), runs
+        except _NotTried as error:
+            return l4b_single_steps.not_tried(str(error)), (*runs, *error.runs)
+        runs = (*runs, *made)
+        if part is not None:
+            parts.append(part)
+            if part.different is not None:
+                break
+    return l4b_single_steps.judge(parts), runs
+
+
+class _NotTried(Exception):
+    """Single steps say nothing; the message says why. `runs` were made for them."""
+
+    def __init__(self, why: str, runs: tuple[Run, ...]) -> None:
+        super().__init__(why)
+        self.runs = runs
+
+
+def divided(points: Sequence[Point], original: Recording, most: int = PART_BYTES) -> Iterator[tuple[Point, ...]]:
+    """The points, as many at a time as `most` bytes of weights, slots and gradients allow, each time behind the first,
+    which is the start of the training.
+    """
+    state = max(original.slots, key=lambda step: len(original.slots[step]), default=None)
+    slots = {} if state is None else original.slots[state]
+    weights = spared.weights_of(original)
+    # On disk at once: of each point weights and slots for both programs, and what four runs have recorded.
+    each = 4 * (2 * weights + sum(value.nbytes for value in slots.values())) + 2 * weights
+    count = max(1, most // max(each, 1) - 1)
+    for start in range(1, max(2, len(points)), count):
+        yield (points[0], *points[start : start + count])
+
+
+def _compared(
+    session: Session,
+    case: Case,
+    evidence: OriginalEvidence,
+    found: MigratedEvidence,
+    original: Recording,
+    points: Sequence[Point],
+    versions_differ: bool,
+) -> tuple[l4b_single_steps.Part | None, tuple[Run, ...]]:
+    """What some points show (None: nothing that both programs recorded), and the runs that it took, whose tensors are
+    gone. `original` is the recording that the points start from. Raises _NotTried, and RecordingError where a batch is
+    gone.
+    """
+    names = found.names
+    assert names is not None
+    folder = session.new_folder("points")
+    batches = chosen_batches(evidence.main.record_dir, folder, [(one.batches, one.change) for one in points])
     own = found.terms.own
 
     def theirs(values: Mapping[str, Array], weights: bool) -> dict[str, Array]:
@@ -248,9 +308,11 @@ def judge(
         entries = _files(session, points, original, lambda values, weights: dict(values))
         made = [run("original", "original single steps", entries, str(batches))]
         for number, plan in enumerate(tolerance.replicate_plans(original.optimizer, REPLICATES), start=1):
-            if not made[-1].failed:
+            first = made[0].recording
+            if first is not None and not made[-1].failed:
                 role = f"original single steps, replicate {number}"
-                made.append(run("original", role, entries, str(batches), **plan))
+                made.append(spared.measured(first, run("original", role, entries, str(batches), **plan)))
+        _remove(entries)
         return made
 
     def of_migrated() -> list[Run]:
@@ -260,6 +322,7 @@ def judge(
         if not made[-1].failed:
             factor = ladder.CONTROL_FACTOR
             made.append(run("migrated", "migrated single steps, control", entries, replay, learning_rate_factor=factor))
+        _remove(entries)
         return [found.terms.weights_of(one) for one in made]
 
     if one_interpreter(case):
@@ -272,13 +335,14 @@ def judge(
     runs = (*ours, *others)
     failed = next((one for one in runs if one.failed), None)
     if failed is not None:
-        return l4b_single_steps.not_tried(f"a run of single steps failed ({failed.role}): {failed.complaint}"), runs
+        raise _NotTried(f"a run of single steps failed ({failed.role}): {failed.complaint}", runs)
     for program, known, made in (("original", evidence.main, ours[0]), ("migrated", found.compared, others[0])):
         if not _repeats(original, recording_of(known), recording_of(made), points):
-            why = f"the {program} program does not repeat its own steps from the states of the original"
-            return l4b_single_steps.not_tried(why), runs
+            raise _NotTried(
+                f"the {program} program does not repeat its own steps from the states of the original", runs
+            )
     starts = {place: original.states.get(one.state, original.initial) for place, one in enumerate(points, start=1)}
-    level = l4b_single_steps.judge(
+    part = l4b_single_steps.compared(
         [one.recording for one in ours if one.recording is not None],
         [one.recording for one in others if one.recording is not None],
         [l4b_single_steps.Taken(one.step, one.stress, one.weights != 1.0) for one in points],
@@ -287,4 +351,11 @@ def judge(
         versions_differ=versions_differ,
         added=found.terms.weights.added,
     )
-    return level, runs
+    for one in runs:
+        spared.without_weights(one)
+    return part, runs
+
+
+def _remove(entries: Sequence[Mapping[str, Any]]) -> None:
+    for path in {entry[name] for entry in entries for name in ("weights", "slots")} - {None}:
+        Path(path).unlink(missing_ok=True)

@@ -19,6 +19,7 @@ A record folder holds one folder per task (``chief-0``, ``worker-1``, ``local-0`
     effects.jsonl             checkpoints, exports, and what callbacks and hooks did, each at its step
     other_trainings.jsonl     a line for every training of another model of the script, which is not recorded
     mutant.json               the known mistake that the plan asked for, and how often it was made
+    apart.json                in the place of states, slots and gradients: how far each is from those of another run
     cpu.jsonl                 processor time after the first step and after each training call
     calls.jsonl               how many steps were done before each call that trains, one line each
     ended.jsonl               a line for each of these calls that came to its end
@@ -162,6 +163,8 @@ class Shuffle:
     across: bool = False
 
 
+#: The file of a replicate's distances.
+APART = "apart.json"
 LOSS_OF_BATCHES, LOSS_OF_EXAMPLES = "loss, mean of batches", "loss, mean of examples"
 
 
@@ -263,7 +266,8 @@ class Recording:
     those of the training data (None: not known). ``effects`` are those of the first task that has any;
     ``summaries`` are the steps at which each tag was written, with its number (None: no finite scalar). ``drawn`` are
     further draws of initial values, along a first axis. ``cpu`` are the processor seconds of all trainers from the
-    first step to the last (None: not known).
+    first step to the last (None: not known). ``apart`` says of a replicate how far each gradient, weight and slot is
+    from that of the run it repeats, by (family, name, slot, step), where they themselves are gone (None: they are not).
     """
 
     program: str
@@ -307,6 +311,7 @@ class Recording:
     training: int = 0
     drawn: Mapping[str, Array] = field(default_factory=dict)
     cpu: float | None = None
+    apart: Mapping[tuple[str, str, str, int], float] | None = None
 
 
 # -- packed tensors --
@@ -823,6 +828,7 @@ def read(record_dir: Path) -> Recording:
         ),
         dropout_after=tuple(program.get("dropout_after", [])),
         cpu=_cpu(tasks),
+        apart=_apart(tasks),
         drawn=_arrays(started / "drawn.npz") if started and (started / "drawn.npz").exists() else {},
         draws=int(program.get("draws", 0)),
         training=int(program.get("training", 0)),
@@ -849,6 +855,17 @@ def read(record_dir: Path) -> Recording:
         effects=_effects(tasks),
         summaries=_summaries(record_dir / "summaries.json"),
     )
+
+
+def _apart(tasks: Mapping[str, Path]) -> dict[tuple[str, str, str, int], float] | None:
+    path = next((folder / APART for folder in tasks.values() if (folder / APART).exists()), None)
+    if path is None:
+        return None
+    try:
+        rows = json.loads(path.read_text())
+        return {(str(family), str(name), str(slot), int(step)): float(one) for family, name, slot, step, one in rows}
+    except (OSError, ValueError, TypeError) as error:
+        raise RecordingError(f"{path} cannot be read: {error}") from error
 
 
 def _cpu(tasks: Mapping[str, Path]) -> float | None:

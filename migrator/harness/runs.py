@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,8 @@ from migrator.harness.recording import Recording, RecordingError, UnrecordedTrai
 from migrator.harness.versions import OriginalRuns
 
 STATE_STEPS = (1, 2, 10)
+#: Files of a model_dir that are larger hold weights; what tells which checkpoints there are is small.
+_LARGE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -285,7 +287,17 @@ def _run(
         launch = launched()
         outcome = session.server(case, program).run(launch)
     made = _made(launch, outcome, role, program)
+    if launch.plan["kill_after"] is None:  # else it is started again
+        _without_checkpoints(launch.run_dir)
     return made if stalled is None else replace(made, stalled=stalled)
+
+
+def _without_checkpoints(run_dir: Path) -> None:
+    """Removes what a run that nobody goes on from has written of weights to its model_dir."""
+    for path in (run_dir / "model").rglob("*"):
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size > _LARGE:
+                path.unlink()
 
 
 def _made(launch: Launch, outcome: RunOutcome, role: str, program: str) -> Run:

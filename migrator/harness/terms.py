@@ -90,8 +90,8 @@ def with_data(terms: Terms, original: Run, migrated: Run, *, random_order: bool)
     left, right = _kept(original), _kept(migrated)
     if not random_order:
         task = measurements.trainers(ours)[0], measurements.trainers(theirs)[0]
-        left = [(b, v) for b, v in left if b.task == task[0]][: batch_map.ENOUGH]
-        right = [(b, v) for b, v in right if b.task == task[1]][: batch_map.ENOUGH]
+        left = [(b, v) for b, v in left if b.task == task[0]]
+        right = [(b, v) for b, v in right if b.task == task[1]]
     found = batch_map.find([v for _, v in left], [v for _, v in right], in_order=not random_order)
     if found is None:
         return terms

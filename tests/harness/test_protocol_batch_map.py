@@ -85,3 +85,53 @@ def test_what_is_said() -> None:
         "features/x is features as it is",
         "the migrated program does not read labels",
     )
+
+
+WEIGHTS = np.float32([1.0, 3.0, 0.5, 2.0])
+
+
+class TestWhatTheMigratedProgramComputes:
+    """Components that come of the data in a way that is not known."""
+
+    def test_standardized_columns(self) -> None:
+        mean, scale = np.float32([0.1, 0.2, 0.3]), np.float32([1, 2, 3])
+        found = batch_map.find(ORIGINAL, form(lambda x, c: {"features": (x - mean) / scale, "labels": c}))
+        assert found is not None and [one.kind for one in found] == ["scaled", "same"]
+        np.testing.assert_allclose(found[0].of({"features": X[0] * 30}), (X[0] * 30 - mean) / scale, rtol=1e-5)
+        assert "each of its columns" in str(found[0])
+
+    def test_words_of_a_vocabulary_and_buckets(self) -> None:
+        words = np.array([b"a", b"b", b"c", b"d"], object)
+        ours = form(lambda x, c: {"features/x": x, "features/w": words[c], "labels": c.astype(np.float32)})
+        theirs = form(
+            lambda x, c: {
+                "features/x": np.digitize(x, [0.0]),
+                "features/w": (c + 7) % 5,
+                "labels": c.astype(np.float32),
+            }
+        )
+        found = batch_map.find(ours, theirs)
+        assert found is not None
+        assert {one.target: one.known for one in found} == {"features/x": False, "features/w": False, "labels": True}
+        for own, wanted in zip(ours, theirs, strict=True):
+            made = batch_map.convert(found, own)
+            assert all(batch_map.same(made[path], wanted[path]) for path in wanted)
+        assert batch_map.told(found, ours[0])[-1].endswith("for each example: what comes of it decides")
+        with pytest.raises(ValueError, match="other examples"):
+            batch_map.convert(found, {**ours[0], "features/x": ours[0]["features/x"] * 30})
+
+    def test_weights_of_classes_in_a_random_order(self) -> None:
+        theirs = form(lambda x, c: {"features": x, "labels": c, "weights": WEIGHTS[c]})
+        shuffled = [{path: value[::-1].copy() for path, value in batch.items()} for batch in reversed(theirs)]
+        found = batch_map.find(ORIGINAL, shuffled, in_order=False)
+        assert found is not None
+        np.testing.assert_array_equal(batch_map.convert(found, ORIGINAL[2])["weights"], WEIGHTS[C[2]])
+
+    def test_in_a_random_order_a_value_for_each_example_shows_no_rule(self) -> None:
+        theirs = form(lambda x, c: {"features": x, "labels": c, "weights": x[:, 0]})
+        assert batch_map.find(ORIGINAL, theirs, in_order=False) is None
+
+    def test_nothing_is_computed_of_examples_that_nothing_tells(self) -> None:
+        theirs = form(lambda x, c: {"features": np.tanh(x), "labels": np.full(6, 2, np.int32)})
+        ours = form(lambda x, c: {"features": x, "labels": np.full(6, 2, np.int32)})
+        assert batch_map.find(ours, theirs) is None

@@ -196,11 +196,40 @@ class TestNames:
 
     RENAMED = theirs({"loss": 0.5, "acc": 0.75}, {"loss": 0.5, "acc": 0.75})
 
-    def test_a_metric_of_the_original_alone_is_inconclusive_with_a_hint(self) -> None:
+    def test_a_metric_of_the_same_values_is_the_same_metric(self) -> None:
         level = judge(original(), migrated(self.RENAMED))
-        assert (level.status, level.reason) == (Status.INCONCLUSIVE, Reason.MISSING_VALUES)
-        assert level.summary == "only the original has accuracy (the migrated program's acc has the same value)"
-        assert "metrics that only the migrated program has: acc" in level.notes
+        assert level.status is Status.EQUIVALENT
+        assert level.notes[0] == "accuracy is the migrated program's acc"
+
+    def test_it_has_the_same_value_wherever_both_evaluate(self) -> None:
+        ours = original(ev(10, GOOD), ev(20, {"loss": 0.4, "accuracy": 0.8}))
+        later = {"loss": 0.4, "acc": 0.81}
+        level = judge(ours, migrated(self.RENAMED, theirs(later, later, 20)))
+        assert (level.status, level.summary) == (Status.INCONCLUSIVE, "only the original has accuracy")
+
+    def test_an_output_or_a_word_may_stand_before_its_name(self) -> None:
+        def named(value: float) -> LevelResult:
+            results = {"loss": 0.5, "head_accuracy": value}
+            return judge(original(), migrated(theirs(results, results)))
+
+        assert named(0.75).status is Status.EQUIVALENT
+        level = named(0.7)
+        assert level.status is Status.DIFFERENT and level.notes[0] == "accuracy is the migrated program's head_accuracy"
+
+    def test_two_metrics_are_not_one(self) -> None:
+        ours = original(ev(10, {**GOOD, "precision": 0.75}))
+        level = judge(ours, migrated(self.RENAMED))
+        assert (level.status, level.summary) == (Status.INCONCLUSIVE, "only the original has precision")
+
+    def test_a_loop_may_leave_out_the_loss_if_it_has_no_other_number(self) -> None:
+        def of_loop(**results: float) -> Recording:
+            return replace(migrated(theirs(results, results)), loop=True)
+
+        level = judge(original(), of_loop(accuracy=0.75))
+        assert level.status is Status.EQUIVALENT and "does not evaluate the loss" in level.notes[0]
+        level = judge(original(), of_loop(accuracy=0.75, test_loss=0.9))
+        assert (level.status, level.summary) == (Status.INCONCLUSIVE, "only the original has loss")
+        assert judge(original(), migrated(theirs({"accuracy": 0.75}, {"accuracy": 0.75}))).status is Status.INCONCLUSIVE
 
     def test_no_hint_where_the_value_is_another(self) -> None:
         other = theirs({"loss": 0.5, "acc": 0.7}, {"loss": 0.5, "acc": 0.7})

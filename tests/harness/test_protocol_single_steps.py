@@ -65,7 +65,9 @@ def judged(
                 one.gradients[2][name] = np.full_like(one.gradients[2][name], value)
     taken = [l4b_single_steps.Taken(1), l4b_single_steps.Taken(500_000, stress, apart)]
     weights = {1: originals[0].initial, 2: {names("original")[key]: value for key, value in starts[1].items()}}
-    return l4b_single_steps.judge(originals, wrong, taken, weights, RENAMED, versions_differ=True)
+    part = l4b_single_steps.compared(originals, wrong, taken, weights, RENAMED, versions_differ=True)
+    assert part is not None
+    return l4b_single_steps.judge([part])
 
 
 def test_steps_that_agree() -> None:

@@ -283,7 +283,8 @@ def test_an_evaluation_again_reads_the_metrics_that_have_a_result() -> None:
     recorder = together("record_loop").LoopRecorder
     metrics = [Metric("compile_metrics", None), Metric("error", 0.5)]
     call = Mock()
-    evaluation = SimpleNamespace(metrics=metrics, calls=[(call, "step", (1,), {})])
+    evaluation = together("record_loop").Evaluation()
+    evaluation.metrics, evaluation.calls = metrics, [(call, "step", (1,), {})]
     assert recorder.again(Mock(), evaluation) == {"error": 0.5}
     assert [metric.resets for metric in metrics] == [1, 1]
     call.assert_called_once_with("step", 1)
@@ -364,3 +365,12 @@ def test_what_an_optimizer_starts_from_is_read_outside_of_a_branch(branch: bool)
     assert stack[-1] is (inner if branch else outer)
     found = module.KerasRecorder.named_gradients(recorder, step)
     assert found == ([] if branch else [(recorder.parts[0], gradient)])
+
+
+def test_metrics_of_one_name_in_a_loop_stay_apart() -> None:
+    """Two of the class Mean are both called "mean", and the second would take the place of the first."""
+    evaluation = together("record_loop").Evaluation()
+    several = [SimpleNamespace(name="mean"), SimpleNamespace(name="auc"), SimpleNamespace(name="mean")]
+    for metric in several:
+        evaluation.add_metric(metric)
+    assert [evaluation.name(metric) for metric in several] == ["mean", "auc", "mean_1"]

@@ -60,9 +60,9 @@ def _inner(variable):
     return variable._value if hasattr(variable, "path") else variable
 
 
-def _results(metric, value):
+def _results(name, value):
     """The numbers of a metric, which Keras 3 has some of in a dict."""
-    found = value if isinstance(value, dict) else {metric.name: value}
+    found = value if isinstance(value, dict) else {name: value}
     return parts.numbers({name: one.numpy() for name, one in found.items()})
 
 
@@ -82,6 +82,12 @@ class Evaluation(object):
     def add_metric(self, metric):
         if not any(metric is one for one in self.metrics):
             self.metrics.append(metric)
+
+    def name(self, metric):
+        """The metric's name, numbered where others have the same: two of the class Mean are both called "mean"."""
+        place = next(n for n, one in enumerate(self.metrics) if one is metric)
+        before = sum(one.name == metric.name for one in self.metrics[:place])
+        return "%s_%d" % (metric.name, before) if before else metric.name
 
 
 class LoopRecorder(object):
@@ -417,7 +423,7 @@ class LoopRecorder(object):
         if evaluation.calls and any(metric is one for one in evaluation.metrics):
             if evaluation.line is None:
                 evaluation.line = self.evaluation_line(evaluation)
-            evaluation.line["results"].update(_results(metric, value))
+            evaluation.line["results"].update(_results(evaluation.name(metric), value))
         return value
 
     def evaluation_line(self, evaluation):
@@ -470,7 +476,7 @@ class LoopRecorder(object):
         for metric in evaluation.metrics:
             # All metrics of a Keras 3 model together have no result; they are here one by one, too.
             with contextlib.suppress(NotImplementedError):
-                found.update(_results(metric, metric.result()))
+                found.update(_results(evaluation.name(metric), metric.result()))
         return found
 
     def write_evaluation(self):

@@ -8,8 +8,8 @@ after L2 to judge; here it only has to be shown that one form can be computed fr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +20,9 @@ Components = Mapping[str, Array]
 #: Batches that have to agree before a way to convert them is believed, where that many were kept.
 ENOUGH = 8
 # A scaled component was multiplied in float32, and perhaps divided instead.
+# Examples to a key, on the average, and examples to a line: fewer show no rule.
+_REPEATED = 4
+_COLUMNS = 10_000
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
 
 
@@ -28,8 +31,10 @@ class Conversion:
     """How the component `target` of the migrated program's batches comes of the original's `source`.
 
     `kind` is "same", "cast", "one-hot" (`classes` columns), "class" (the place of the one in a one-hot row) or "scaled"
-    (source * `factor` + `offset`, rounded). Then the rows get the shape `row` (of one example; None: that of the
-    source) and the type `dtype`.
+    (source * `factor` + `offset`, rounded; where they are several, one for each number of an example). Then the rows
+    get the shape `row` (of one example; None: that of the source) and the type `dtype`. Of kind "table" the
+    component is computed in a way that is not known (looked up in a vocabulary, a weight for each class): `rows` has it
+    for each example that was seen, by what the original read, or by what the conversion `key` makes of that.
     """
 
     target: str
@@ -38,8 +43,24 @@ class Conversion:
     dtype: np.dtype[np.generic]
     row: tuple[int, ...] | None = None
     classes: int = 0
-    factor: float = 1.0
-    offset: float = 0.0
+    factor: float | tuple[float, ...] = 1.0
+    offset: float | tuple[float, ...] = 0.0
+    rows: Mapping[bytes, Array] = field(default_factory=dict, repr=False)
+    key: Conversion | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known of examples that were not seen, too."""
+        return self.kind != "table"
+
+    def of(self, batch: Components) -> Array:
+        """The component in the form of the migrated program, of a batch of the original. ValueError if not known."""
+        if self.known:
+            return self(batch[self.source])
+        keys = _examples(batch) if self.key is None else _rows(self.key.of(batch))
+        if any(key not in self.rows for key in keys):
+            raise ValueError(f"what {self.target} is for other examples is not known")
+        return np.stack([self.rows[key] for key in keys])
 
     @property
     def exact(self) -> bool:
@@ -54,21 +75,32 @@ class Conversion:
         elif self.kind == "class":
             value = np.argmax(value, axis=-1)
         elif self.kind == "scaled":
-            value = value.astype(np.float64) * self.factor + self.offset
+            flat = value.astype(np.float64).reshape(len(value), -1) if isinstance(self.factor, tuple) else value
+            made = flat.astype(np.float64) * np.asarray(self.factor) + np.asarray(self.offset)
+            value = made.reshape(value.shape)
         if self.row is not None:
             value = value.reshape(len(value), *self.row)
         return value if value.dtype == self.dtype else value.astype(self.dtype)
 
     def __str__(self) -> str:
+        if not self.known:
+            of = "each example" if self.key is None else f"each {self.key.target}"
+            return f"{self.target} is what the migrated program computes for {of}: what comes of it decides"
         form = {
             "same": "as it is",
             "cast": f"as {self.dtype}",
             "one-hot": f"as rows of {self.classes} with a one in each",
             "class": "as the place of the one in each row",
-            "scaled": f"times {self.factor:.6g}" + (f" plus {self.offset:.6g}" if self.offset else ""),
+            "scaled": _line(self.factor, self.offset),
         }[self.kind]
         shape = "" if self.row is None else f", an example of shape {list(self.row)}"
         return f"{self.target} is {self.source} {form}{shape}"
+
+
+def _line(factor: float | tuple[float, ...], offset: float | tuple[float, ...]) -> str:
+    if isinstance(factor, tuple) or isinstance(offset, tuple):
+        return "with each of its columns scaled and moved"
+    return f"times {factor:.6g}" + (f" plus {offset:.6g}" if offset else "")
 
 
 def same(ours: Array, theirs: Array, *, rounded: bool = False) -> bool:
@@ -131,8 +163,73 @@ def _scaled(source: str, target: str, ours: Array, theirs: Array) -> Conversion 
     return Conversion(target, source, "scaled", theirs.dtype, form, factor=float(factor), offset=float(offset))
 
 
+def _columns(source: str, target: str, ours: Sequence[Array], theirs: Sequence[Array]) -> Conversion | None:
+    """A line of its own for each number of an example, as where features are standardized."""
+    both = [(a, b) for a, b in zip(ours, theirs, strict=False) if a.ndim > 1 and a.shape == b.shape]
+    if not both or len(both) < min(len(ours), len(theirs)) or both[0][1].dtype.kind != "f":
+        return None
+    if both[0][0].dtype.kind not in "iuf":
+        return None
+    left, right = (np.concatenate([one[n].astype(np.float64).reshape(len(one[n]), -1) for one in both]) for n in (0, 1))
+    if len(left) < _REPEATED or left.shape[1] > _COLUMNS or not (np.isfinite(left).all() and np.isfinite(right).all()):
+        return None
+    every = np.arange(left.shape[1])
+    low, high = np.argmin(left, axis=0), np.argmax(left, axis=0)
+    width = left[high, every] - left[low, every]
+    factor = np.divide(right[high, every] - right[low, every], width, out=np.zeros(len(every)), where=width > 0)
+    offset = right[low, every] - factor * left[low, every]
+    lines = tuple(map(float, factor)), tuple(map(float, offset))
+    return Conversion(target, source, "scaled", both[0][1].dtype, factor=lines[0], offset=lines[1])
+
+
 def _rows(value: Array) -> list[bytes]:
-    return [repr(row.tolist()).encode() if value.dtype == object else row.tobytes() for row in value]
+    return [repr(np.asarray(row).tolist()).encode() if value.dtype == object else row.tobytes() for row in value]
+
+
+def _examples(batch: Components) -> list[bytes]:
+    """What the original read of each example, all components together."""
+    several = [_rows(value) for _, value in sorted(batch.items()) if value.ndim]
+    return [b"|".join(one) for one in zip(*several, strict=True)]
+
+
+def _table(
+    target: str, ours: Sequence[Components], theirs: Sequence[Components], found: Sequence[Conversion], in_order: bool
+) -> Conversion | None:
+    """The component as a table of the examples, which others tell: those that came bit for bit of the original's."""
+    telling = [one for one in found if one.exact and _tells(one, theirs)]
+    if not telling or any(target not in batch or batch[target].ndim == 0 for batch in theirs):
+        return None
+    keys: list[Conversion | None] = []
+    if target.startswith("weights"):  # of a class, say: what is alike has the same
+        keys = list(telling)
+    elif in_order and not _alike(theirs[0][target], ours[0].values()):
+        keys = [None]
+    for key in keys:
+        rows: dict[bytes, Array] = {}
+        tables = (
+            [(_examples(own), other) for own, other in zip(ours, theirs, strict=False)]
+            if key is None
+            else [(_rows(other[key.target]), other) for other in theirs]
+        )
+        pairs = [(one, row) for names, batch in tables for one, row in zip(names, batch[target], strict=False)]
+        alike = all(np.array_equal(rows.setdefault(name, row), row) for name, row in pairs)
+        if alike and (key is None or len(rows) * _REPEATED <= len(pairs)):
+            return Conversion(target, found[0].source, "table", theirs[0][target].dtype, rows=rows, key=key)
+    return None
+
+
+def _alike(value: Array, sources: Iterable[Array]) -> bool:
+    """Whether a component is of the form of one that the original reads, but for its numbers: other data, then."""
+    classes = value.ndim == 2 and value.shape[1] > 1 and value.dtype.kind in "biuf" and _one_hot(value)
+    return any(
+        (one.dtype == value.dtype and one.shape[1:] == value.shape[1:]) or (classes and one.dtype.kind in "iu")
+        for one in sources
+    )
+
+
+def _tells(one: Conversion, theirs: Sequence[Components]) -> bool:
+    """Whether a component says which examples are which: it is not the same in all of them."""
+    return len({row for batch in theirs if batch[one.target].ndim for row in _rows(batch[one.target])}) > 1
 
 
 def _share(conversion: Conversion, ours: Sequence[Array], theirs: Sequence[Array], in_order: bool) -> float:
@@ -163,8 +260,9 @@ def find(
     """
     if not ours or not theirs or not ours[0] or not theirs[0]:
         return None
+    every = ours, theirs
     ours, theirs = ours[:ENOUGH] if in_order else ours, theirs[:ENOUGH] if in_order else theirs
-    found = []
+    found, computed = [], []
     for target in theirs[0]:
         wanted = [batch[target] for batch in theirs if target in batch]
         tried: list[tuple[bool, int, float, Conversion]] = []
@@ -172,19 +270,26 @@ def find(
             own = [batch[source] for batch in ours if source in batch]
             ways = list(_candidates(source, target, own[0], wanted[0]))
             line = _scaled(source, target, own[0], wanted[0]) if in_order else None
-            for rank, way in enumerate([*ways, *([line] if line is not None else [])]):
+            lines = [line, _columns(source, target, own, wanted)] if in_order else []
+            for rank, way in enumerate([*ways, *(one for one in lines if one is not None)]):
                 share = _share(way, own, wanted, in_order)
                 if share >= (1.0 if in_order else 0.5):
                     tried.append((source != target, rank, -share, way))
-        if not tried:
+        if tried:
+            found.append(min(tried, key=lambda one: one[:3])[3])
+        else:
+            computed.append(target)
+    for target in computed:
+        table = _table(target, *every, [one for one in found if one.known], in_order)
+        if table is None:
             return None
-        found.append(min(tried, key=lambda one: one[:3])[3])
+        found.append(table)
     return tuple(found)
 
 
 def convert(conversions: Sequence[Conversion], batch: Components) -> dict[str, Array]:
     """A batch of the original as the migrated program reads it."""
-    return {one.target: one(batch[one.source]) for one in conversions}
+    return {one.target: one.of(batch) for one in conversions}
 
 
 def told(conversions: Sequence[Conversion], ours: Components) -> tuple[str, ...]:
@@ -192,6 +297,8 @@ def told(conversions: Sequence[Conversion], ours: Components) -> tuple[str, ...]
     said = [str(one) for one in conversions if one.target != one.source or one.kind != "same" or one.row is not None]
     used = {one.source for one in conversions}
     left = [path for path in ours if path not in used]
+    if not all(one.known for one in conversions):
+        left = []  # it may be what another is computed of
     if left:
         said.append(f"the migrated program does not read {', '.join(sorted(left))}")
     return tuple(said)

@@ -7,7 +7,8 @@ data never took; there only what is grossly apart is a difference, because formu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,7 +87,25 @@ def _gross(finding: Finding, value: Array, ordinary: float) -> bool:
     return finding.outcome.absolute > GROSS * max(scale, ordinary)
 
 
-def judge(
+@dataclass(frozen=True)
+class Part:
+    """What some of the single steps have shown, without their tensors.
+
+    `ordinary` are their numbers in the training and `tried` what was greater in the others, where they could be
+    compared; `worst` is the worst finding without stress, `different` the result where one is outside. `control` says
+    whether the control was seen, `branches` what is to be said about numbers that only one program compares with.
+    """
+
+    ordinary: tuple[int, ...]
+    tried: tuple[str, ...]
+    worst: Finding | None
+    control: Control
+    notes: tuple[str, ...]
+    branches: tuple[str, ...] = ()
+    different: LevelResult | None = None
+
+
+def compared(
     originals: Sequence[Recording],
     migrated: Sequence[Recording],
     taken: Sequence[Taken],
@@ -95,8 +114,9 @@ def judge(
     *,
     versions_differ: bool,
     added: Mapping[str, float] | None = None,
-) -> LevelResult:
-    """Compares the single steps of `originals` (the run, then replicates) and `migrated` (the run, then the control).
+) -> Part | None:
+    """Compares the single steps of `originals` (the run, then replicates) and `migrated` (the run, then the control);
+    None if both programs recorded none of them.
 
     `taken` says what the steps of the runs were, `starts` which weights each began with; `added` as for the tolerance.
     """
@@ -114,7 +134,7 @@ def judge(
 
     table, other, control = cut(table), cut(other), cut(control)
     if not any(quantity.family == LOSS for quantity, _ in table):
-        return not_tried("no step was taken that both programs recorded")
+        return None
     limits = tolerance.derive(ours, originals[1:], versions_differ=versions_differ, starts=starts, added=added)
     found = judging.judge(table, other, limits, ours)
     seen = judging.judge(table, control, limits, ours)
@@ -132,12 +152,26 @@ def judge(
     visible = [place for place in steps - stressed if any(f.outside for f in seen.findings if f.step == place)]
     verdict = Control(CONTROL, bool(visible), seen.where(lambda f: f.step not in stressed).strongest())
     notes = _notes(found, taken, steps, stressed)
-    worst = plain.worst
-    if outside:
-        return _different(outside, taken, ours, theirs, to_original, verdict, notes)
+    different = _different(outside, taken, ours, theirs, to_original, verdict, notes) if outside else None
+    said = branches(ours, theirs, bool(tried))
+    return Part(tuple(ordinary), tuple(tried), plain.worst, verdict, tuple(notes), said, different)
+
+
+def judge(parts: Sequence[Part]) -> LevelResult:
+    """The level, of all single steps together: the first part that differs, else what all of them say."""
+    if not parts:
+        return not_tried("no step was taken that both programs recorded")
+    different = next((part.different for part in parts if part.different is not None), None)
+    strongest = max((one.control.ratio for one in parts if one.control.ratio is not None), default=None)
+    verdict = Control(CONTROL, any(part.control.detected for part in parts), strongest)
+    if different is not None:
+        return replace(different, control=verdict)
+    ordinary = {number for part in parts for number in part.ordinary}
+    tried = list(dict.fromkeys(stress for part in parts for stress in part.tried))
+    worst = max((part.worst for part in parts if part.worst is not None), key=_how_far, default=None)
     status, reason = Status.EQUIVALENT, None
     summary = f"single steps {_listed(ordinary)} agree" + (f" {judging.agreement(worst)}" if worst is not None else "")
-    notes += branches(ours, theirs, bool(tried))
+    notes = dict.fromkeys(note for part in parts for note in (*part.notes, *part.branches))
     if tried:
         summary += f"; so do steps with {', with '.join(tried)}"
     if not verdict.detected:
@@ -158,7 +192,11 @@ def judge(
     )
 
 
-def _listed(steps: Sequence[int]) -> str:
+def _how_far(finding: Finding) -> float:
+    return math.inf if math.isnan(finding.ratio) else finding.ratio
+
+
+def _listed(steps: Iterable[int]) -> str:
     return ", ".join(str(step) for step in sorted(steps))
 
 

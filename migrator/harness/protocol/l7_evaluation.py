@@ -266,7 +266,7 @@ def rows(
     metric_names: Mapping[str, str] | None = None,
 ) -> tuple[MetricRow, ...]:
     """Every metric of every evaluation of the original beside the migrated program's. Arguments as for `judge`."""
-    found = _compare(original, migrated, limits, replicates, metric_names or {})
+    found = _compare(original, migrated, limits, replicates, _paired(original, migrated, limits, metric_names or {}))
     same = {(id(p.evaluation), p.metric): p for p in found.same}
     own = {(id(p.evaluation), p.metric): p for p in found.own}
     table: list[MetricRow] = []
@@ -296,19 +296,22 @@ def judge(
     (`Evaluation.nudged`); (b) by what the `replicates` (recordings of the original moved by one ulp before training,
     with their evaluations) show at that step, and is not judged without at least two replicates. The control is the
     migrated evaluation of the run's initial weights, of which at least one metric must differ.
-    `metric_names` gives the migrated name of a metric of the original where it has another.
+    `metric_names` gives the migrated name of a metric of the original where it has another; metrics of another name
+    are found by their values, too.
     """
-    names = metric_names or {}
     problem = _not_evaluated(original, migrated)
     if problem is not None:
         return problem
+    names = _paired(original, migrated, limits, metric_names or {})
     found = _compare(original, migrated, limits, replicates, names)
     control = Control(
         CONTROL,
         any(p.status == DIFFERS for p in found.control),
         max((p.ratio for p in found.control if p.ratio is not None and not math.isnan(p.ratio)), default=None),
     )
-    notes = _notes(original, migrated, found, names)
+    renamed = sorted(set(names) - set(metric_names or {}))
+    as_told = tuple(f"{name} is the migrated program's {names[name]}" for name in renamed)
+    notes = (*as_told, *_notes(original, migrated, found, names))
     judged = [*found.same, *(p for p in found.own if p.status != NOT_JUDGED)]
     numbers = [p for p in judged if p.ratio is not None]
     worst = max(numbers, key=lambda p: p.ratio or 0.0, default=None)
@@ -348,9 +351,9 @@ def judge(
         return inconclusive(
             Reason.MISSING_VALUES, f"the migrated program did not evaluate the original's weights of any step{told}"
         )
-    absent = sorted({p.metric for p in judged if p.status == MISSING})
+    absent = sorted({p.metric for p in judged if p.status == MISSING} - _left_out(found, migrated, names))
     if absent:
-        return inconclusive(Reason.MISSING_VALUES, _absent(absent, found, migrated, names))
+        return inconclusive(Reason.MISSING_VALUES, f"only the original has {', '.join(absent)}")
     if not control.detected:
         summary = (
             f"this workload cannot show the error: {CONTROL} are those of the trained ones"
@@ -408,32 +411,45 @@ def _agreement(found: _Comparison, worst: _Pair | None) -> str:
     return summary
 
 
-def _absent(absent: Sequence[str], found: _Comparison, migrated: Recording, names: Mapping[str, str]) -> str:
-    """Which metrics only the original has, and which of the migrated program's has the same value."""
-    taken = {names.get(p.metric, p.metric) for p in (*found.same, *found.own)}
-    text = f"only the original has {', '.join(absent)}"
-    for name in absent:
-        values = [p for p in found.same if p.metric == name]
-        for other in sorted({key for e in migrated.evaluations for key in e.results} - taken - _NO_METRICS):
-            repeated = {id(mine): e for mine, e in _again(values, migrated)}
-            alike = [
-                replace(p, migrated=(repeated[id(p.evaluation)].same_weights or {}).get(other)).status == SAME
-                for p in values
-                if id(p.evaluation) in repeated
-            ]
-            if alike and all(alike):
-                text += f" (the migrated program's {other} has the same value)"
-                break
-    return text
+def _paired(original: Recording, migrated: Recording, limits: Tolerance, given: Mapping[str, str]) -> Mapping[str, str]:
+    """The migrated names of metrics that have another there, `given` and found: those that only one program has, with
+    the same value of the same weights wherever both evaluate, or else those that end in the original's name.
+    """
+    both, noise = _same_weights(original, migrated), _noise(original)
+    ours = [name for mine, _ in both[:1] for name in metrics(mine) if name not in given]
+    theirs = {name for _, other in both for name in other.same_weights or {}} - _NO_METRICS
+    names, free = dict(given), sorted(theirs - set(ours) - set(given.values()))
+    accepted = limits.c[FORWARD]
+
+    def alike(name: str, other: str) -> bool:
+        found = [(mine.results.get(name), (one.same_weights or {}).get(other)) for mine, one in both]
+        return all(
+            a is not None and b is not None and abs(a - b) <= accepted * max(_rounding(a, limits), noise.get(name, 0.0))
+            for a, b in found
+        )
+
+    # Keras puts the name of the output before those of its metrics, and loops what they evaluate.
+    called = {name: [one for one in free if one.endswith(f"_{name}") and name != _LOSS] for name in ours}
+    for name in ours:
+        if name not in theirs:
+            by_name = called[name] if len(called[name]) == 1 else []
+            other = next((one for one in (*by_name, *free) if one in free and alike(name, one)), None)
+            other = other or next((one for one in by_name if one in free), None)
+            if other is not None:
+                names[name] = other
+                free.remove(other)
+    return names
 
 
-def _again(values: Sequence[_Pair], migrated: Recording) -> list[tuple[Evaluation, Evaluation]]:
-    return [
-        (p.evaluation, other)
-        for p in values
-        for other in migrated.evaluations
-        if other.same_weights is not None and other.weights_step == p.evaluation.step
-    ]
+def _left_out(found: _Comparison, migrated: Recording, names: Mapping[str, str]) -> set[str]:
+    """The loss, where a loop of the program's own evaluates nothing but the other metrics of the original.
+
+    Estimator reports it whether the program asks or not. A loop that has a number more may mean the loss by it.
+    """
+    agree = {p.metric for p in found.same if p.status == SAME}
+    known = {names.get(p.metric, p.metric) for p in found.same}
+    more = {name for e in migrated.evaluations for name in metrics(e)} - known
+    return {_LOSS} if migrated.loop and agree and not more else set()
 
 
 def _notes(original: Recording, migrated: Recording, found: _Comparison, names: Mapping[str, str]) -> tuple[str, ...]:
@@ -446,6 +462,8 @@ def _notes(original: Recording, migrated: Recording, found: _Comparison, names: 
     extra = sorted({name for e in migrated.evaluations for name in metrics(e)} - known)
     if extra:
         notes.append(f"metrics that only the migrated program has: {', '.join(extra)}")
+    if any(p.metric == _LOSS and p.status == MISSING for p in found.same) and _left_out(found, migrated, names):
+        notes.append("the migrated program's loop does not evaluate the loss, which Estimator always reports")
     for evaluation in migrated.evaluations:
         reported, of_batches = evaluation.results.get(_LOSS), evaluation.results.get(LOSS_OF_BATCHES)
         if reported is None or of_batches is None or abs(reported - of_batches) <= 1e-4 * abs(of_batches):

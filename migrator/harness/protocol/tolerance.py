@@ -215,15 +215,24 @@ def _least(
     return least
 
 
+def distances(original: Measurements, other: Measurements) -> dict[tuple[Quantity, int], float]:
+    """How far apart each quantity is that both have, inf where it cannot be compared."""
+    found = {}
+    for key in original.keys() & other.keys():
+        outcome = compare.compare(original[key], other[key])
+        found[key] = outcome.absolute if outcome.kind is compare.Kind.VALUE else math.inf
+    return found
+
+
 def _differences(
-    original: Measurements, other: Measurements
+    original: Measurements, other: Recording
 ) -> tuple[dict[tuple[Quantity, int], float], set[tuple[Quantity, int]]]:
     """How far apart each quantity is, inf where it cannot be compared; and which ones the other has."""
-    found = {}
-    for key, value in original.items():
-        outcome = compare.compare(value, other.get(key))
-        found[key] = outcome.absolute if outcome.kind is compare.Kind.VALUE else math.inf
-    return found, set(other)
+    known = {
+        (Quantity(family, name, slot), step): one for (family, name, slot, step), one in (other.apart or {}).items()
+    }
+    known |= distances(original, everything(other))
+    return {key: known.get(key, math.inf) for key in original}, set(known)
 
 
 def _running(
@@ -281,7 +290,7 @@ def derive(
     least = _least(original, table, spread, starts, added)
     apart = starts is not None
     # One replicate after the other: all together would be many times the weights of the program.
-    found = [_differences(table, everything(replicate)) for replicate in replicates]
+    found = [_differences(table, replicate) for replicate in replicates]
     if limited:
         least = {key: value for key, value in least.items() if any(key in keys for _, keys in found)}
     noises = [{key: noise[key] for key in least} for noise, _ in found]
@@ -315,7 +324,7 @@ def unrepeated(original: Recording, again: Recording) -> str | None:
     """
     table = {key: value for key, value in everything(original).items() if key[1] <= 2}
     least = _least(original, table, math.sqrt(reduction_terms(original)))
-    found, _ = _differences(table, everything(again))
+    found, _ = _differences(table, again)
     for key in sorted(table, key=lambda item: (item[1], item[0].family != LOSS, item[0])):
         if found[key] > UNSTABLE * least[key]:
             quantity, step = key
