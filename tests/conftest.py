@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from migrator.harness.environments import EnvironmentNotReady, first_made
 from tests import release
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 # What a test sees is made for it, by the tree that is tested; tests of the cache turn it on.
 os.environ["TF_MIGRATE_CACHE"] = "0"
+
+# TensorFlow 1.15.5, where `tf-migrate environments` has made it.
+with suppress(ImportError, EnvironmentNotReady):
+    if (_FIRST := first_made()) is not None:
+        os.environ["TF_MIGRATE_TENSORFLOW1_PYTHON"] = str(_FIRST)
 
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("repeatable")

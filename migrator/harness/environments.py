@@ -1,6 +1,7 @@
 """The interpreters that run the user's programs: made once with uv, cached, shared by all projects.
 
-`python -m migrator.harness.environments` makes both and prints where they are.
+`python -m migrator.harness.environments` makes both and prints where they are. A third, with TensorFlow 1.15.5, needs a
+Python 3.7, which few machines have: it is made where there is one, and asked for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from migrator import folders
 #: Both programs and the tool may share an interpreter of these versions; other tools get the last one from
 #: uv.
 _SUPPORTED_PYTHONS = ((3, 10), (3, 11))
+_FIRST_PYTHON = (3, 7)
 # What is made differently from here on must not be mistaken for what was made before.
 _LAYOUT = 1
 _SHOWN_LINES = 15
@@ -55,7 +57,8 @@ class Specification:
     """What an environment consists of: name, variable that overrides it, pip requirements, code to try it.
 
     `without` names packages that the requirements ask for but that must not be installed. `extra` is added to an
-    environment that is there, none of whose packages changes.
+    environment that is there, none of whose packages changes. It has the Python `version`, of the interpreter `python`,
+    where that is not the one of the others; its packages are not locked then.
     """
 
     name: str
@@ -65,13 +68,15 @@ class Specification:
     trial: str
     environment: tuple[tuple[str, str], ...] = ()
     extra: Extra = field(default_factory=Extra)
+    version: tuple[int, int] | None = None
+    python: str | None = None
 
     @property
     def key(self) -> str:
         """The folder's name in the cache; changes with everything that changes the environment."""
-        python = ".".join(map(str, python_version()))
+        python = ".".join(map(str, self.version or python_version()))
         facts = (_LAYOUT, *self.requirements, *self.without, python, platform.system(), platform.machine())
-        facts = (*facts, self.lock.read_text(encoding="utf-8"), *self.extra.facts())
+        facts = (*facts, self.lock.read_text(encoding="utf-8") if self.version is None else "", *self.extra.facts())
         return f"{self.name}-python{python}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:10]}"
 
     @property
@@ -114,6 +119,53 @@ def migrated_specification() -> Specification:
         trial="import tensorflow as tf; tf.keras.layers.Dense",
         environment=(("TF_USE_LEGACY_KERAS", "1"),),
     )
+
+
+def first_specification() -> Specification:
+    """TensorFlow 1.15.5, the last one with tf.contrib: programs run on it as they always did."""
+    return Specification(
+        name="tensorflow1",
+        variable="TF_MIGRATE_TENSORFLOW1_PYTHON",
+        requirements=("tensorflow==1.15.5", "protobuf<3.21", "numpy<1.19"),
+        without=(),
+        trial="import tensorflow as tf; tf.contrib.layers",
+        version=_FIRST_PYTHON,
+    )
+
+
+def first_python(say: Say | None = None) -> Path | None:
+    """The interpreter with TensorFlow 1.15.5, made if need be; None where no Python 3.7 is found to make it with."""
+    specification = first_specification()
+    found = first_made()
+    if found is None:
+        base = _python37()
+        found = None if base is None else python_of(replace(specification, python=base), say)
+    return found
+
+
+def first_made() -> Path | None:
+    """The interpreter with TensorFlow 1.15.5 that its variable names or that was made before; None without one."""
+    specification = first_specification()
+    if os.environ.get(specification.variable):
+        return python_of(specification)
+    python = cache_folder() / specification.key / "bin" / "python"
+    return python if python.exists() else None
+
+
+def _python37() -> str | None:
+    """A Python 3.7 that starts: on PATH, of pyenv (whose names on PATH may start nothing), or known to uv."""
+    name = f"python{_FIRST_PYTHON[0]}.{_FIRST_PYTHON[1]}"
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    candidates = [shutil.which(name), *sorted(root.glob(f"{name.removeprefix('python')}.*/bin/python"), reverse=True)]
+    with contextlib.suppress(EnvironmentNotReady):
+        told = subprocess.run([uv_program(), "python", "find", "--no-python-downloads", name], capture_output=True)
+        candidates.append(told.stdout.decode("utf-8", "replace").strip() if told.returncode == 0 else None)
+    for one in filter(None, candidates):
+        with contextlib.suppress(OSError):
+            asked = [str(one), "-c", f"import sys; sys.exit(sys.version_info[:2] != {_FIRST_PYTHON})"]
+            if subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0:
+                return str(one)
+    return None
 
 
 def original_python(say: Say | None = None, extra: Extra | None = None) -> Path:
@@ -226,15 +278,21 @@ def _make(specification: Specification, folder: Path, say: Say) -> None:
     try:
         python = partial / "environment" / "bin" / "python"
         version = python_version()
-        base = sys.executable if sys.version_info[:2] == version else ".".join(map(str, version))
+        base = specification.python or (
+            sys.executable if sys.version_info[:2] == version else ".".join(map(str, version))
+        )
         _run(specification, [uv, "venv", "--relocatable", "--python", base, str(partial / "environment")])
         excluded = partial / "excluded.txt"
         excluded.write_text("".join(f"{name} ; python_version < '0'\n" for name in specification.without))
         install = [uv, "pip", "install", "--python", str(python)]
         try:
-            _run(specification, [*install, "--no-deps", "--require-hashes", "--requirements", str(specification.lock)])
+            if specification.version is not None:
+                _run(specification, [*install, *specification.requirements])
+            else:
+                locked = ["--no-deps", "--require-hashes", "--requirements", str(specification.lock)]
+                _run(specification, [*install, *locked])
         except EnvironmentNotReady as error:
-            if "ash mismatch" in str(error):
+            if specification.version is not None or "ash mismatch" in str(error):
                 raise  # these are other files than those that the lock was made of: nothing of them is installed
             say("  the locked versions cannot be installed here; taking those that can, which may compute otherwise")
             _run(specification, [*install, "--overrides", str(excluded), *specification.requirements])

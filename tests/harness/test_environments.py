@@ -98,6 +98,51 @@ def test_a_failure_says_what_to_do_and_leaves_nothing(fake: Path, monkeypatch: p
     assert migrated_python().is_file()
 
 
+class TestTensorFlow1:
+    """1.15.5, which needs a Python 3.7."""
+
+    @pytest.fixture
+    def python37(self, fake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        (fake / "bin").mkdir()
+        monkeypatch.setenv("PATH", f"{fake / 'bin'}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("PYENV_ROOT", str(fake / "pyenv"))
+        monkeypatch.delenv("TF_MIGRATE_TENSORFLOW1_PYTHON", raising=False)
+        return fake / "bin" / "python3.7"
+
+    def stand_in(self, path: Path, status: int) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\nexit {status}\n")
+        path.chmod(0o755)
+        return path
+
+    def test_it_is_made_of_a_python_that_starts(self, fake: Path, python37: Path) -> None:
+        self.stand_in(python37, 127)  # a name of pyenv's that leads nowhere
+        real = self.stand_in(fake / "pyenv/versions/3.7.16/bin/python", 0)
+        assert environments.first_made() is None
+        made = environments.first_python()
+        assert made is not None and made.is_relative_to(environments.cache_folder())
+        venv, install = calls(fake)[-2:]
+        assert f"--python {real}" in venv and install.endswith("tensorflow==1.15.5 protobuf<3.21 numpy<1.19")
+        assert environments.first_made() == environments.first_python() == made
+        assert "tf.contrib" in (fake / "trials").read_text()
+
+    def test_without_a_python_there_is_none(self, fake: Path, python37: Path) -> None:
+        self.stand_in(python37, 1)
+        assert environments.first_python() is None
+        assert not any(call.startswith("venv") for call in calls(fake))
+
+    def test_a_failure_is_told(self, python37: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.stand_in(python37, 0)
+        monkeypatch.setenv("FAIL", "pip install")
+        with pytest.raises(EnvironmentNotReady, match=r"tensorflow1 environment \(tensorflow==1.15.5"):
+            environments.first_python()
+
+    def test_its_variable_names_another(self, python37: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        own = self.stand_in(python37.with_name("own"), 0)
+        monkeypatch.setenv("TF_MIGRATE_TENSORFLOW1_PYTHON", str(own))
+        assert environments.first_made() == environments.first_python() == own
+
+
 def test_files_of_another_hash_are_not_installed(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIL", "require-hashes")
     monkeypatch.setenv("REASON", "error: Hash mismatch for `numpy`")
